@@ -1,0 +1,99 @@
+//! What comes out of the engine: orders to workers, wake-ups, records for the journal, ends of jobs.
+//!
+//! Owns the vocabulary only. Does not own how an order travels nor how a record is stored.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
+use crate::job::JobOutcome;
+use crate::time::Time;
+
+/// Something the driver of the engine must do, in the order given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Effect {
+    /// Keep this before carrying out what follows; replaying records rebuilds the engine.
+    Record(Record),
+    /// Tell a worker.
+    Send {
+        /// The worker.
+        worker: WorkerId,
+        /// What it is to do.
+        order: Order,
+    },
+    /// Hand in `Event::Woken` at this time; a later effect with an earlier time wins.
+    WakeAt(Time),
+    /// A job is over; all its attempts have ended.
+    JobEnded {
+        /// The job.
+        job: JobId,
+        /// How.
+        outcome: JobOutcome,
+    },
+}
+
+/// What a worker is told to do with an attempt. Every order is answered by a `Report`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Start the attempt.
+    Launch {
+        /// The new attempt.
+        attempt: AttemptId,
+        /// Where its work starts.
+        from: Start,
+        /// For a reduce: the map attempt whose output to read, one for each map task, in task order.
+        inputs: Vec<AttemptId>,
+    },
+    /// End the attempt and remove its temporary files.
+    Kill {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Promote the attempt's part file; only one attempt of a task is ever told so.
+    Commit {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Stop the process and verify it.
+    Suspend {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Continue a stopped process.
+    Resume {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Save the work at the next boundary and exit.
+    Checkpoint {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+}
+
+/// Where the work of a new attempt starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Start {
+    /// At the beginning.
+    Fresh,
+    /// Where the checkpoint that this earlier attempt wrote ends.
+    Checkpoint(AttemptId),
+}
+
+/// What the journal keeps. One record is one change that a restart must not lose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record {
+    /// A job was accepted.
+    JobAccepted(JobId),
+    /// An attempt was ordered to start on a worker.
+    AttemptLaunched(AttemptId, WorkerId),
+    /// An attempt was given the right to commit.
+    CommitGranted(AttemptId),
+    /// A task is done, by this attempt.
+    TaskDone(AttemptId),
+    /// A finished map task must run again: its output is lost.
+    OutputLost(TaskId),
+    /// An attempt ended without finishing its task.
+    AttemptEnded(AttemptId, String),
+    /// A job is over.
+    JobEnded(JobId, JobOutcome),
+}

@@ -1,0 +1,98 @@
+//! What goes into the engine: events, and the reports of workers about attempts.
+//!
+//! Owns the vocabulary only. Does not own how a report travels (the live runtime) nor what it changes (the state
+//! machines).
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::job::{JobSpec, Slots};
+
+/// Something that happened; the only input of `Engine::handle`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// A worker registered and offers slots.
+    WorkerJoined {
+        /// The worker.
+        worker: WorkerId,
+        /// How many attempts of each kind it runs at once.
+        slots: Slots,
+    },
+    /// A worker is gone, with every attempt it ran and every map output it served.
+    WorkerLost {
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// A job was accepted.
+    JobSubmitted {
+        /// The job; not used before.
+        job: JobId,
+        /// What it asks for.
+        spec: JobSpec,
+    },
+    /// Somebody wants the job ended.
+    JobKillRequested {
+        /// The job.
+        job: JobId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// A worker reports about one of its attempts.
+    Reported {
+        /// The worker that reports.
+        worker: WorkerId,
+        /// The attempt.
+        attempt: AttemptId,
+        /// What happened to it.
+        report: Report,
+    },
+    /// A time asked for by `Effect::WakeAt` came.
+    Woken,
+}
+
+/// What a worker says of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    /// The task process said hello and began: the acknowledgement of a launch.
+    Started,
+    /// Work went on. `bytes_total` is zero while unknown.
+    Progressed {
+        /// Bytes of input consumed so far.
+        bytes_done: u64,
+        /// Bytes of input in all.
+        bytes_total: u64,
+    },
+    /// The work is done and the part file is written; the attempt asks to be the one that commits.
+    CommitRequested,
+    /// The attempt ended well: its map output is sealed, or its part is committed.
+    Done,
+    /// The attempt ended badly.
+    Failed {
+        /// Whose fault it was.
+        class: FailureClass,
+        /// The message, for people.
+        reason: String,
+        /// Map attempts whose output could not be read; their tasks are run again.
+        lost_outputs: Vec<AttemptId>,
+    },
+    /// A kill was carried out; not a failure.
+    Killed,
+    /// The process is verified stopped; the acknowledgement of a suspend.
+    Suspended,
+    /// The process runs again; the acknowledgement of a resume.
+    Resumed,
+    /// The work is saved and the process is gone; the acknowledgement of a checkpoint.
+    Checkpointed,
+}
+
+/// Whose fault a failed attempt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureClass {
+    /// Something outside the task (an unreadable segment, a process that could not start): try again, and do
+    /// not count it against the task when an input of it was lost.
+    Retryable,
+    /// The task's own fault (a panic, a bad record): counts towards its attempts.
+    Task,
+    /// No further try can help (the disk is full, the output directory vanished): the job fails now.
+    Fatal,
+}

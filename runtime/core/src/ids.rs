@@ -1,0 +1,83 @@
+//! Identifiers of jobs, tasks, attempts and workers, and how they print.
+//!
+//! Owns the one readable form used by logs, errors and interfaces alike: `job_0007`, `job_0007_m_0003`,
+//! `job_0007_r_0001.2`, `worker_0001`. Does not own who hands identifiers out: the runtime numbers jobs and workers,
+//! the engine numbers attempts.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A job; numbers start at 1 and are never reused by one coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct JobId(pub u32);
+
+/// A worker; numbers start at 1 and are never reused by one coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WorkerId(pub u32);
+
+/// The two kinds of task, which are also the two kinds of slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TaskKind {
+    /// Reads a split and emits records.
+    Map,
+    /// Merges one partition and writes one part of the output.
+    Reduce,
+}
+
+/// One unit of a job: a map over split `index`, or a reduce over partition `index`; indices start at 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskId {
+    /// The job it belongs to.
+    pub job: JobId,
+    /// Map or reduce.
+    pub kind: TaskKind,
+    /// The split or the partition, from 0.
+    pub index: u32,
+}
+
+/// One try at a task; `number` starts at 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AttemptId {
+    /// The task tried.
+    pub task: TaskId,
+    /// Which try, from 1.
+    pub number: u32,
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job_{:04}", self.0)
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker_{:04}", self.0)
+    }
+}
+
+impl fmt::Display for TaskKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TaskKind::Map => "map",
+            TaskKind::Reduce => "reduce",
+        })
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = match self.kind {
+            TaskKind::Map => 'm',
+            TaskKind::Reduce => 'r',
+        };
+        write!(f, "{}_{}_{:04}", self.job, letter, self.index)
+    }
+}
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.task, self.number)
+    }
+}

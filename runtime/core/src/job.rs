@@ -1,0 +1,67 @@
+//! What a job asks of the engine and how it can end.
+//!
+//! Owns the plain data of a submission. Does not own its paths, parameters or formats: those are opaque to the brain
+//! and stay with the runtime that carries out orders.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::WorkerId;
+use crate::time::Time;
+
+/// How many attempts of each kind a worker runs at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slots {
+    /// Map slots.
+    pub map: u32,
+    /// Reduce slots.
+    pub reduce: u32,
+}
+
+/// One map task of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapSpec {
+    /// Bytes of input.
+    pub bytes: u64,
+    /// Workers that hold the input, if any do.
+    pub preferred: Vec<WorkerId>,
+}
+
+/// What a job asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// Name, for people.
+    pub name: String,
+    /// Who submitted it.
+    pub user: String,
+    /// The queue it was submitted to.
+    pub queue: String,
+    /// Higher is more important.
+    pub priority: i32,
+    /// When it should be done, if it matters.
+    pub deadline: Option<Time>,
+    /// Its map tasks in order; may be empty.
+    pub maps: Vec<MapSpec>,
+    /// How many reduce tasks; zero makes it map-only.
+    pub reduces: u32,
+    /// How often a task may fail before the job does; at least 1.
+    pub attempts_max: u32,
+    /// Reduces become eligible when this many thousandths of the maps are done (0..=1000).
+    pub slowstart_permille: u32,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobOutcome {
+    /// Every task is done.
+    Succeeded,
+    /// A task failed too often, or fatally.
+    Failed {
+        /// Why, for people.
+        reason: String,
+    },
+    /// Somebody ended it.
+    Killed {
+        /// Who and why.
+        reason: String,
+    },
+}
