@@ -1,0 +1,106 @@
+//! What a task process is asked to do and what it answers, as the framework sees it.
+//!
+//! Owns the traits that a program's job definitions implement and the descriptions of map and reduce tasks. Does not
+//! own how a description reaches a task process (`protocol`) nor what the user's code sees of it (`napreduce`).
+
+use std::path::PathBuf;
+
+use napreduce_core::AttemptId;
+use serde::{Deserialize, Serialize};
+
+use crate::task::{TaskContext, TaskError};
+
+/// The job definitions of one program, by name.
+///
+/// A task process calls it once, before its first map or reduce call.
+pub trait Definitions {
+    /// Builds the job that `definition` names from its encoded parameters.
+    ///
+    /// An unknown name or parameters that cannot be decoded are the task's own fault.
+    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError>;
+}
+
+/// A task as one object with a few coarse calls; the loops over records are monomorphised behind them.
+pub trait JobBody {
+    /// Reads one split and writes a sealed segment file, or a part file when the job is map-only, to `task.output`.
+    fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError>;
+
+    /// Merges one partition of all `task.inputs` and writes a part file to `task.output`.
+    fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError>;
+}
+
+/// A byte range of an input file, read by one map task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Split {
+    /// The input file.
+    #[serde(with = "crate::path_bytes")]
+    pub path: PathBuf,
+    /// Where the range starts, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Length of the whole file in bytes, when the job was submitted.
+    pub file_length: u64,
+}
+
+/// What one map attempt does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapTask {
+    /// What to read.
+    pub split: Split,
+    /// Into how many partitions the output is divided; 0 for a map-only job.
+    pub partitions: u32,
+    /// The cut keys of a range partitioner, encoded, in ascending order; empty for any other partitioner.
+    pub cuts: Vec<Vec<u8>>,
+    /// Whether blocks of map output are to be compressed.
+    pub compress: bool,
+    /// The sealed segment file to write; the part file when the job is map-only. Its directory exists.
+    #[serde(with = "crate::path_bytes")]
+    pub output: PathBuf,
+    /// An existing directory of this attempt alone, removed when the attempt has ended.
+    #[serde(with = "crate::path_bytes")]
+    pub scratch: PathBuf,
+}
+
+/// What one reduce attempt does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReduceTask {
+    /// The partition to merge, from 0.
+    pub partition: u32,
+    /// The sealed segment file of each map task, in task order, with the attempt that wrote it.
+    #[serde(with = "crate::path_bytes::inputs")]
+    pub inputs: Vec<(AttemptId, PathBuf)>,
+    /// Whether runs written by intermediate merges are to be compressed.
+    pub compress: bool,
+    /// The part file to write. Its directory exists.
+    #[serde(with = "crate::path_bytes")]
+    pub output: PathBuf,
+    /// An existing directory of this attempt alone, removed when the attempt has ended.
+    #[serde(with = "crate::path_bytes")]
+    pub scratch: PathBuf,
+}
+
+/// A written part file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PartOutput {
+    /// Records in it.
+    pub records: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// xxh3-64 of its bytes.
+    pub digest: u64,
+}
+
+/// What a map call answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MapResult {
+    /// The part file, when the job is map-only.
+    pub part: Option<PartOutput>,
+}
+
+/// What a reduce call answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReduceResult {
+    /// The part file.
+    pub part: PartOutput,
+}

@@ -1,0 +1,45 @@
+//! Paths on the wire as the bytes they are.
+//!
+//! Owns the serde form of a path, which unlike the standard one accepts names that are not UTF-8. Does not own limits
+//! of length: the frame that carries a message has one.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_os_str().as_bytes().serialize(serializer)
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    Vec::<u8>::deserialize(deserializer).map(path)
+}
+
+fn path(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// The same for the inputs of a reduce.
+pub(crate) mod inputs {
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    use napreduce_core::AttemptId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        inputs: &[(AttemptId, PathBuf)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(inputs.iter().map(|(attempt, input)| (attempt, input.as_os_str().as_bytes())))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(AttemptId, PathBuf)>, D::Error> {
+        let inputs = Vec::<(AttemptId, Vec<u8>)>::deserialize(deserializer)?;
+        Ok(inputs.into_iter().map(|(attempt, bytes)| (attempt, super::path(bytes))).collect())
+    }
+}

@@ -1,0 +1,98 @@
+//! What a submitter hands in: the job and how to run it embedded.
+//!
+//! Owns the plain data and its defaults. Does not own how inputs become splits (the framework) nor what is done with
+//! the plan (`coordinator`).
+
+use std::path::PathBuf;
+
+use crate::body::Split;
+
+/// A job ready to run: what a submitter hands to [`run_embedded`](crate::run_embedded).
+#[derive(Debug, Clone)]
+pub struct JobPlan {
+    /// Which definition of the program to build in each task process.
+    pub definition: String,
+    /// Its encoded parameters, handed to [`Definitions::build`](crate::Definitions::build) as they are.
+    pub parameters: Vec<u8>,
+    /// Name of the job, for people.
+    pub name: String,
+    /// One map task each, in order; may be empty.
+    pub splits: Vec<Split>,
+    /// How many reduce tasks; 0 makes the job map-only.
+    pub reduces: u32,
+    /// The cut keys of a range partitioner, encoded, in ascending order: one fewer than `reduces`, or none.
+    pub cuts: Vec<Vec<u8>>,
+    /// The output directory.
+    pub output: PathBuf,
+    /// Whether an existing output is replaced when the job succeeds.
+    pub overwrite: bool,
+    /// How often a task may fail before the job does; at least 1.
+    pub attempts_max: u32,
+    /// Memory one attempt may use, in bytes.
+    pub task_memory: u64,
+    /// Extension of part files without its dot; empty for none.
+    pub part_extension: String,
+    /// Whether blocks of map output are compressed.
+    pub compress: bool,
+}
+
+impl JobPlan {
+    /// Attempts per task unless said otherwise.
+    pub const ATTEMPTS_MAX_DEFAULT: u32 = 4;
+    /// Bytes of memory per task unless said otherwise.
+    pub const TASK_MEMORY_DEFAULT: u64 = 256 << 20;
+
+    /// A plan with every default: no splits, one reduce, nothing overwritten.
+    pub fn new(definition: impl Into<String>, output: impl Into<PathBuf>) -> JobPlan {
+        let definition = definition.into();
+        JobPlan {
+            name: definition.clone(),
+            definition,
+            parameters: Vec::new(),
+            splits: Vec::new(),
+            reduces: 1,
+            cuts: Vec::new(),
+            output: output.into(),
+            overwrite: false,
+            attempts_max: JobPlan::ATTEMPTS_MAX_DEFAULT,
+            task_memory: JobPlan::TASK_MEMORY_DEFAULT,
+            part_extension: String::new(),
+            compress: false,
+        }
+    }
+}
+
+/// When progress is shown on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProgressMode {
+    /// Bars on a terminal, else plain lines every 2 s or so; nothing for a job of less than a second.
+    #[default]
+    Auto,
+    /// As `Auto`, from the start of the job on.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How to run a job inside this program's own process tree.
+#[derive(Debug, Clone)]
+pub struct EmbeddedSettings {
+    /// How many map attempts, and how many reduce attempts, run at once; at least 1.
+    pub slots: u32,
+    /// When progress is shown.
+    pub progress: ProgressMode,
+    /// Nothing but errors on standard error; wins over `progress`.
+    pub quiet: bool,
+}
+
+impl Default for EmbeddedSettings {
+    /// As many slots as there are cores.
+    fn default() -> EmbeddedSettings {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        EmbeddedSettings {
+            slots: u32::try_from(cores).unwrap_or(u32::MAX),
+            progress: ProgressMode::Auto,
+            quiet: false,
+        }
+    }
+}

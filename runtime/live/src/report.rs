@@ -1,0 +1,120 @@
+//! How a job ended, as its submitter learns it.
+//!
+//! Owns the report of a job that succeeded and the errors of one that did not, with their exit statuses. Does not own
+//! how either is printed.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use napreduce_core::JobId;
+use thiserror::Error;
+
+use crate::counters::CounterValues;
+
+/// One file of the output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartReport {
+    /// Its name inside the output directory, such as `part-r-00000`.
+    pub name: String,
+    /// Records in it.
+    pub records: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// xxh3-64 of its bytes.
+    pub digest: u64,
+}
+
+/// A job that succeeded.
+#[derive(Debug, Clone)]
+pub struct JobReport {
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Counters of the attempts whose result counts, and of the job as a whole.
+    pub counters: CounterValues,
+    /// From submission to the end of the commit.
+    pub wall: Duration,
+    /// Part files in order.
+    pub parts: Vec<PartReport>,
+    /// The output directory.
+    pub output: PathBuf,
+}
+
+/// Why a job did not succeed.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The plan or the settings contradict themselves.
+    #[error("{0}")]
+    Plan(String),
+    /// The output directory holds something and nobody said that it may be replaced.
+    #[error("output directory {path}/ exists; pass --overwrite or choose another")]
+    OutputExists {
+        /// The output directory.
+        path: String,
+    },
+    /// The output directory holds the remains of a run that was killed.
+    #[error(
+        "output directory {path}/ holds _temporary of a run that did not end; if that run is gone pass --overwrite \
+         or remove it"
+    )]
+    OutputUnfinished {
+        /// The output directory.
+        path: String,
+    },
+    /// The output directory holds files that no job writes.
+    #[error(
+        "output directory {path}/ holds {entry}, which is not a job's output; remove it or choose another \
+         directory (--overwrite replaces only part files, _SUCCESS and _temporary)"
+    )]
+    OutputForeign {
+        /// The output directory.
+        path: String,
+        /// The entry that is in the way.
+        entry: String,
+    },
+    /// A task failed too often, or fatally.
+    #[error("{reason}")]
+    Failed {
+        /// The job.
+        job: JobId,
+        /// Which tasks failed and why.
+        reason: String,
+    },
+    /// A signal ended the job.
+    #[error("interrupted by signal {signal}; nothing was left in the output directory")]
+    Interrupted {
+        /// The number of the signal.
+        signal: i32,
+    },
+    /// Something the runtime itself needs could not be had.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was being done, to what.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The runtime broke one of its own rules; a bug.
+    #[error("internal error: {0}; please report it")]
+    Internal(String),
+}
+
+impl JobError {
+    /// The exit status a program reports: 1 the job failed, 2 it could not start as asked, 128 + n signal n ended it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            JobError::Failed { .. } | JobError::Io { .. } | JobError::Internal(_) => 1,
+            JobError::Plan(_)
+            | JobError::OutputExists { .. }
+            | JobError::OutputUnfinished { .. }
+            | JobError::OutputForeign { .. } => 2,
+            JobError::Interrupted { signal } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        }
+    }
+
+    pub(crate) fn io(doing: impl Into<String>, source: io::Error) -> JobError {
+        JobError::Io { doing: doing.into(), source }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a running attempt knows of itself and tells the runtime about.
+//!
+//! Owns the shared cells: progress, counters, position, the request to stop. Does not own who reads them (the control
+//! thread of the task process).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use napreduce_core::AttemptId;
+
+use super::position::Position;
+use crate::counters::Counters;
+
+/// How far an attempt is, in bytes of input.
+#[derive(Debug, Default)]
+pub struct TaskProgress {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl TaskProgress {
+    /// Says how many bytes there are in all; 0 while unknown.
+    pub fn set_total(&self, bytes: u64) {
+        self.total.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Says how many bytes are consumed so far.
+    #[inline]
+    pub fn set_done(&self, bytes: u64) {
+        self.done.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Adds to the bytes consumed so far.
+    #[inline]
+    pub fn advance(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes consumed so far.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in all; 0 while unknown.
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+}
+
+/// The surroundings of one attempt: handed to every call of a [`JobBody`](crate::JobBody).
+#[derive(Debug)]
+pub struct TaskContext {
+    attempt: AttemptId,
+    memory: u64,
+    counters: Counters,
+    progress: TaskProgress,
+    position: Position,
+    interrupted: AtomicBool,
+}
+
+impl TaskContext {
+    /// The surroundings of `attempt`, which may use `memory` bytes.
+    pub fn new(attempt: AttemptId, memory: u64) -> TaskContext {
+        TaskContext {
+            attempt,
+            memory,
+            counters: Counters::default(),
+            progress: TaskProgress::default(),
+            position: Position::default(),
+            interrupted: AtomicBool::new(false),
+        }
+    }
+
+    /// The attempt that runs.
+    pub fn attempt(&self) -> AttemptId {
+        self.attempt
+    }
+
+    /// How many bytes of memory it may use.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Its built-in counters.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How far it is; the runtime passes it on about ten times a second.
+    pub fn progress(&self) -> &TaskProgress {
+        &self.progress
+    }
+
+    /// What it reads now; the runtime adds it to the message of a panic.
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// Whether the attempt is asked to stop at its next boundary: a batch of records, or a group of keys.
+    #[inline]
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Asks the attempt to stop at its next boundary.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+    }
+}

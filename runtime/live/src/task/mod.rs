@@ -1,0 +1,11 @@
+//! The task process: what runs the user's code for one attempt.
+//!
+//! Owns the context a body sees, its errors, and the process around it. Does not own its supervision (`worker`).
+
+mod context;
+mod error;
+mod position;
+
+pub use context::{TaskContext, TaskProgress};
+pub use error::TaskError;
+pub use position::{Position, PositionUnit};
