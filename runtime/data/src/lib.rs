@@ -1,1 +1,60 @@
-//! Being written.
+//! The data plane of napreduce: from emitted records to sealed segments to groups of values.
+//!
+//! Owns the sort buffer, run and segment files, partitioning, combining, the merge heap and group iteration, each inside
+//! a memory budget. Does not own the network, processes, typed keys and values, or input and output formats.
+//!
+//! ```
+//! use napreduce_data::{Collector, CollectorSettings, ReduceInput, ReduceSettings};
+//!
+//! let folder = std::env::temp_dir().join(format!("napreduce-data-doc-{}", std::process::id()));
+//! std::fs::create_dir_all(&folder)?;
+//! let output = folder.join("map.segment");
+//!
+//! let mut collector: Collector<()> =
+//!     Collector::plain(CollectorSettings::new(1 << 20, &folder, &output, "job_0001_m_0000.1"))?;
+//! for (key, value) in [("pear", "1"), ("apple", "2"), ("pear", "3")] {
+//!     collector.emit_bytes(key.as_bytes(), value.as_bytes());
+//! }
+//! collector.finish()?;
+//!
+//! let mut input = ReduceInput::open(ReduceSettings {
+//!     segments: vec![output],
+//!     partition: 0,
+//!     memory: 1 << 20,
+//!     scratch: folder.clone(),
+//!     label: "job_0001_r_0000.1".into(),
+//!     fan_in: 64,
+//!     grouping: None,
+//! })?;
+//! let mut seen = Vec::new();
+//! while input.next_group()? {
+//!     let mut values = Vec::new();
+//!     while let Some((_, value)) = input.next_value()? {
+//!         values.push(String::from_utf8_lossy(value).into_owned());
+//!     }
+//!     seen.push((String::from_utf8_lossy(input.group_key()).into_owned(), values));
+//! }
+//! assert_eq!(seen, [("apple".into(), vec!["2".to_owned()]), ("pear".into(), vec!["1".into(), "3".into()])]);
+//! std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![allow(dead_code, unused_imports)] // the next commit fills in sorting, spilling and merging
+
+mod collect;
+mod combine;
+mod merge;
+mod partition;
+mod record;
+mod reduce;
+mod segment;
+mod settings;
+
+pub use collect::{CollectError, CollectStatistics, Collector};
+pub use combine::Combiner;
+pub use merge::{Merge, MergeError};
+pub use partition::PartitioningError;
+pub use record::RecordEncoding;
+pub use reduce::{KeyValue, ReduceError, ReduceInput, ReduceStatistics};
+pub use segment::{Cursor, PartitionEntry, Position, SealedSegment, Segment, SegmentError, WriteError};
+pub use settings::{Choose, CollectorSettings, Compression, Grouping, Partitioning, ReduceSettings};

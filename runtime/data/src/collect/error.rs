@@ -1,0 +1,66 @@
+//! Why collecting a map task's output fails.
+//!
+//! Owns the error type alone. All but `Write` and `Segment` are the task's own fault: a retry meets them again.
+
+use crate::partition::PartitioningError;
+use crate::segment::{SegmentError, WriteError};
+
+/// Collecting a map task's output failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// A run or the segment could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A run could not be read back.
+    #[error("sorted run: {0}")]
+    Segment(#[from] SegmentError),
+    /// The settings name an impossible partitioning.
+    #[error(transparent)]
+    Partitioning(#[from] PartitioningError),
+    /// The settings cannot be used.
+    #[error("{0}")]
+    Settings(String),
+    /// A custom partitioner chose a partition that does not exist.
+    #[error("the partitioner chose partition {chosen} for key {key}; there are {partitions}, from 0")]
+    PartitionOutOfRange {
+        /// What it chose.
+        chosen: u32,
+        /// How many there are.
+        partitions: u32,
+        /// The key's bytes, escaped and cut.
+        key: String,
+    },
+    /// A record's lengths are not those of the fixed encoding.
+    #[error(
+        "record with a key of {key} bytes and a value of {value} bytes in a job of fixed records of {expected_key} + {expected_value} bytes"
+    )]
+    NotFixed {
+        /// Length of the record's key.
+        key: usize,
+        /// Length of the record's value.
+        value: usize,
+        /// Length that every key must have.
+        expected_key: u32,
+        /// Length that every value must have.
+        expected_value: u32,
+    },
+    /// `emit_bytes` was called on a combining collector or `emit_value` on a plain one.
+    #[error("{called} on a collector made by {made}")]
+    WrongMode {
+        /// The function called.
+        called: &'static str,
+        /// The constructor used.
+        made: &'static str,
+    },
+    /// The combiner could not decode a value that it had encoded.
+    #[error("combining the values of key {key}: {message}")]
+    Combine {
+        /// The key's bytes, escaped and cut.
+        key: String,
+        /// The combiner's own words.
+        message: String,
+    },
+    /// The thread that writes runs panicked.
+    #[error("the thread that writes sorted runs panicked: {0}")]
+    SpillPanicked(String),
+}

@@ -1,0 +1,10 @@
+//! Collecting what a map task emits: combine, sort, spill, seal.
+//!
+//! Owns `Collector`, the one object that a map task writes to. Does not own sorting itself (`sort`), files (`segment`)
+//! nor the typed encoding of keys and values (the framework).
+
+mod collector;
+mod error;
+
+pub use collector::{CollectStatistics, Collector};
+pub use error::CollectError;

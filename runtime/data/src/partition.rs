@@ -1,0 +1,115 @@
+//! From an encoded key to the partition that owns it.
+//!
+//! Owns hash, range and custom partitioning over the grouping prefix, so that a group never straddles two reduce tasks.
+//! Does not own the choice of cuts: sampling is the framework's.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::settings::{Choose, Grouping, Partitioning};
+
+/// A `Partitioning` made ready for one look-up per record.
+pub(crate) enum Partitioner {
+    Single,
+    Hash { partitions: u32, grouping: Option<Grouping> },
+    Range(Cuts),
+    Custom { partitions: u32, choose: Choose },
+}
+
+/// Cuts with the first 16 bytes of each cached, so that most look-ups compare integers only.
+pub(crate) struct Cuts {
+    heads: Vec<u128>,
+    cuts: Vec<Vec<u8>>,
+    grouping: Option<Grouping>,
+}
+
+/// Why a partitioning cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PartitioningError {
+    /// `partitions` is 0.
+    #[error("a partitioning needs at least 1 partition")]
+    NoPartition,
+    /// The cuts of a range partitioning are not in order.
+    #[error("cut {index} of the range partitioning is below the cut before it; sort the cuts")]
+    Unordered {
+        /// The first cut that is out of order, from 0.
+        index: usize,
+    },
+}
+
+impl Partitioner {
+    pub(crate) fn new(partitioning: Partitioning) -> Result<Partitioner, PartitioningError> {
+        match partitioning {
+            Partitioning::Hash { partitions: 0, .. } | Partitioning::Custom { partitions: 0, .. } => {
+                Err(PartitioningError::NoPartition)
+            }
+            Partitioning::Single | Partitioning::Hash { partitions: 1, .. } => Ok(Partitioner::Single),
+            Partitioning::Hash { partitions, grouping } => Ok(Partitioner::Hash { partitions, grouping }),
+            Partitioning::Custom { partitions, choose } => Ok(Partitioner::Custom { partitions, choose }),
+            Partitioning::Range { cuts, grouping } => Cuts::new(cuts, grouping).map(Partitioner::Range),
+        }
+    }
+
+    pub(crate) fn partitions(&self) -> u32 {
+        match self {
+            Partitioner::Single => 1,
+            Partitioner::Hash { partitions, .. } | Partitioner::Custom { partitions, .. } => *partitions,
+            Partitioner::Range(cuts) => cuts.cuts.len() as u32 + 1,
+        }
+    }
+
+    /// The partition of a key. Only a custom choice can lie outside `0..partitions()`; the caller checks.
+    #[inline]
+    pub(crate) fn partition(&self, key: &[u8]) -> u32 {
+        match self {
+            Partitioner::Single => 0,
+            Partitioner::Hash { partitions, grouping } => {
+                let hash = xxh3_64(prefix(key, *grouping));
+                ((u128::from(hash) * u128::from(*partitions)) >> 64) as u32
+            }
+            Partitioner::Range(cuts) => cuts.partition(key),
+            Partitioner::Custom { choose, .. } => choose(key),
+        }
+    }
+}
+
+impl Cuts {
+    fn new(mut cuts: Vec<Vec<u8>>, grouping: Option<Grouping>) -> Result<Cuts, PartitioningError> {
+        for cut in &mut cuts {
+            let len = prefix(cut, grouping).len();
+            cut.truncate(len);
+        }
+        if let Some(index) = cuts.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(PartitioningError::Unordered { index: index + 1 });
+        }
+        let heads = cuts.iter().map(|cut| head(cut)).collect();
+        Ok(Cuts { heads, cuts, grouping })
+    }
+
+    #[inline]
+    fn partition(&self, key: &[u8]) -> u32 {
+        let key = prefix(key, self.grouping);
+        let wanted = head(key);
+        let below = self.heads.partition_point(|&cut| cut < wanted);
+        // Cuts with the same first 16 bytes are told apart by the whole key.
+        let ties = self.heads[below..].iter().take_while(|&&cut| cut == wanted).count();
+        let left = self.cuts[below..below + ties].partition_point(|cut| cut.as_slice() <= key);
+        (below + left) as u32
+    }
+}
+
+#[inline]
+fn prefix(key: &[u8], grouping: Option<Grouping>) -> &[u8] {
+    match grouping {
+        None => key,
+        Some(len) => &key[..len(key).min(key.len())],
+    }
+}
+
+/// The first 16 bytes, padded with zeros: a key below another never has a greater head.
+#[inline]
+fn head(key: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    let len = key.len().min(16);
+    bytes[..len].copy_from_slice(&key[..len]);
+    u128::from_be_bytes(bytes)
+}

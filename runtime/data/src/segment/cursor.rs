@@ -1,0 +1,246 @@
+//! The walk over the records of one partition of a segment.
+//!
+//! Owns the current block (borrowed from the mapping, or decompressed into the cursor's own buffer) and the position in
+//! it. Does not own merging several cursors (`merge`).
+#![allow(unsafe_code)] // keeps a pointer into the mapping that its own handle keeps alive
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::error::SegmentError;
+use super::format::{BLOCK_BYTES, BlockEntry, Codec};
+use super::reader::Segment;
+use crate::record::{Extent, RecordEncoding};
+
+/// No current record: no record is shorter than one byte.
+const NO_RECORD: Extent = Extent { key: 0, value: 0, end: 0 };
+
+/// A place in a partition that `Segment::cursor_at` finds again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Index of the block in the file's block index.
+    pub block: u64,
+    /// Ordinal of the record in its partition, from 0; the number of records when the cursor is at the end.
+    pub ordinal: u64,
+}
+
+/// Reads the records of one partition in order.
+#[derive(Debug)]
+pub struct Cursor {
+    segment: Arc<Segment>,
+    encoding: RecordEncoding,
+    partition: u32,
+    records: u64,
+    blocks: Range<u64>,
+    /// Index of the block after the current one.
+    next_block: u64,
+    /// The current block: part of the mapping, or of `buffer`.
+    block: NonNull<[u8]>,
+    /// Holds the current block when it had to be decompressed; allocated with the first such block.
+    buffer: Vec<u8>,
+    /// Offset of the current record in the block.
+    start: usize,
+    extent: Extent,
+    /// Offset of the next record in the block.
+    next: usize,
+    /// Ordinal of the next record in the partition.
+    next_ordinal: u64,
+    /// Ordinal that follows the current block's last record.
+    block_end_ordinal: u64,
+}
+
+// SAFETY: `block` points into `segment`'s mapping or into `buffer`, both of which move with the cursor and are only
+// read through it; nothing is shared with another thread.
+unsafe impl Send for Cursor {}
+
+impl Cursor {
+    pub(super) fn new(segment: Arc<Segment>, partition: u32) -> Result<Cursor, SegmentError> {
+        let (entry, blocks) = segment.blocks(partition)?;
+        Ok(Cursor {
+            encoding: segment.encoding(),
+            partition,
+            records: entry.records,
+            next_block: blocks.start,
+            blocks,
+            block: NonNull::from(&[]),
+            buffer: Vec::new(),
+            start: 0,
+            extent: NO_RECORD,
+            next: 0,
+            next_ordinal: 0,
+            block_end_ordinal: 0,
+            segment,
+        })
+    }
+
+    /// Moves to the next record, or to the first one; `false` when there is none.
+    ///
+    /// # Errors
+    /// `Damaged` when the block entered does not fit its checksum or does not hold what the index says.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool, SegmentError> {
+        if self.next == self.block.len() && !self.enter_next_block()? {
+            return Ok(false);
+        }
+        let rest = &self.block()[self.next..];
+        let Some(extent) = self.encoding.parse(rest) else { return Err(self.cut_record()) };
+        self.extent = extent;
+        self.start = self.next;
+        self.next += extent.end;
+        self.next_ordinal += 1;
+        Ok(true)
+    }
+
+    /// The current record's key. Empty before the first `advance`.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.block()[self.start + self.extent.key..self.start + self.extent.value]
+    }
+
+    /// The current record's value. Empty before the first `advance`.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        &self.block()[self.start + self.extent.value..self.start + self.extent.end]
+    }
+
+    /// The current record as it is stored.
+    #[inline]
+    pub(crate) fn record(&self) -> &[u8] {
+        &self.block()[self.start..self.next]
+    }
+
+    /// Where the key of `record()` starts and ends.
+    #[inline]
+    pub(crate) fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// Where the current record is; before the first `advance`, the record that it will move to.
+    pub fn position(&self) -> Position {
+        if self.extent != NO_RECORD {
+            return Position { block: self.next_block - 1, ordinal: self.next_ordinal - 1 };
+        }
+        let inside = self.next < self.block.len();
+        Position { block: self.next_block - u64::from(inside), ordinal: self.next_ordinal }
+    }
+
+    /// Number of records in the partition.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The segment that is read.
+    pub fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    pub(super) fn seek(&mut self, ordinal: u64) -> Result<(), SegmentError> {
+        if ordinal > self.records {
+            return Err(SegmentError::NoRecord {
+                path: self.segment.path().to_owned(),
+                partition: self.partition,
+                ordinal,
+                records: self.records,
+            });
+        }
+        if ordinal == self.records {
+            self.next_block = self.blocks.end;
+            self.next_ordinal = ordinal;
+            self.block_end_ordinal = ordinal;
+            return Ok(());
+        }
+        // The last block whose first ordinal is not beyond the one wanted.
+        let (mut low, mut high) = (self.blocks.start, self.blocks.end);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.segment.block(middle)?.first_ordinal <= ordinal {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        self.next_block = low;
+        self.next_ordinal = self.segment.block(low)?.first_ordinal;
+        self.block_end_ordinal = self.next_ordinal;
+        self.enter_next_block()?;
+        self.skip_to(ordinal)
+    }
+
+    fn skip_to(&mut self, ordinal: u64) -> Result<(), SegmentError> {
+        if let Some(stride) = self.encoding.stride() {
+            self.next = (ordinal - self.next_ordinal) as usize * stride;
+            self.next_ordinal = ordinal;
+        }
+        while self.next_ordinal < ordinal {
+            let Some(extent) = self.encoding.parse(&self.block()[self.next..]) else {
+                return Err(self.cut_record());
+            };
+            self.next += extent.end;
+            self.next_ordinal += 1;
+        }
+        self.start = self.next;
+        self.extent = NO_RECORD;
+        Ok(())
+    }
+
+    #[inline]
+    fn block(&self) -> &[u8] {
+        // SAFETY: `block` is the empty slice, or part of the mapping that `segment` keeps, or of `buffer`, which is
+        // only written while a new block is entered. All outlive the borrow of `self`.
+        unsafe { self.block.as_ref() }
+    }
+
+    /// Makes the next block current and stands before its first record; `false` after the last block.
+    #[cold]
+    #[inline(never)]
+    fn enter_next_block(&mut self) -> Result<bool, SegmentError> {
+        if self.next_ordinal != self.block_end_ordinal {
+            let block = self.next_block.saturating_sub(1);
+            let (found, expected) = (self.next_ordinal, self.block_end_ordinal);
+            return Err(self.segment.damaged(format!(
+                "block {block} ends after record {found} of its partition, not {expected}"
+            )));
+        }
+        (self.start, self.next, self.extent) = (0, 0, NO_RECORD);
+        self.block = NonNull::from(&[]);
+        if self.next_block == self.blocks.end {
+            return Ok(false);
+        }
+        let index = self.next_block;
+        let entry = self.segment.block(index)?;
+        let next = if index + 1 < self.blocks.end {
+            self.segment.block(index + 1)?.first_ordinal
+        } else {
+            self.records
+        };
+        let stored = self.segment.stored(index, &entry)?;
+        self.block = match entry.codec {
+            Codec::Stored => NonNull::from(stored),
+            Codec::Lz4 => NonNull::from(decompress(&mut self.buffer, stored, &entry).map_err(|what| {
+                self.segment.damaged(format!("block {index} does not decompress: {what}"))
+            })?),
+        };
+        self.next_block = index + 1;
+        self.block_end_ordinal = next;
+        Ok(true)
+    }
+
+    #[cold]
+    fn cut_record(&self) -> SegmentError {
+        let (ordinal, block) = (self.next_ordinal, self.next_block.saturating_sub(1));
+        self.segment
+            .damaged(format!("record {ordinal} of partition {} runs over block {block}", self.partition))
+    }
+}
+
+fn decompress<'a>(buffer: &'a mut Vec<u8>, stored: &[u8], entry: &BlockEntry) -> Result<&'a [u8], String> {
+    // `check` refused compressed blocks of more than BLOCK_BYTES, so this is all that is ever allocated.
+    buffer.resize(BLOCK_BYTES, 0);
+    let raw = &mut buffer[..entry.raw_len as usize];
+    let len = lz4_flex::block::decompress_into(stored, raw).map_err(|error| error.to_string())?;
+    if len != raw.len() {
+        return Err(format!("{len} bytes where the index says {}", raw.len()));
+    }
+    Ok(raw)
+}

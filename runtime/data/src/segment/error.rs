@@ -1,0 +1,51 @@
+//! What can be wrong with a segment file, told so that the reader knows which file and what to do.
+//!
+//! Owns the error of reading. Errors of writing belong to whoever writes: `CollectError` and `ReduceError`.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A segment could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// The file could not be opened or mapped.
+    #[error("cannot open segment {}: {source}; run again the map task that wrote it", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The bytes are not what was sealed: cut, flipped, or another kind of file.
+    #[error("segment {} of {label} is damaged: {what}; run again the map task that wrote it", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The attempt that wrote it, as its header says; `an unknown attempt` when the header is unreadable.
+        label: String,
+        /// The part that does not fit, with its place.
+        what: String,
+    },
+    /// The caller asked for a partition that the segment does not have.
+    #[error("segment {} has partitions 0..{partitions}, not {partition}", path.display())]
+    NoPartition {
+        /// The file.
+        path: PathBuf,
+        /// The partition asked for.
+        partition: u32,
+        /// How many there are.
+        partitions: u32,
+    },
+    /// The caller asked for a record after the last one.
+    #[error("partition {partition} of segment {} has {records} records, not a record {ordinal}", path.display())]
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+        /// The partition asked for.
+        partition: u32,
+        /// The record asked for, from 0.
+        ordinal: u64,
+        /// How many there are.
+        records: u64,
+    },
+}

@@ -1,0 +1,243 @@
+//! The bytes of a segment file: header, partition table, block index and trailer.
+//!
+//! Owns sizes, magic numbers and the coding of each part, with a checksum over every part. Does not own the rules that
+//! tie the parts to each other and to the file's length: those are checked once, in `segment::check`.
+//!
+//! ```text
+//! header     magic, version, encoding, codec, checksum kind, partitions, label, crc32c
+//! blocks     partition 0's blocks, partition 1's blocks, ...
+//! footer     one PartitionEntry per partition, one BlockEntry per block
+//! trailer    footer offset and length, records, blocks, crc32c of the footer, crc32c of the trailer, magic
+//! ```
+
+use crate::record::RecordEncoding;
+use crate::settings::Compression;
+
+/// Raw bytes of a full block. A record that is longer gets a jumbo block of its own.
+pub(crate) const BLOCK_BYTES: usize = 128 << 10;
+
+const HEADER_MAGIC: [u8; 8] = *b"NAPRSEG\n";
+const TRAILER_MAGIC: [u8; 8] = *b"NAPSEAL\n";
+const VERSION: u16 = 1;
+const CHECKSUM_CRC32C: u8 = 1;
+const HEADER_FIXED: usize = 32;
+const CRC_BYTES: usize = 4;
+
+/// The longest label that a header holds, in bytes.
+pub(crate) const LABEL_MAX: usize = 4096;
+pub(crate) const PARTITION_ENTRY_BYTES: usize = 40;
+pub(crate) const BLOCK_ENTRY_BYTES: usize = 56;
+pub(crate) const TRAILER_BYTES: usize = 48;
+
+/// What the header says about the whole file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub encoding: RecordEncoding,
+    pub compression: Compression,
+    pub partitions: u32,
+    pub label: String,
+}
+
+/// Where one partition lies in a segment, and how much it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PartitionEntry {
+    /// Offset of its first block in the file.
+    pub offset: u64,
+    /// Bytes that its blocks take in the file.
+    pub stored_len: u64,
+    /// Bytes of its blocks before compression.
+    pub raw_len: u64,
+    /// Number of its records.
+    pub records: u64,
+    /// Index of its first block in the file's block index.
+    pub first_block: u64,
+}
+
+/// How one block's bytes are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Stored,
+    Lz4,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockEntry {
+    pub offset: u64,
+    pub stored_len: u64,
+    pub raw_len: u64,
+    /// Ordinal of the block's first record within its partition.
+    pub first_ordinal: u64,
+    /// First 16 bytes of the block's first key, padded with zeros, big-endian.
+    pub key_prefix: u128,
+    /// Checksum of the stored bytes.
+    pub crc: u32,
+    pub codec: Codec,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trailer {
+    pub footer_offset: u64,
+    pub footer_len: u64,
+    pub records: u64,
+    pub blocks: u64,
+    pub footer_crc: u32,
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let (kind, key, value) = match self.encoding {
+            RecordEncoding::Variable => (0u8, 0, 0),
+            RecordEncoding::Fixed { key, value } => (1u8, key, value),
+        };
+        let codec = match self.compression {
+            Compression::None => 0u8,
+            Compression::Lz4 => 1u8,
+        };
+        let mut bytes = Vec::with_capacity(HEADER_FIXED + self.label.len() + CRC_BYTES);
+        bytes.extend_from_slice(&HEADER_MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&[kind, codec, CHECKSUM_CRC32C, 0, 0, 0]);
+        bytes.extend_from_slice(&key.to_le_bytes());
+        bytes.extend_from_slice(&value.to_le_bytes());
+        bytes.extend_from_slice(&self.partitions.to_le_bytes());
+        bytes.extend_from_slice(&(self.label.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(self.label.as_bytes());
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Reads the header at the start of `bytes` and its length, or says what does not fit.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Header, usize), String> {
+        let fixed = bytes.get(..HEADER_FIXED).ok_or("the file ends inside the header")?;
+        if fixed[..8] != HEADER_MAGIC {
+            return Err("the file does not start with the magic of a segment".into());
+        }
+        let version = u16::from_le_bytes([fixed[8], fixed[9]]);
+        if version != VERSION {
+            return Err(format!("the header says version {version}, this program reads version {VERSION}"));
+        }
+        let label_len = u32_at(fixed, 28) as usize;
+        if label_len > LABEL_MAX {
+            return Err(format!("the header's label of {label_len} bytes is longer than {LABEL_MAX}"));
+        }
+        let len = HEADER_FIXED + label_len + CRC_BYTES;
+        let whole = bytes.get(..len).ok_or("the file ends inside the header")?;
+        let (covered, crc) = whole.split_at(len - CRC_BYTES);
+        if crc32c::crc32c(covered) != u32_at(crc, 0) {
+            return Err("the header's checksum does not fit".into());
+        }
+        let encoding = match (fixed[10], u32_at(fixed, 16), u32_at(fixed, 20)) {
+            (0, 0, 0) => RecordEncoding::Variable,
+            (1, key, value) if u64::from(key) + u64::from(value) > 0 => RecordEncoding::Fixed { key, value },
+            (kind, key, value) => return Err(format!("unknown record encoding {kind} ({key}, {value})")),
+        };
+        let compression = match fixed[11] {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            other => return Err(format!("unknown codec {other}")),
+        };
+        if fixed[12..16] != [CHECKSUM_CRC32C, 0, 0, 0] {
+            return Err(format!("unknown kind of checksum {:?}", &fixed[12..16]));
+        }
+        let label = std::str::from_utf8(&covered[HEADER_FIXED..]).map_err(|_| "the label is not UTF-8")?;
+        let partitions = u32_at(fixed, 24);
+        Ok((Header { encoding, compression, partitions, label: label.to_owned() }, len))
+    }
+}
+
+impl PartitionEntry {
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        for field in [self.offset, self.stored_len, self.raw_len, self.records, self.first_block] {
+            into.extend_from_slice(&field.to_le_bytes());
+        }
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> PartitionEntry {
+        PartitionEntry {
+            offset: u64_at(bytes, 0),
+            stored_len: u64_at(bytes, 8),
+            raw_len: u64_at(bytes, 16),
+            records: u64_at(bytes, 24),
+            first_block: u64_at(bytes, 32),
+        }
+    }
+}
+
+impl BlockEntry {
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        for field in [self.offset, self.stored_len, self.raw_len, self.first_ordinal] {
+            into.extend_from_slice(&field.to_le_bytes());
+        }
+        into.extend_from_slice(&self.key_prefix.to_le_bytes());
+        into.extend_from_slice(&self.crc.to_le_bytes());
+        into.extend_from_slice(&u32::from(self.codec == Codec::Lz4).to_le_bytes());
+    }
+
+    /// Reads one entry; `None` when it names a codec that does not exist.
+    #[inline]
+    pub(crate) fn decode(bytes: &[u8]) -> Option<BlockEntry> {
+        let codec = match u32_at(bytes, 52) {
+            0 => Codec::Stored,
+            1 => Codec::Lz4,
+            _ => return None,
+        };
+        Some(BlockEntry {
+            offset: u64_at(bytes, 0),
+            stored_len: u64_at(bytes, 8),
+            raw_len: u64_at(bytes, 16),
+            first_ordinal: u64_at(bytes, 24),
+            key_prefix: u128::from(u64_at(bytes, 32)) | u128::from(u64_at(bytes, 40)) << 64,
+            crc: u32_at(bytes, 48),
+            codec,
+        })
+    }
+}
+
+impl Trailer {
+    pub(crate) fn encode(&self) -> [u8; TRAILER_BYTES] {
+        let mut bytes = [0; TRAILER_BYTES];
+        for (index, field) in
+            [self.footer_offset, self.footer_len, self.records, self.blocks].into_iter().enumerate()
+        {
+            bytes[index * 8..][..8].copy_from_slice(&field.to_le_bytes());
+        }
+        bytes[32..36].copy_from_slice(&self.footer_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..36]);
+        bytes[36..40].copy_from_slice(&crc.to_le_bytes());
+        bytes[40..].copy_from_slice(&TRAILER_MAGIC);
+        bytes
+    }
+
+    /// Reads the trailer in the last bytes of a file, or says what does not fit.
+    pub(crate) fn decode(file: &[u8]) -> Result<Trailer, String> {
+        let start = file.len().checked_sub(TRAILER_BYTES).ok_or("the file is shorter than a trailer")?;
+        let bytes = &file[start..];
+        if bytes[40..] != TRAILER_MAGIC {
+            return Err("the file does not end with a trailer: it was cut, or never sealed".into());
+        }
+        if crc32c::crc32c(&bytes[..36]) != u32_at(bytes, 36) {
+            return Err("the trailer's checksum does not fit".into());
+        }
+        Ok(Trailer {
+            footer_offset: u64_at(bytes, 0),
+            footer_len: u64_at(bytes, 8),
+            records: u64_at(bytes, 16),
+            blocks: u64_at(bytes, 24),
+            footer_crc: u32_at(bytes, 32),
+        })
+    }
+}
+
+#[inline]
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut field = [0; 4];
+    field.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(field)
+}
+
+#[inline]
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut field = [0; 8];
+    field.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(field)
+}

@@ -1,0 +1,159 @@
+//! An open segment: a validated, mapped file.
+//!
+//! Owns the mapping and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s. Holds no
+//! heap memory that grows with the file: the footer is read where it is mapped.
+//!
+//! A sealed segment is immutable by contract. Should something else cut the file while it is mapped, reading the lost
+//! part is a SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
+#![allow(unsafe_code)] // maps files
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::{Advice, Mmap};
+
+use super::check::check;
+use super::cursor::Cursor;
+use super::error::SegmentError;
+use super::format::{BLOCK_ENTRY_BYTES, BlockEntry, Header, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer};
+use crate::record::RecordEncoding;
+
+/// A sealed segment file, mapped and validated.
+#[derive(Debug)]
+pub struct Segment {
+    map: Mmap,
+    path: PathBuf,
+    header: Header,
+    trailer: Trailer,
+}
+
+impl Segment {
+    /// Maps a sealed segment and validates its header, footer and trailer against each other and the file's length.
+    /// The blocks' contents are verified later, each when a cursor enters it.
+    ///
+    /// # Errors
+    /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment.
+    pub fn open(path: &Path) -> Result<Arc<Segment>, SegmentError> {
+        let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let len = file.metadata().map_err(unreadable)?.len();
+        if usize::try_from(len).is_err() {
+            return Err(unreadable(io::Error::from(io::ErrorKind::FileTooLarge)));
+        }
+        // SAFETY: the mapping is private to reading. Segments are immutable once sealed (see the module's header for
+        // what a violation does), so the bytes behind the shared slice do not change while it lives.
+        let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
+        let parts = check(&map).map_err(|what| SegmentError::Damaged {
+            path: path.to_owned(),
+            label: Header::decode(&map)
+                .map_or_else(|_| "an unknown attempt".to_owned(), |(header, _)| header.label),
+            what,
+        })?;
+        Ok(Arc::new(Segment { map, path: path.to_owned(), header: parts.header, trailer: parts.trailer }))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The attempt that wrote it.
+    pub fn label(&self) -> &str {
+        &self.header.label
+    }
+
+    /// The layout of its records.
+    pub fn encoding(&self) -> RecordEncoding {
+        self.header.encoding
+    }
+
+    /// How many partitions it has.
+    pub fn partitions(&self) -> u32 {
+        self.header.partitions
+    }
+
+    /// Number of records in all partitions.
+    pub fn records(&self) -> u64 {
+        self.trailer.records
+    }
+
+    /// Length of the file in bytes.
+    pub fn file_len(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Place and size of one partition.
+    ///
+    /// # Errors
+    /// `NoPartition` when there are fewer.
+    pub fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
+        if partition >= self.partitions() {
+            let partitions = self.partitions();
+            return Err(SegmentError::NoPartition { path: self.path.clone(), partition, partitions });
+        }
+        let at = self.trailer.footer_offset as usize + partition as usize * PARTITION_ENTRY_BYTES;
+        Ok(PartitionEntry::decode(&self.map[at..]))
+    }
+
+    /// A cursor before the first record of a partition.
+    ///
+    /// # Errors
+    /// `NoPartition` when there are fewer.
+    pub fn cursor(self: &Arc<Self>, partition: u32) -> Result<Cursor, SegmentError> {
+        Cursor::new(self.clone(), partition)
+    }
+
+    /// A cursor before record `ordinal` (from 0) of a partition; the partition's number of records stands for its end.
+    /// A binary search and at most one block decoded, whatever the size of the partition.
+    ///
+    /// # Errors
+    /// `NoPartition`, `NoRecord`, or `Damaged` when the block that holds the record is.
+    pub fn cursor_at(self: &Arc<Self>, partition: u32, ordinal: u64) -> Result<Cursor, SegmentError> {
+        let mut cursor = Cursor::new(self.clone(), partition)?;
+        cursor.seek(ordinal)?;
+        Ok(cursor)
+    }
+
+    /// The partition's blocks as a range of the block index.
+    pub(super) fn blocks(
+        &self,
+        partition: u32,
+    ) -> Result<(PartitionEntry, std::ops::Range<u64>), SegmentError> {
+        let entry = self.partition(partition)?;
+        let end = match self.partition(partition + 1) {
+            Ok(next) => next.first_block,
+            Err(_) => self.trailer.blocks,
+        };
+        Ok((entry, entry.first_block..end))
+    }
+
+    /// One entry of the block index.
+    pub(super) fn block(&self, block: u64) -> Result<BlockEntry, SegmentError> {
+        let table = self.partitions() as usize * PARTITION_ENTRY_BYTES;
+        let at = self.trailer.footer_offset as usize + table + block as usize * BLOCK_ENTRY_BYTES;
+        BlockEntry::decode(&self.map[at..])
+            .ok_or_else(|| self.damaged(format!("block {block}: unknown codec")))
+    }
+
+    /// The stored bytes of one block, checked against its checksum.
+    pub(super) fn stored(&self, index: u64, block: &BlockEntry) -> Result<&[u8], SegmentError> {
+        let start = block.offset as usize;
+        let stored = &self.map[start..start + block.stored_len as usize];
+        if crc32c::crc32c(stored) != block.crc {
+            return Err(self.damaged(format!("the checksum of block {index} at byte {start} does not fit")));
+        }
+        Ok(stored)
+    }
+
+    pub(super) fn damaged(&self, what: String) -> SegmentError {
+        SegmentError::Damaged { path: self.path.clone(), label: self.label().to_owned(), what }
+    }
+
+    /// Tells the kernel that the file will be read from front to back.
+    pub(super) fn advise_sequential(&self) {
+        // Only a hint: a kernel that refuses it reads no less correctly.
+        let _ = self.map.advise(Advice::Sequential);
+    }
+}

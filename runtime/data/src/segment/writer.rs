@@ -1,0 +1,321 @@
+//! Writing a segment: blocks, index, footer, trailer, and the seal.
+//!
+//! Owns cutting records into blocks, their checksums and compression, and the write buffer. The caller brings records in
+//! their final order: partitions ascending, keys sorted within each.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::format::{BLOCK_BYTES, BlockEntry, Codec, Header, PartitionEntry, Trailer};
+use super::seal::{Seal, partial_name};
+use crate::record::{Extent, HEADER_MAX, RecordEncoding};
+use crate::settings::Compression;
+
+/// A file of the data plane could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {}: {source}{}", path.display(), advice(source))]
+pub struct WriteError {
+    /// What was tried: `create`, `write`, `sync` and so on.
+    pub doing: &'static str,
+    /// The file or directory.
+    pub path: PathBuf,
+    /// The operating system's reason.
+    pub source: io::Error,
+}
+
+impl WriteError {
+    pub(super) fn new(doing: &'static str, path: &Path, source: io::Error) -> WriteError {
+        WriteError { doing, path: path.to_owned(), source }
+    }
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free space on that file system or put the output directory on another one"
+        }
+        io::ErrorKind::NotFound => "; its directory must exist",
+        io::ErrorKind::PermissionDenied => "; its directory must be writable",
+        _ => "",
+    }
+}
+
+/// A sealed segment: what the coordinator registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedSegment {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub file_len: u64,
+    /// Number of records in all partitions.
+    pub records: u64,
+    /// Bytes of all records as encoded, before compression.
+    pub raw_len: u64,
+    /// How many partitions it has.
+    pub partitions: u32,
+}
+
+/// What every segment of one task has in common.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentShape {
+    pub encoding: RecordEncoding,
+    pub compression: Compression,
+    pub partitions: u32,
+    pub label: String,
+}
+
+/// Writes one segment file.
+pub(crate) struct SegmentWriter {
+    shape: SegmentShape,
+    file: File,
+    target: PathBuf,
+    partial: PathBuf,
+    sealed: bool,
+    /// Finished blocks and, from `block_start`, the open one.
+    buffer: Vec<u8>,
+    buffer_bytes: usize,
+    block_start: usize,
+    /// Bytes that still fit the open block; 0 when none is open.
+    block_room: usize,
+    /// The open block's index entry, but for its lengths, checksum and codec.
+    block: BlockEntry,
+    compressed: Vec<u8>,
+    /// File offset of the buffer's first byte.
+    offset: u64,
+    partition: PartitionEntry,
+    table: Vec<u8>,
+    index: Vec<u8>,
+    blocks: u64,
+    records: u64,
+    raw_len: u64,
+}
+
+impl SegmentWriter {
+    /// Creates the file under its temporary name. `buffer_bytes` is what is written at once; at least one block.
+    pub(crate) fn create(
+        target: &Path,
+        shape: SegmentShape,
+        buffer_bytes: usize,
+    ) -> Result<Self, WriteError> {
+        let partial = partial_name(target);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&partial)
+            .map_err(|source| WriteError::new("create", &partial, source))?;
+        let buffer_bytes = buffer_bytes.max(BLOCK_BYTES);
+        let header = Header {
+            encoding: shape.encoding,
+            compression: shape.compression,
+            partitions: shape.partitions,
+            label: shape.label.clone(),
+        };
+        let mut buffer = Vec::with_capacity(buffer_bytes + BLOCK_BYTES);
+        buffer.extend_from_slice(&header.encode());
+        let partition = PartitionEntry { offset: buffer.len() as u64, ..PartitionEntry::default() };
+        Ok(SegmentWriter {
+            shape,
+            file,
+            target: target.to_owned(),
+            partial,
+            sealed: false,
+            block_start: buffer.len(),
+            buffer,
+            buffer_bytes,
+            block_room: 0,
+            block: BlockEntry {
+                offset: 0,
+                stored_len: 0,
+                raw_len: 0,
+                first_ordinal: 0,
+                key_prefix: 0,
+                crc: 0,
+                codec: Codec::Stored,
+            },
+            compressed: Vec::new(),
+            offset: 0,
+            partition,
+            table: Vec::new(),
+            index: Vec::new(),
+            blocks: 0,
+            records: 0,
+            raw_len: 0,
+        })
+    }
+
+    /// Ends the current partition and starts the one after it.
+    pub(crate) fn next_partition(&mut self) -> Result<(), WriteError> {
+        self.close_block()?;
+        self.partition.encode(&mut self.table);
+        self.records += self.partition.records;
+        self.raw_len += self.partition.raw_len;
+        let offset = self.offset + self.buffer.len() as u64;
+        self.partition = PartitionEntry { offset, first_block: self.blocks, ..PartitionEntry::default() };
+        Ok(())
+    }
+
+    /// Adds a record that is already encoded to the current partition.
+    #[inline]
+    pub(crate) fn append_encoded(&mut self, record: &[u8], extent: Extent) -> Result<(), WriteError> {
+        if record.len() > self.block_room {
+            let (key, value) = (&record[extent.key..extent.value], &record[extent.value..]);
+            return self.append_to_new_block(key, value);
+        }
+        self.buffer.extend_from_slice(record);
+        self.block_room -= record.len();
+        self.partition.records += 1;
+        Ok(())
+    }
+
+    /// Adds a record to the current partition.
+    #[inline]
+    pub(crate) fn append(&mut self, key: &[u8], value: &[u8]) -> Result<(), WriteError> {
+        if self.shape.encoding.encoded_len(key.len(), value.len()) > self.block_room {
+            return self.append_to_new_block(key, value);
+        }
+        self.extend(key, value);
+        Ok(())
+    }
+
+    fn extend(&mut self, key: &[u8], value: &[u8]) {
+        let before = self.buffer.len();
+        let mut header = [0; HEADER_MAX];
+        let header_len = self.shape.encoding.header(key.len(), value.len(), &mut header);
+        self.buffer.extend_from_slice(&header[..header_len]);
+        self.buffer.extend_from_slice(key);
+        self.buffer.extend_from_slice(value);
+        self.block_room -= self.buffer.len() - before;
+        self.partition.records += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn append_to_new_block(&mut self, key: &[u8], value: &[u8]) -> Result<(), WriteError> {
+        self.close_block()?;
+        self.block.offset = self.offset + self.buffer.len() as u64;
+        self.block.first_ordinal = self.partition.records;
+        self.block.key_prefix = key_prefix(key);
+        if self.shape.encoding.encoded_len(key.len(), value.len()) > BLOCK_BYTES {
+            return self.write_jumbo(key, value);
+        }
+        self.block_room = BLOCK_BYTES;
+        self.extend(key, value);
+        Ok(())
+    }
+
+    /// A record longer than a block goes to the file from where it is, never through the buffer.
+    fn write_jumbo(&mut self, key: &[u8], value: &[u8]) -> Result<(), WriteError> {
+        self.flush()?;
+        let mut header = [0; HEADER_MAX];
+        let header_len = self.shape.encoding.header(key.len(), value.len(), &mut header);
+        let (mut crc, mut len) = (0, 0);
+        for part in [&header[..header_len], key, value] {
+            self.file.write_all(part).map_err(|source| WriteError::new("write", &self.partial, source))?;
+            crc = crc32c::crc32c_append(crc, part);
+            len += part.len();
+        }
+        self.offset += len as u64;
+        self.partition.records += 1;
+        self.add_block(len, len, crc, Codec::Stored);
+        Ok(())
+    }
+
+    fn close_block(&mut self) -> Result<(), WriteError> {
+        let raw_len = self.buffer.len() - self.block_start;
+        self.block_room = 0;
+        if raw_len == 0 {
+            return Ok(());
+        }
+        let mut codec = Codec::Stored;
+        if self.shape.compression == Compression::Lz4 {
+            codec = self.compress_block(raw_len);
+        }
+        let stored = &self.buffer[self.block_start..];
+        let (stored_len, crc) = (stored.len(), crc32c::crc32c(stored));
+        self.add_block(raw_len, stored_len, crc, codec);
+        self.block_start = self.buffer.len();
+        if self.buffer.len() >= self.buffer_bytes { self.flush() } else { Ok(()) }
+    }
+
+    /// Replaces the open block by its compressed form where that is shorter than 0.9 of it.
+    fn compress_block(&mut self, raw_len: usize) -> Codec {
+        self.compressed.resize(lz4_flex::block::get_maximum_output_size(BLOCK_BYTES), 0);
+        let raw = &self.buffer[self.block_start..];
+        match lz4_flex::block::compress_into(raw, &mut self.compressed) {
+            Ok(len) if len * 10 < raw_len * 9 => {
+                self.buffer.truncate(self.block_start);
+                self.buffer.extend_from_slice(&self.compressed[..len]);
+                Codec::Lz4
+            }
+            // The only error is an output buffer too small, that is, a block that did not shrink.
+            _ => Codec::Stored,
+        }
+    }
+
+    fn add_block(&mut self, raw_len: usize, stored_len: usize, crc: u32, codec: Codec) {
+        let block =
+            BlockEntry { raw_len: raw_len as u64, stored_len: stored_len as u64, crc, codec, ..self.block };
+        block.encode(&mut self.index);
+        self.blocks += 1;
+        self.partition.raw_len += block.raw_len;
+        self.partition.stored_len += block.stored_len;
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError> {
+        self.file
+            .write_all(&self.buffer)
+            .map_err(|source| WriteError::new("write", &self.partial, source))?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.block_start = 0;
+        Ok(())
+    }
+
+    /// Ends the last partition, writes footer and trailer, and gives the file its name.
+    pub(crate) fn finish(mut self, seal: Seal) -> Result<SealedSegment, WriteError> {
+        self.next_partition()?;
+        // Partitions after the last one that got records are as much part of the table as any other.
+        while self.table.len() < self.shape.partitions as usize * super::format::PARTITION_ENTRY_BYTES {
+            self.next_partition()?;
+        }
+        let footer_crc = crc32c::crc32c_append(crc32c::crc32c(&self.table), &self.index);
+        let trailer = Trailer {
+            footer_offset: self.offset + self.buffer.len() as u64,
+            footer_len: (self.table.len() + self.index.len()) as u64,
+            records: self.records,
+            blocks: self.blocks,
+            footer_crc,
+        };
+        self.buffer.extend_from_slice(&self.table);
+        self.buffer.extend_from_slice(&self.index);
+        self.buffer.extend_from_slice(&trailer.encode());
+        self.flush()?;
+        seal.publish(&self.file, &self.partial, &self.target)?;
+        self.sealed = true;
+        Ok(SealedSegment {
+            path: self.target.clone(),
+            file_len: self.offset,
+            records: self.records,
+            raw_len: self.raw_len,
+            partitions: self.shape.partitions,
+        })
+    }
+}
+
+impl Drop for SegmentWriter {
+    fn drop(&mut self) {
+        if !self.sealed {
+            // A file without its trailer never existed; that it cannot be removed changes nothing about the first error.
+            let _ = fs::remove_file(&self.partial);
+        }
+    }
+}
+
+fn key_prefix(key: &[u8]) -> u128 {
+    let mut prefix = [0; 16];
+    let len = key.len().min(16);
+    prefix[..len].copy_from_slice(&key[..len]);
+    u128::from_be_bytes(prefix)
+}
