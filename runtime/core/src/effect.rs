@@ -29,9 +29,15 @@ pub enum Effect {
         /// How.
         outcome: JobOutcome,
     },
+    /// Something was wrong and was ignored (a report that makes no sense, an illegal action of a policy): log it.
+    Warn {
+        /// What, naming the thing; for people.
+        message: String,
+    },
 }
 
-/// What a worker is told to do with an attempt. Every order is answered by a `Report`.
+/// What a worker is told to do with an attempt. Every order but `MoreInputs` is answered by a `Report`. Orders to one
+/// worker must arrive in the order given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Start the attempt.
@@ -40,7 +46,16 @@ pub enum Order {
         attempt: AttemptId,
         /// Where its work starts.
         from: Start,
-        /// For a reduce: the map attempt whose output to read, one for each map task, in task order.
+        /// For a reduce: the map attempts whose output to read, in task order. One for each map task, unless
+        /// slow-start (below 1000) lets it begin earlier: the missing ones then follow as `MoreInputs`.
+        inputs: Vec<AttemptId>,
+    },
+    /// More map outputs are ready for a reduce that was launched before all of them were; only ever sent to such an
+    /// attempt. An output of a map task that was named before replaces it: the earlier one was lost.
+    MoreInputs {
+        /// The reduce attempt.
+        attempt: AttemptId,
+        /// The map attempts whose output to read, too.
         inputs: Vec<AttemptId>,
     },
     /// End the attempt and remove its temporary files.
@@ -92,8 +107,12 @@ pub enum Record {
     TaskDone(AttemptId),
     /// A finished map task must run again: its output is lost.
     OutputLost(TaskId),
-    /// An attempt ended without finishing its task.
+    /// An attempt ended without finishing its task, and why.
     AttemptEnded(AttemptId, String),
-    /// A job is over.
+    /// An attempt saved its work and exited; its task goes on from there.
+    Checkpointed(AttemptId),
+    /// How a job will end is decided; its live attempts are killed first.
+    JobDecided(JobId, JobOutcome),
+    /// A job is over; none of its attempts is left.
     JobEnded(JobId, JobOutcome),
 }

@@ -37,7 +37,8 @@ pub enum Event {
         /// Who asked and why, for people.
         reason: String,
     },
-    /// A worker reports about one of its attempts.
+    /// A worker reports about one of its attempts. The reports of one worker are handed in in the order it sent them,
+    /// each at most once; the engine survives anything else, but believes what it is told.
     Reported {
         /// The worker that reports.
         worker: WorkerId,
@@ -88,8 +89,8 @@ pub enum Report {
 /// Whose fault a failed attempt is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureClass {
-    /// Something outside the task (an unreadable segment, a process that could not start): try again, and do
-    /// not count it against the task when an input of it was lost.
+    /// Something outside the task (an unreadable segment, a process that could not start): try again. Counts
+    /// towards the attempts of the task, unless an input of it was lost: then the map that wrote it is to blame.
     Retryable,
     /// The task's own fault (a panic, a bad record): counts towards its attempts.
     Task,

@@ -45,6 +45,19 @@ pub struct AttemptId {
     pub number: u32,
 }
 
+impl TaskKind {
+    /// Both kinds, maps first.
+    pub const ALL: [TaskKind; 2] = [TaskKind::Map, TaskKind::Reduce];
+}
+
+impl AttemptId {
+    /// The smallest and the largest attempt of one kind of one job, as the bounds of a range of attempts.
+    pub(crate) fn range_of(job: JobId, kind: TaskKind) -> (AttemptId, AttemptId) {
+        let at = |index, number| AttemptId { task: TaskId { job, kind, index }, number };
+        (at(0, 0), at(u32::MAX, u32::MAX))
+    }
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "job_{:04}", self.0)

@@ -49,6 +49,39 @@ pub struct JobSpec {
     pub slowstart_permille: u32,
 }
 
+/// Why a job cannot be accepted as asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobSpecError {
+    /// No attempt would ever be allowed.
+    #[error("attempts_max is 0; a task needs at least 1 attempt")]
+    NoAttempts,
+    /// Not a share.
+    #[error("slowstart_permille is {0}; give 0 to 1000")]
+    Slowstart(u32),
+    /// Task numbers are 32 bits wide.
+    #[error("{0} map tasks are too many; use larger splits, for at most {max} tasks", max = u32::MAX)]
+    TooManyMaps(usize),
+}
+
+impl JobSpec {
+    /// Whether the engine can run a job like this; ask before submitting, so that the submitter gets the answer.
+    ///
+    /// # Errors
+    /// Says which value is out of bounds. The engine fails a job at once that is submitted all the same.
+    pub fn check(&self) -> Result<(), JobSpecError> {
+        if self.attempts_max == 0 {
+            return Err(JobSpecError::NoAttempts);
+        }
+        if self.slowstart_permille > 1000 {
+            return Err(JobSpecError::Slowstart(self.slowstart_permille));
+        }
+        if u32::try_from(self.maps.len()).is_err() {
+            return Err(JobSpecError::TooManyMaps(self.maps.len()));
+        }
+        Ok(())
+    }
+}
+
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobOutcome {

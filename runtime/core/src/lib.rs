@@ -4,14 +4,28 @@
 //! unseeded randomness: time and events are arguments, effects are results, and the live coordinator and the simulator
 //! are two loops around the same `Engine`.
 
+mod by_kind;
+mod cluster;
 mod effect;
+mod engine;
 mod event;
 mod ids;
 mod job;
+mod preemption;
+mod scheduler;
+mod states;
 mod time;
 
+pub use cluster::{Attempt, ClusterView, Job, Reservation, Tally, Worker};
 pub use effect::{Effect, Order, Record, Start};
+pub use engine::{Engine, EngineSettings};
 pub use event::{Event, FailureClass, Report};
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-pub use job::{JobOutcome, JobSpec, MapSpec, Slots};
+pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
+pub use preemption::{PreemptRequest, Primitive, RequestState};
+pub use scheduler::{Action, Actions, Fifo, Offer, Scheduler};
+pub use states::{
+    AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
+    WorkerInput, WorkerState,
+};
 pub use time::{Span, Time};

@@ -1,0 +1,33 @@
+//! A pair of values, one for each kind of task.
+//!
+//! Owns the indexing by `TaskKind` and nothing else: everything that is counted apart for maps and reduces uses it.
+
+use std::ops::{Index, IndexMut};
+
+use crate::ids::TaskKind;
+
+/// One value for maps, one for reduces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ByKind<T> {
+    pub map: T,
+    pub reduce: T,
+}
+
+impl<T> Index<TaskKind> for ByKind<T> {
+    type Output = T;
+    fn index(&self, kind: TaskKind) -> &T {
+        match kind {
+            TaskKind::Map => &self.map,
+            TaskKind::Reduce => &self.reduce,
+        }
+    }
+}
+
+impl<T> IndexMut<TaskKind> for ByKind<T> {
+    fn index_mut(&mut self, kind: TaskKind) -> &mut T {
+        match kind {
+            TaskKind::Map => &mut self.map,
+            TaskKind::Reduce => &mut self.reduce,
+        }
+    }
+}

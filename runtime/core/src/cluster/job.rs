@@ -1,0 +1,218 @@
+//! A job as the engine knows it: its tasks, its live attempts, and the indices that keep an event cheap.
+//!
+//! Owns which of its tasks may be launched. Does not own the decision to launch one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::by_kind::ByKind;
+use crate::cluster::task::{Phase, Task};
+use crate::effect::Start;
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::job::{JobOutcome, JobSpec};
+use crate::states::{JobState, TaskState};
+use crate::time::Time;
+
+/// A job that has not ended.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) id: JobId,
+    pub(crate) spec: JobSpec,
+    pub(crate) submitted: Time,
+    pub(crate) state: JobState,
+    /// Decided with the step to `Stopping`.
+    pub(crate) outcome: Option<JobOutcome>,
+    pub(crate) phases: ByKind<Phase>,
+    pub(crate) live: BTreeSet<AttemptId>,
+    pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
+    pub(crate) holding: ByKind<u32>,
+    /// Live reduces that were launched before every map output was ready.
+    pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
+    /// Map tasks by the worker that holds their output.
+    pub(crate) outputs: BTreeMap<WorkerId, BTreeSet<u32>>,
+    /// How many maps were done once and are not now.
+    pub(crate) maps_lost: u32,
+    /// Workers that keep a free slot for this job.
+    pub(crate) reserved_on: BTreeSet<WorkerId>,
+}
+
+impl Job {
+    pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time) -> Job {
+        let phases = ByKind { map: Phase::of_maps(&spec.maps), reduce: Phase::of_reduces(spec.reduces) };
+        Job {
+            id,
+            spec,
+            submitted,
+            state: JobState::Active,
+            outcome: None,
+            phases,
+            live: BTreeSet::new(),
+            suspended: ByKind::default(),
+            holding: ByKind::default(),
+            awaiting_inputs: BTreeSet::new(),
+            outputs: BTreeMap::new(),
+            maps_lost: 0,
+            reserved_on: BTreeSet::new(),
+        }
+    }
+
+    /// Which job.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// What it asked for.
+    pub fn spec(&self) -> &JobSpec {
+        &self.spec
+    }
+
+    /// When it was submitted.
+    pub fn submitted(&self) -> Time {
+        self.submitted
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> JobState {
+        self.state
+    }
+
+    /// How it will end, once that is decided.
+    pub fn outcome(&self) -> Option<&JobOutcome> {
+        self.outcome.as_ref()
+    }
+
+    /// How many tasks of a kind it has.
+    pub fn tasks_total(&self, kind: TaskKind) -> u32 {
+        self.phases[kind].total()
+    }
+
+    /// How many tasks of a kind are done.
+    pub fn tasks_done(&self, kind: TaskKind) -> u32 {
+        self.phases[kind].done
+    }
+
+    /// How many attempts of a kind hold a slot.
+    pub fn holding(&self, kind: TaskKind) -> u32 {
+        self.holding[kind]
+    }
+
+    /// How many attempts of a kind are suspended.
+    pub fn suspended(&self, kind: TaskKind) -> u32 {
+        self.suspended[kind].len() as u32
+    }
+
+    /// Its live attempts, suspended ones included, in order.
+    pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
+        self.live.iter().copied()
+    }
+
+    /// Where a task is; none when the job has no such task.
+    pub fn task_state(&self, task: TaskId) -> Option<TaskState> {
+        self.task(task).map(|task| task.state)
+    }
+
+    /// The tasks of a kind that may be launched now, in order. Reduces come with slow-start, and while a map output
+    /// is lost none may start: it would only hold a slot and wait.
+    pub fn eligible(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
+        let tasks = self.is_open(kind).then_some(&self.phases[kind].pending);
+        tasks.into_iter().flatten().map(move |&index| TaskId { job: self.id, kind, index })
+    }
+
+    /// How many tasks of a kind may be launched now.
+    pub fn eligible_count(&self, kind: TaskKind) -> u32 {
+        if self.is_open(kind) { self.phases[kind].pending.len() as u32 } else { 0 }
+    }
+
+    /// The task to launch next on a worker: one whose input is there if there is one, else the first.
+    pub fn next_task(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
+        let index = if self.is_open(kind) { self.phases[kind].next(worker)? } else { return None };
+        Some(TaskId { job: self.id, kind, index })
+    }
+
+    /// Where the work of a new attempt at this task can start: at its checkpoint, if it has one.
+    pub fn start_of(&self, task: TaskId) -> Start {
+        match self.task(task).and_then(|task| task.checkpoint) {
+            Some(number) => Start::Checkpoint(AttemptId { task, number }),
+            None => Start::Fresh,
+        }
+    }
+
+    /// An attempt of a kind that is suspended on this worker and can be resumed there.
+    pub fn suspended_on(&self, kind: TaskKind, worker: WorkerId) -> Option<AttemptId> {
+        let (first, last) = AttemptId::range_of(self.id, kind);
+        let mut here = self.suspended[kind].range((worker, first)..=(worker, last));
+        here.next().filter(|_| self.state == JobState::Active).map(|&(_, attempt)| attempt)
+    }
+
+    /// Whether it could use a slot of a kind on some worker.
+    pub fn wants(&self, kind: TaskKind) -> bool {
+        self.eligible_count(kind) > 0 || (self.state == JobState::Active && !self.suspended[kind].is_empty())
+    }
+
+    /// Whether it could use a slot of a kind on this worker.
+    pub fn wants_on(&self, kind: TaskKind, worker: WorkerId) -> bool {
+        self.eligible_count(kind) > 0 || self.suspended_on(kind, worker).is_some()
+    }
+
+    /// Whether pending tasks of a kind may be launched.
+    pub(crate) fn is_open(&self, kind: TaskKind) -> bool {
+        let maps = &self.phases.map;
+        self.state == JobState::Active
+            && match kind {
+                TaskKind::Map => true,
+                TaskKind::Reduce => {
+                    let needed = u64::from(self.spec.slowstart_permille) * u64::from(maps.total());
+                    self.maps_lost == 0 && u64::from(maps.done) * 1000 >= needed
+                }
+            }
+    }
+
+    pub(crate) fn is_map_only(&self) -> bool {
+        self.phases.reduce.tasks.is_empty()
+    }
+
+    /// Whether an attempt at a task of this kind writes a part of the output, which must be committed.
+    pub(crate) fn commits(&self, kind: TaskKind) -> bool {
+        kind == TaskKind::Reduce || self.is_map_only()
+    }
+
+    /// Whether every task that still matters is done: with reduces, a lost map output does not matter once they are.
+    pub(crate) fn is_complete(&self) -> bool {
+        if self.is_map_only() { self.phases.map.is_done() } else { self.phases.reduce.is_done() }
+    }
+
+    pub(crate) fn task(&self, task: TaskId) -> Option<&Task> {
+        self.phases[task.kind].task(task.index)
+    }
+
+    pub(crate) fn task_mut(&mut self, task: TaskId) -> Option<&mut Task> {
+        self.phases[task.kind].task_mut(task.index)
+    }
+
+    pub(crate) fn add_pending(&mut self, task: TaskId) {
+        let preferred = preferred(&self.spec, task);
+        self.phases[task.kind].add_pending(task.index, preferred);
+    }
+
+    pub(crate) fn remove_pending(&mut self, task: TaskId) {
+        let preferred = preferred(&self.spec, task);
+        self.phases[task.kind].remove_pending(task.index, preferred);
+    }
+
+    /// The map attempts whose output is there, in task order.
+    pub(crate) fn map_outputs(&self) -> Vec<AttemptId> {
+        let job = self.id;
+        let output = |(index, task): (u32, &Task)| {
+            let (number, _) = task.output?;
+            Some(AttemptId { task: TaskId { job, kind: TaskKind::Map, index }, number })
+        };
+        (0..).zip(&self.phases.map.tasks).filter_map(output).collect()
+    }
+}
+
+/// The workers that hold the input of a task.
+fn preferred(spec: &JobSpec, task: TaskId) -> &[WorkerId] {
+    match task.kind {
+        TaskKind::Map => spec.maps.get(task.index as usize).map_or(&[], |map| &map.preferred),
+        TaskKind::Reduce => &[],
+    }
+}

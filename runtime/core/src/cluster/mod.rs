@@ -1,0 +1,219 @@
+//! Everything the engine knows: jobs, workers, live attempts, open requests, and the indices over them.
+//!
+//! Owns the data and keeps its indices in step. Does not own rules: which change follows from what is the engine's.
+
+mod attempt;
+mod job;
+mod task;
+mod view;
+mod worker;
+
+pub use attempt::Attempt;
+pub use job::Job;
+pub use view::{ClusterView, Tally};
+pub use worker::{Reservation, Worker};
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::by_kind::ByKind;
+use crate::cluster::task::Task;
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::preemption::PreemptRequest;
+use crate::states::{AttemptOutcome, AttemptState, TaskInput, WorkerState};
+use crate::time::Time;
+
+/// The order in which jobs are given to, unless a policy says otherwise: priority, submit time, id.
+pub(crate) type GivingOrder = (Reverse<i32>, Time, JobId);
+
+/// Workers with a free slot of a kind, those with the most first, so that load spreads.
+pub(crate) type OfferOrder = (Reverse<u32>, WorkerId);
+
+/// What becomes due at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deadline {
+    /// The grace of the request for this attempt is over.
+    Grace(AttemptId),
+    /// A reservation on this worker expires.
+    Reservation(WorkerId),
+}
+
+/// The state behind the engine.
+#[derive(Debug, Default)]
+pub(crate) struct Cluster {
+    pub now: Time,
+    /// How many events were handled, this one included.
+    pub events: u64,
+    pub jobs: BTreeMap<JobId, Job>,
+    /// Jobs that are over: only their numbers, which are not used again.
+    pub ended: BTreeSet<JobId>,
+    pub workers: BTreeMap<WorkerId, Worker>,
+    pub attempts: BTreeMap<AttemptId, Attempt>,
+    pub requests: BTreeMap<AttemptId, PreemptRequest>,
+    /// How many slots are kept for a job, on all workers.
+    pub reserved: usize,
+    pub deadlines: BTreeSet<(Time, Deadline)>,
+    pub free: ByKind<BTreeSet<OfferOrder>>,
+    pub wanting: ByKind<BTreeSet<GivingOrder>>,
+    pub tally: Tally,
+}
+
+impl Cluster {
+    /// The job of something live.
+    pub fn job(&self, job: JobId) -> &Job {
+        self.jobs.get(&job).expect("a job is kept until the last of its attempts is gone")
+    }
+
+    /// The job of something live.
+    pub fn job_mut(&mut self, job: JobId) -> &mut Job {
+        self.jobs.get_mut(&job).expect("a job is kept until the last of its attempts is gone")
+    }
+
+    /// A live attempt.
+    pub fn attempt_mut(&mut self, attempt: AttemptId) -> &mut Attempt {
+        self.attempts.get_mut(&attempt).expect("the caller looked it up, and attempts end in one place")
+    }
+
+    /// The task of something live.
+    pub fn task_mut(&mut self, task: TaskId) -> &mut Task {
+        self.job_mut(task.job).task_mut(task).expect("an attempt belongs to a task of its job")
+    }
+
+    /// A worker that was heard of.
+    pub fn worker_mut(&mut self, worker: WorkerId) -> &mut Worker {
+        self.workers.get_mut(&worker).expect("workers are never forgotten")
+    }
+
+    /// Changes a task by its table, and the sets that follow from it; the driver of the table is always an attempt or
+    /// an output of that very task, so a missing row is a bug here.
+    pub fn step_task(&mut self, id: TaskId, input: TaskInput) {
+        let task = self.task_mut(id);
+        task.state = task.state.on(input).expect("the engine keeps a task and its attempt in step");
+        let job = self.job_mut(id.job);
+        match input {
+            TaskInput::Launched => job.remove_pending(id),
+            TaskInput::AttemptDone => job.phases[id.kind].done += 1,
+            TaskInput::AttemptEnded => job.add_pending(id),
+            TaskInput::OutputLost => {
+                job.phases[id.kind].done -= 1;
+                job.add_pending(id);
+            }
+        }
+    }
+
+    /// Removes an attempt that ended, whatever it held: its slot, its right to commit, its place in every index.
+    /// `before` is the state it ended in.
+    pub fn forget_attempt(&mut self, id: AttemptId, before: AttemptState) -> Attempt {
+        let attempt = self.attempts.remove(&id).expect("an attempt ends once");
+        let kind = id.task.kind;
+        self.worker_mut(attempt.worker).attempts.remove(&id);
+        let job = self.job_mut(id.task.job);
+        job.live.remove(&id);
+        job.awaiting_inputs.remove(&id);
+        if before == AttemptState::Suspended {
+            job.suspended[kind].remove(&(attempt.worker, id));
+        }
+        let task = self.task_mut(id.task);
+        task.live = None;
+        if attempt.state != AttemptState::Finished(AttemptOutcome::Done) && task.committer == Some(id.number)
+        {
+            task.committer = None;
+        }
+        if attempt.holds_slot {
+            self.vacate(attempt.worker, kind, id.task.job);
+        }
+        attempt
+    }
+
+    /// Brings in line what follows from a job's state: whether it is among those that want slots, and whether slots
+    /// are still kept for it. To be called after every change of a job.
+    pub fn refresh(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let key = (Reverse(job.spec.priority), job.submitted, id);
+        for kind in TaskKind::ALL {
+            if job.wants(kind) {
+                self.wanting[kind].insert(key);
+            } else {
+                self.wanting[kind].remove(&key);
+            }
+        }
+        for worker in job.reserved_on.clone() {
+            self.drop_reservations(worker, |cluster, kept| {
+                kept.job == id && !cluster.job(id).wants_on(kept.kind, worker)
+            });
+        }
+    }
+
+    /// Gives a slot to an attempt of a job, the one reserved for it first.
+    pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
+        let mut used_one = false;
+        self.drop_reservations(worker, |_, kept| {
+            let mine = kept.job == job && kept.kind == kind && !used_one;
+            used_one |= mine;
+            mine
+        });
+        self.change_used(worker, kind, |used| used + 1);
+        self.job_mut(job).holding[kind] += 1;
+    }
+
+    /// Takes back the slot of an attempt of a job.
+    pub fn vacate(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
+        self.change_used(worker, kind, |used| used - 1);
+        self.job_mut(job).holding[kind] -= 1;
+    }
+
+    /// Keeps a free slot for a job until a time.
+    pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
+        self.deadlines.insert((reservation.until, Deadline::Reservation(worker)));
+        self.worker_mut(worker).reservations.push(reservation);
+        self.reserved += 1;
+        self.job_mut(reservation.job).reserved_on.insert(worker);
+    }
+
+    /// Gives up the reservations on a worker that `unwanted` names.
+    pub fn drop_reservations(
+        &mut self,
+        worker: WorkerId,
+        mut unwanted: impl FnMut(&Cluster, &Reservation) -> bool,
+    ) {
+        let all = std::mem::take(&mut self.worker_mut(worker).reservations);
+        let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| unwanted(self, one));
+        for gone in &dropped {
+            if !kept.iter().any(|one| one.until == gone.until) {
+                self.deadlines.remove(&(gone.until, Deadline::Reservation(worker)));
+            }
+            if !kept.iter().any(|one| one.job == gone.job)
+                && let Some(job) = self.jobs.get_mut(&gone.job)
+            {
+                job.reserved_on.remove(&worker);
+            }
+        }
+        self.reserved -= dropped.len();
+        self.worker_mut(worker).reservations = kept;
+    }
+
+    /// Enters a worker that came up among those with free slots, or takes one that is lost out.
+    pub fn list_worker(&mut self, worker: WorkerId) {
+        for kind in TaskKind::ALL {
+            let known = &self.workers[&worker];
+            let free = known.free(kind);
+            if known.state == WorkerState::Up && free > 0 {
+                self.free[kind].insert((Reverse(free), worker));
+            } else {
+                self.free[kind].remove(&(Reverse(free), worker));
+            }
+        }
+    }
+
+    fn change_used(&mut self, worker: WorkerId, kind: TaskKind, change: impl Fn(u32) -> u32) {
+        let known = self.worker_mut(worker);
+        let before = known.free(kind);
+        known.used[kind] = change(known.used[kind]);
+        let after = known.free(kind);
+        let up = known.state == WorkerState::Up;
+        self.free[kind].remove(&(Reverse(before), worker));
+        if up && after > 0 {
+            self.free[kind].insert((Reverse(after), worker));
+        }
+    }
+}

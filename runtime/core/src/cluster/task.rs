@@ -1,0 +1,121 @@
+//! One task of a job, and the tasks of one kind with the index that finds the next one to launch.
+//!
+//! Owns what is remembered of a task between its attempts. Does not own its attempts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::WorkerId;
+use crate::job::MapSpec;
+use crate::states::TaskState;
+
+/// What is known of a task; its index is its position in its phase.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub state: TaskState,
+    /// How many attempts were launched; the number of the last one.
+    pub launched: u32,
+    /// The number of the live attempt.
+    pub live: Option<u32>,
+    /// The number of the attempt that may commit, or did.
+    pub committer: Option<u32>,
+    /// The attempt whose checkpoint the task goes on from.
+    pub checkpoint: Option<u32>,
+    /// The attempt that did it and the worker that holds what it wrote.
+    pub output: Option<(u32, WorkerId)>,
+    /// The output was lost and is not there again.
+    pub lost: bool,
+    /// The number of the event with which an output was last lost.
+    pub lost_at: u64,
+    /// Why its attempts failed, of those failures that count.
+    pub failures: Vec<String>,
+}
+
+/// The tasks of one kind of a job.
+#[derive(Debug, Default)]
+pub(crate) struct Phase {
+    pub tasks: Vec<Task>,
+    pub pending: BTreeSet<u32>,
+    /// Pending tasks by the workers that hold their input.
+    pub local: BTreeMap<WorkerId, BTreeSet<u32>>,
+    pub done: u32,
+}
+
+impl Task {
+    fn new() -> Task {
+        Task {
+            state: TaskState::Pending,
+            launched: 0,
+            live: None,
+            committer: None,
+            checkpoint: None,
+            output: None,
+            lost: false,
+            lost_at: 0,
+            failures: Vec::new(),
+        }
+    }
+}
+
+impl Phase {
+    pub fn of_maps(maps: &[MapSpec]) -> Phase {
+        let mut phase = Phase::of_reduces(u32::try_from(maps.len()).expect("checked with the job"));
+        for (index, map) in (0..).zip(maps) {
+            phase.add_local(index, &map.preferred);
+        }
+        phase
+    }
+
+    pub fn of_reduces(count: u32) -> Phase {
+        Phase {
+            tasks: (0..count).map(|_| Task::new()).collect(),
+            pending: (0..count).collect(),
+            local: BTreeMap::new(),
+            done: 0,
+        }
+    }
+
+    pub fn task(&self, index: u32) -> Option<&Task> {
+        self.tasks.get(index as usize)
+    }
+
+    pub fn task_mut(&mut self, index: u32) -> Option<&mut Task> {
+        self.tasks.get_mut(index as usize)
+    }
+
+    pub fn total(&self) -> u32 {
+        self.tasks.len() as u32
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.done == self.total()
+    }
+
+    /// A pending task for `worker`: one whose input is there if there is one, else the first.
+    pub fn next(&self, worker: WorkerId) -> Option<u32> {
+        let local = self.local.get(&worker).and_then(BTreeSet::first);
+        local.or_else(|| self.pending.first()).copied()
+    }
+
+    pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId]) {
+        self.pending.insert(index);
+        self.add_local(index, preferred);
+    }
+
+    pub fn remove_pending(&mut self, index: u32, preferred: &[WorkerId]) {
+        self.pending.remove(&index);
+        for worker in preferred {
+            if let Some(tasks) = self.local.get_mut(worker) {
+                tasks.remove(&index);
+                if tasks.is_empty() {
+                    self.local.remove(worker);
+                }
+            }
+        }
+    }
+
+    fn add_local(&mut self, index: u32, preferred: &[WorkerId]) {
+        for worker in preferred {
+            self.local.entry(*worker).or_default().insert(index);
+        }
+    }
+}

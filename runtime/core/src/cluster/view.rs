@@ -1,0 +1,109 @@
+//! What schedulers, displays and tests may see of the engine's state: all of it, read-only.
+//!
+//! Owns the questions. Does not own the data, nor any change of it.
+
+use std::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Attempt, Cluster, Job, Worker};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::preemption::PreemptRequest;
+use crate::states::WorkerState;
+use crate::time::Time;
+
+/// How often things happened that leave no other trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Reports about attempts that were no longer current, dropped.
+    pub stale_reports: u64,
+    /// Reports that made no sense in the state of their attempt, ignored.
+    pub illegal_reports: u64,
+    /// Events about jobs and workers that made no sense, ignored.
+    pub illegal_events: u64,
+    /// Actions of the scheduler that were not possible, ignored.
+    pub illegal_actions: u64,
+    /// Offered slots that the scheduler left empty with a reason.
+    pub slots_declined: u64,
+    /// Requests to preempt that freed their slot as asked.
+    pub requests_satisfied: u64,
+    /// Requests to preempt that became a kill when their grace was over.
+    pub requests_forced: u64,
+    /// Requests to preempt that were withdrawn, or whose worker vanished.
+    pub requests_cancelled: u64,
+}
+
+/// The cluster as it is now.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterView<'a> {
+    cluster: &'a Cluster,
+}
+
+impl<'a> ClusterView<'a> {
+    pub(crate) fn new(cluster: &'a Cluster) -> ClusterView<'a> {
+        ClusterView { cluster }
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Time {
+        self.cluster.now
+    }
+
+    /// The jobs that have not ended, by id.
+    pub fn jobs(&self) -> impl Iterator<Item = &'a Job> + use<'a> {
+        self.cluster.jobs.values()
+    }
+
+    /// A job that has not ended.
+    pub fn job(&self, job: JobId) -> Option<&'a Job> {
+        self.cluster.jobs.get(&job)
+    }
+
+    /// The jobs that could use a slot of a kind somewhere, in giving order: higher priority, earlier submission,
+    /// smaller id. A job whose only wish is to resume an attempt can use slots of that worker alone.
+    pub fn wanting(&self, kind: TaskKind) -> impl Iterator<Item = &'a Job> + use<'a> {
+        let cluster = self.cluster;
+        cluster.wanting[kind].iter().map(|(_, _, job)| cluster.job(*job))
+    }
+
+    /// The workers that are up, by id.
+    pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
+        let all = self.cluster.workers.iter().map(|(id, worker)| (*id, worker));
+        all.filter(|(_, worker)| worker.state == WorkerState::Up)
+    }
+
+    /// A worker, up or lost.
+    pub fn worker(&self, worker: WorkerId) -> Option<&'a Worker> {
+        self.cluster.workers.get(&worker)
+    }
+
+    /// The workers with free slots of a kind and how many, most first; reserved slots included.
+    pub fn free(&self, kind: TaskKind) -> impl Iterator<Item = (WorkerId, u32)> + use<'a> {
+        self.cluster.free[kind].iter().map(|&(Reverse(free), worker)| (worker, free))
+    }
+
+    /// The live attempts of all jobs, by id.
+    pub fn attempts(&self) -> impl Iterator<Item = &'a Attempt> + use<'a> {
+        self.cluster.attempts.values()
+    }
+
+    /// A live attempt.
+    pub fn attempt(&self, attempt: AttemptId) -> Option<&'a Attempt> {
+        self.cluster.attempts.get(&attempt)
+    }
+
+    /// The pending preemptions, by victim.
+    pub fn requests(&self) -> impl Iterator<Item = &'a PreemptRequest> + use<'a> {
+        self.cluster.requests.values()
+    }
+
+    /// The pending preemption of one attempt.
+    pub fn request(&self, attempt: AttemptId) -> Option<&'a PreemptRequest> {
+        self.cluster.requests.get(&attempt)
+    }
+
+    /// What was dropped, ignored and preempted so far.
+    pub fn tally(&self) -> Tally {
+        self.cluster.tally
+    }
+}

@@ -1,0 +1,96 @@
+//! A worker as the engine knows it: its slots, who holds them, and for whom free ones are kept.
+//!
+//! Owns the arithmetic of one worker's slots. Does not own the order in which workers are offered.
+
+use std::collections::BTreeSet;
+
+use crate::by_kind::ByKind;
+use crate::ids::{AttemptId, JobId, TaskKind};
+use crate::job::Slots;
+use crate::states::WorkerState;
+use crate::time::Time;
+
+/// A free slot that is kept for a job until a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// For whom.
+    pub job: JobId,
+    /// Which kind of slot.
+    pub kind: TaskKind,
+    /// When it is given up.
+    pub until: Time,
+}
+
+/// A worker.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    pub(crate) state: WorkerState,
+    pub(crate) slots: ByKind<u32>,
+    pub(crate) used: ByKind<u32>,
+    /// Live attempts, suspended ones included.
+    pub(crate) attempts: BTreeSet<AttemptId>,
+    pub(crate) reservations: Vec<Reservation>,
+    pub(crate) declined: ByKind<Option<&'static str>>,
+}
+
+impl Worker {
+    pub(crate) fn new() -> Worker {
+        Worker {
+            state: WorkerState::Unknown,
+            slots: ByKind::default(),
+            used: ByKind::default(),
+            attempts: BTreeSet::new(),
+            reservations: Vec::new(),
+            declined: ByKind::default(),
+        }
+    }
+
+    pub(crate) fn offer(&mut self, slots: Slots) {
+        self.slots = ByKind { map: slots.map, reduce: slots.reduce };
+    }
+
+    /// Whether it is up or lost.
+    pub fn state(&self) -> WorkerState {
+        self.state
+    }
+
+    /// How many slots of a kind it has.
+    pub fn slots(&self, kind: TaskKind) -> u32 {
+        self.slots[kind]
+    }
+
+    /// How many slots of a kind no attempt holds, reserved ones included.
+    pub fn free(&self, kind: TaskKind) -> u32 {
+        self.slots[kind] - self.used[kind]
+    }
+
+    /// How many free slots of a kind are kept for some job.
+    pub fn reserved(&self, kind: TaskKind) -> u32 {
+        self.reservations.iter().filter(|reservation| reservation.kind == kind).count() as u32
+    }
+
+    /// The free slots that are kept for a job, oldest first.
+    pub fn reservations(&self) -> &[Reservation] {
+        &self.reservations
+    }
+
+    /// The free slot kept for this job, if there is one.
+    pub fn reservation_of(&self, job: JobId, kind: TaskKind) -> Option<Reservation> {
+        self.reservations.iter().copied().find(|kept| kept.job == job && kept.kind == kind)
+    }
+
+    /// Whether a job may take a free slot of a kind here.
+    pub fn has_slot_for(&self, job: JobId, kind: TaskKind) -> bool {
+        self.free(kind) > self.reserved(kind) || self.reservation_of(job, kind).is_some()
+    }
+
+    /// Its live attempts, suspended ones included.
+    pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
+        self.attempts.iter().copied()
+    }
+
+    /// Why the scheduler last left a slot of this kind empty, if it did and said so.
+    pub fn declined(&self, kind: TaskKind) -> Option<&'static str> {
+        self.declined[kind]
+    }
+}

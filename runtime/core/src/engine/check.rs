@@ -1,0 +1,190 @@
+//! The invariants of the engine, all of them, checked from scratch.
+//!
+//! Owns what must hold between events. Meant for tests and simulators: it looks at everything.
+
+use std::cmp::Reverse;
+
+use crate::cluster::{Cluster, Deadline, Job};
+use crate::engine::Engine;
+use crate::ids::{AttemptId, TaskId, TaskKind};
+use crate::states::{AttemptState, JobState, TaskState, WorkerState};
+
+/// Fails with a text when the condition does not hold.
+macro_rules! ensure {
+    ($holds:expr, $($text:tt)+) => {
+        if !$holds {
+            return Err(format!($($text)+));
+        }
+    };
+}
+
+impl Engine {
+    /// Checks every invariant.
+    ///
+    /// # Errors
+    /// Names the thing and the rule it breaks. That is always a bug in this crate.
+    pub fn check(&self) -> Result<(), String> {
+        let cluster = &self.cluster;
+        ensure!(self.effects.is_empty(), "effects are left over from the last event");
+        cluster.workers.keys().try_for_each(|&id| check_worker(cluster, id))?;
+        cluster.attempts.keys().try_for_each(|&id| check_attempt(cluster, id))?;
+        cluster.jobs.values().try_for_each(|job| check_job(cluster, job))?;
+        check_requests(cluster)?;
+        check_indices(cluster)
+    }
+}
+
+fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), String> {
+    let worker = &cluster.workers[&id];
+    let mine: Vec<AttemptId> =
+        cluster.attempts.values().filter(|one| one.worker == id).map(|one| one.id).collect();
+    ensure!(worker.attempts().eq(mine.iter().copied()), "{id}: its attempts differ from the attempts on it");
+    ensure!(worker.state != WorkerState::Unknown, "{id}: known, but unknown");
+    if worker.state == WorkerState::Lost {
+        ensure!(mine.is_empty() && worker.reservations.is_empty(), "{id}: lost, but not empty");
+    }
+    for kind in TaskKind::ALL {
+        let holds = |one: &&AttemptId| one.task.kind == kind && cluster.attempts[one].holds_slot;
+        let used = mine.iter().filter(holds).count() as u32;
+        ensure!(worker.used[kind] == used, "{id}: {} {kind} slots used, {used} held", worker.used[kind]);
+        ensure!(used <= worker.slots[kind], "{id}: {used} of {} {kind} slots held", worker.slots[kind]);
+        ensure!(worker.reserved(kind) <= worker.free(kind), "{id}: more {kind} slots reserved than free");
+        let listed = cluster.free[kind].contains(&(Reverse(worker.free(kind)), id));
+        let free = worker.state == WorkerState::Up && worker.free(kind) > 0;
+        ensure!(listed == free, "{id}: free {kind} slots listed: {listed}, there: {free}");
+    }
+    for kept in &worker.reservations {
+        let job = cluster.jobs.get(&kept.job);
+        let wanted = job.is_some_and(|job| job.wants_on(kept.kind, id) && job.reserved_on.contains(&id));
+        ensure!(wanted, "{id}: a {} slot is kept for {}, which does not want it", kept.kind, kept.job);
+        let timed = cluster.deadlines.contains(&(kept.until, Deadline::Reservation(id)));
+        ensure!(timed && kept.until > cluster.now, "{id}: a reservation without a deadline");
+    }
+    Ok(())
+}
+
+fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
+    let attempt = &cluster.attempts[&id];
+    let job = cluster.jobs.get(&id.task.job).ok_or_else(|| format!("{id}: its job is over"))?;
+    let task = job.task(id.task).ok_or_else(|| format!("{id}: its job has no such task"))?;
+    ensure!(task.live == Some(id.number), "{id}: not the live attempt of its task");
+    ensure!(job.live.contains(&id), "{id}: unknown to its job");
+    ensure!(!matches!(attempt.state, AttemptState::Finished(_)), "{id}: finished, but kept");
+    if attempt.state != AttemptState::Killing {
+        ensure!(attempt.holds_slot == attempt.state.holds_slot(), "{id}: slot and state disagree");
+        ensure!(job.state == JobState::Active, "{id}: its job is stopping and it is not being killed");
+    }
+    let suspended = job.suspended[id.task.kind].contains(&(attempt.worker, id));
+    ensure!(suspended == (attempt.state == AttemptState::Suspended), "{id}: wrongly listed as suspended");
+    if task.committer == Some(id.number) {
+        let asked = attempt.wants_commit && job.commits(id.task.kind);
+        ensure!(asked, "{id}: was granted a commit that it did not ask for");
+        let stopped = matches!(
+            attempt.state,
+            AttemptState::Suspending | AttemptState::Suspended | AttemptState::Resuming
+        );
+        ensure!(!stopped, "{id}: holds a commit grant across a suspend");
+    }
+    Ok(())
+}
+
+fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
+    let id = job.id;
+    ensure!(job.state != JobState::Ended, "{id}: over, but kept");
+    ensure!(!cluster.ended.contains(&id), "{id}: both over and not");
+    ensure!(job.outcome.is_some() == (job.state == JobState::Stopping), "{id}: outcome and state disagree");
+    let complete_or_empty = job.state == JobState::Stopping && job.live.is_empty();
+    ensure!(!complete_or_empty, "{id}: stopping with nothing left, but not ended");
+    ensure!(job.state == JobState::Stopping || !job.is_complete(), "{id}: complete, but active");
+    let alive = job.live.iter().all(|attempt| cluster.attempts.contains_key(attempt));
+    ensure!(alive, "{id}: an attempt of it is gone");
+    let waiting =
+        job.awaiting_inputs.iter().all(|one| job.live.contains(one) && one.task.kind == TaskKind::Reduce);
+    ensure!(waiting, "{id}: a reduce that is gone awaits inputs");
+    let maps = &job.phases.map.tasks;
+    let lost = maps.iter().filter(|task| task.lost).count() as u32;
+    ensure!(job.maps_lost == lost, "{id}: {} maps lost by count, {lost} by task", job.maps_lost);
+    let held: usize = job.outputs.values().map(|indices| indices.len()).sum();
+    ensure!(held == maps.iter().filter(|task| task.output.is_some()).count(), "{id}: outputs miscounted");
+    for kind in TaskKind::ALL {
+        check_phase(cluster, job, kind)?;
+        let key = (Reverse(job.spec.priority), job.submitted, id);
+        let listed = cluster.wanting[kind].contains(&key);
+        ensure!(listed == job.wants(kind), "{id}: wants a {kind} slot and is not listed, or the reverse");
+        let holding = job.live.iter().filter(|one| one.task.kind == kind && cluster.attempts[one].holds_slot);
+        ensure!(job.holding[kind] == holding.count() as u32, "{id}: {kind} slots held are miscounted");
+    }
+    Ok(())
+}
+
+fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), String> {
+    let phase = &job.phases[kind];
+    let done = phase.tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
+    ensure!(phase.done == done, "{}: {} {kind} tasks done by count, {done} by state", job.id, phase.done);
+    let local_is_pending = phase.local.values().flatten().all(|index| phase.pending.contains(index));
+    ensure!(local_is_pending, "{}: a {kind} task is listed as local, but is not pending", job.id);
+    for (index, task) in (0..).zip(&phase.tasks) {
+        let id = TaskId { job: job.id, kind, index };
+        let live = task.live.map(|number| AttemptId { task: id, number });
+        ensure!(
+            live.is_none_or(|live| cluster.attempts.contains_key(&live)),
+            "{id}: its live attempt is gone"
+        );
+        ensure!(live.is_some() == (task.state == TaskState::Active), "{id}: {:?} with {live:?}", task.state);
+        let pending = phase.pending.contains(&index);
+        ensure!(pending == (task.state == TaskState::Pending), "{id}: {:?}, pending: {pending}", task.state);
+        let done = task.state == TaskState::Done;
+        ensure!(task.output.is_some() == (done && !job.commits(kind)), "{id}: output and state disagree");
+        let keeps_right = task.committer.is_none() || done || task.committer == task.live;
+        ensure!(keeps_right, "{id}: the right to commit is with an attempt that is gone");
+        ensure!(!done || !job.commits(kind) || task.committer.is_some(), "{id}: done without a commit");
+        if let Some((_, worker)) = task.output {
+            let there = cluster.workers[&worker].state == WorkerState::Up;
+            ensure!(there || job.state == JobState::Stopping, "{id}: its output is on a lost worker");
+            let indexed = job.outputs.get(&worker).is_some_and(|indices| indices.contains(&index));
+            ensure!(indexed, "{id}: its output is not indexed");
+        }
+        ensure!(
+            job.state == JobState::Stopping || task.failures.len() < job.spec.attempts_max as usize,
+            "{id}: failed too often, but its job goes on"
+        );
+    }
+    Ok(())
+}
+
+fn check_requests(cluster: &Cluster) -> Result<(), String> {
+    for (id, request) in &cluster.requests {
+        ensure!(*id == request.attempt && cluster.attempts.contains_key(id), "{id}: a request for nothing");
+        let useful = request
+            .beneficiary
+            .is_none_or(|job| cluster.jobs.get(&job).is_some_and(|job| job.state == JobState::Active));
+        ensure!(useful, "{id}: preempted for a job that is over");
+    }
+    Ok(())
+}
+
+fn check_indices(cluster: &Cluster) -> Result<(), String> {
+    let reserved: usize = cluster.workers.values().map(|worker| worker.reservations.len()).sum();
+    ensure!(
+        cluster.reserved == reserved,
+        "{} slots reserved by count, {reserved} by worker",
+        cluster.reserved
+    );
+    for (due, deadline) in &cluster.deadlines {
+        let known = match deadline {
+            Deadline::Grace(attempt) => cluster.requests.contains_key(attempt),
+            Deadline::Reservation(worker) => {
+                cluster.workers[worker].reservations.iter().any(|kept| kept.until == *due)
+            }
+        };
+        ensure!(known, "{deadline:?} at {due} is about nothing");
+    }
+    for kind in TaskKind::ALL {
+        let known = cluster.wanting[kind].iter().all(|(_, _, job)| cluster.jobs.contains_key(job));
+        ensure!(known, "a job that is over is listed as wanting a {kind} slot");
+        let workers = cluster.workers.values();
+        let free = workers.filter(|one| one.state == WorkerState::Up && one.free(kind) > 0).count();
+        ensure!(free == cluster.free[kind].len(), "free {kind} slots are listed twice");
+    }
+    Ok(())
+}

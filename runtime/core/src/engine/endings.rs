@@ -1,0 +1,196 @@
+//! What follows when an attempt ends: its task is done, or is tried again, or has failed too often.
+//!
+//! Owns which failures count:
+//!
+//! - the task's own fault counts, and so does what lies outside it (`Retryable`): a process that cannot start must not be
+//!   started for ever;
+//! - a failure for want of a map output does not count against the reduce that met it, if it was given that output: the
+//!   map is run again, and the damage counts against the map, so that it cannot go on for ever either;
+//! - a kill that was ordered, a checkpoint and the loss of the worker never count;
+//! - a fatal failure ends the job at once.
+
+use crate::cluster::Attempt;
+use crate::effect::{Order, Record, Start};
+use crate::engine::Engine;
+use crate::event::FailureClass;
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
+use crate::job::JobOutcome;
+use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
+
+/// Why an attempt failed, as its worker says.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub class: FailureClass,
+    pub reason: String,
+    pub lost_outputs: Vec<AttemptId>,
+}
+
+impl Engine {
+    /// The process of an attempt is gone, or its worker is. `failure` is what to hold against it, should the table call
+    /// this a failure.
+    pub(super) fn attempt_exits(&mut self, id: AttemptId, input: AttemptInput, failure: Option<Failure>) {
+        let Some((before, AttemptState::Finished(outcome))) = self.step(id, input) else { return };
+        let held_slot = self.cluster.attempts.get(&id).is_some_and(|attempt| attempt.holds_slot);
+        let attempt = self.cluster.forget_attempt(id, before);
+        let job = id.task.job;
+        if self.cluster.job(job).state != JobState::Active {
+            self.retry(id, "its job was over".to_owned());
+            self.end_if_drained(job);
+        } else {
+            match (outcome, failure) {
+                (AttemptOutcome::Done, _) => self.task_done(&attempt),
+                (AttemptOutcome::Failed, Some(failure)) => self.task_failed(&attempt, failure),
+                (AttemptOutcome::Checkpointed, _) => self.checkpointed(id),
+                (AttemptOutcome::Lost, _) => self.retry(id, format!("{} was lost", attempt.worker)),
+                (AttemptOutcome::Failed, None) | (AttemptOutcome::Killed, _) => {
+                    let why = self.cluster.requests.get(&id).map(|request| request.reason.clone());
+                    self.retry(id, why.map_or("killed".to_owned(), |why| format!("preempted: {why}")));
+                }
+            }
+        }
+        self.close_request(id, attempt.worker, held_slot);
+        self.cluster.refresh(job);
+    }
+
+    fn task_done(&mut self, attempt: &Attempt) {
+        let id = attempt.id;
+        self.cluster.step_task(id.task, TaskInput::AttemptDone);
+        let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
+        let task = self.cluster.task_mut(id.task);
+        task.checkpoint = None;
+        let was_lost = std::mem::take(&mut task.lost);
+        if feeds_reduces {
+            task.output = Some((id.number, attempt.worker));
+            let job = self.cluster.job_mut(id.task.job);
+            job.outputs.entry(attempt.worker).or_default().insert(id.task.index);
+            job.maps_lost -= u32::from(was_lost);
+        }
+        self.record(Record::TaskDone(id));
+        if feeds_reduces {
+            self.feed_waiting_reduces(id);
+        }
+        if self.cluster.job(id.task.job).is_complete() {
+            self.decide(id.task.job, JobInput::Succeeded, JobOutcome::Succeeded);
+        }
+    }
+
+    /// Tells reduces that were launched early of one more map output.
+    fn feed_waiting_reduces(&mut self, output: AttemptId) {
+        let job = self.cluster.job(output.task.job);
+        let waiting: Vec<AttemptId> = job.awaiting_inputs.iter().copied().collect();
+        for attempt in waiting {
+            let known = self.cluster.attempt_mut(attempt);
+            if known.state != AttemptState::Killing {
+                let worker = known.worker;
+                self.send(worker, Order::MoreInputs { attempt, inputs: vec![output] });
+            }
+        }
+    }
+
+    fn checkpointed(&mut self, id: AttemptId) {
+        self.record(Record::Checkpointed(id));
+        self.cluster.step_task(id.task, TaskInput::AttemptEnded);
+        self.cluster.task_mut(id.task).checkpoint = Some(id.number);
+    }
+
+    /// The attempt is gone, and nobody is to blame.
+    fn retry(&mut self, id: AttemptId, why: String) {
+        self.record(Record::AttemptEnded(id, why));
+        self.cluster.step_task(id.task, TaskInput::AttemptEnded);
+    }
+
+    fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
+        let id = attempt.id;
+        self.retry(id, failure.reason.clone());
+        let excused = self.blame_maps(attempt, &failure);
+        if failure.class == FailureClass::Fatal {
+            let reason = format!("{} cannot be tried again: {}", id.task, failure.reason);
+            self.decide(id.task.job, JobInput::Failed, JobOutcome::Failed { reason });
+        } else if failure.class == FailureClass::Task || !excused {
+            if attempt.from != Start::Fresh && self.cluster.jobs.contains_key(&id.task.job) {
+                // The checkpoint may be what is wrong; a task must not fail for good before it was tried without.
+                self.cluster.task_mut(id.task).checkpoint = None;
+            }
+            self.count_failure(id.task, failure.reason);
+        }
+    }
+
+    /// Runs again the maps whose output a reduce could not read. True if it was given one that was lost.
+    fn blame_maps(&mut self, attempt: &Attempt, failure: &Failure) -> bool {
+        let mut excused = false;
+        let of_this_job = |output: &&AttemptId| {
+            attempt.id.task.kind == TaskKind::Reduce
+                && output.task.kind == TaskKind::Map
+                && output.task.job == attempt.id.task.job
+        };
+        for output in failure.lost_outputs.iter().filter(of_this_job) {
+            let Some(job) = self.cluster.jobs.get(&output.task.job) else { break };
+            let Some(map) = job.task(output.task) else { continue };
+            // Lost to somebody else since this attempt began: no use in blaming the map again.
+            excused |= map.lost_at > attempt.launched_at;
+            if job.state == JobState::Active && map.output.is_some_and(|(number, _)| number == output.number)
+            {
+                excused = true;
+                self.take_back(output.task);
+                let why = format!("{} could not read its output: {}", attempt.id, failure.reason);
+                self.count_failure(output.task, why);
+            }
+        }
+        excused
+    }
+
+    /// The output of a finished map is gone: the map, and only it, must run again.
+    pub(super) fn take_back(&mut self, id: TaskId) {
+        let event = self.cluster.events;
+        self.cluster.step_task(id, TaskInput::OutputLost);
+        let task = self.cluster.task_mut(id);
+        task.lost = true;
+        task.lost_at = event;
+        let held = task.output.take();
+        let job = self.cluster.job_mut(id.job);
+        job.maps_lost += 1;
+        if let Some((_, worker)) = held
+            && let Some(outputs) = job.outputs.get_mut(&worker)
+        {
+            outputs.remove(&id.index);
+            if outputs.is_empty() {
+                job.outputs.remove(&worker);
+            }
+        }
+        self.record(Record::OutputLost(id));
+    }
+
+    fn count_failure(&mut self, id: TaskId, reason: String) {
+        let Some(job) = self.active_job(id.job) else { return };
+        let attempts_max = job.spec.attempts_max as usize;
+        let task = self.cluster.task_mut(id);
+        task.failures.push(reason);
+        if task.failures.len() >= attempts_max {
+            let reason = failed_too_often(id, &task.failures);
+            self.decide(id.job, JobInput::Failed, JobOutcome::Failed { reason });
+        }
+    }
+
+    fn active_job(&self, id: JobId) -> Option<&crate::cluster::Job> {
+        self.cluster.jobs.get(&id).filter(|job| job.state == JobState::Active)
+    }
+}
+
+/// The reason of a job that failed with this task: the last failure, and the different ones before it, each once.
+fn failed_too_often(task: TaskId, failures: &[String]) -> String {
+    let Some((last, before)) = failures.split_last() else { return format!("{task} failed") };
+    let times = |count: usize| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
+    let mut others: Vec<(&str, usize)> = Vec::new();
+    for reason in before.iter().filter(|reason| *reason != last) {
+        match others.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, count)) => *count += 1,
+            None => others.push((reason, 1)),
+        }
+    }
+    let mut text = format!("{task} failed {}; last: {last}", times(failures.len()));
+    for (position, (reason, count)) in others.into_iter().enumerate() {
+        text += if position == 0 { "; before: " } else { "; " };
+        text += &format!("{reason} ({})", times(count));
+    }
+    text
+}

@@ -1,0 +1,78 @@
+//! Jobs from submission to their end.
+//!
+//! Owns when a job starts to stop and when it is over. Does not own what makes a task fail.
+
+use crate::cluster::Job;
+use crate::effect::{Effect, Record};
+use crate::engine::Engine;
+use crate::ids::{AttemptId, JobId};
+use crate::job::{JobOutcome, JobSpec};
+use crate::states::{JobInput, JobState};
+
+impl Engine {
+    pub(super) fn job_submitted(&mut self, id: JobId, spec: &JobSpec) {
+        if self.cluster.jobs.contains_key(&id) || self.cluster.ended.contains(&id) {
+            self.cluster.tally.illegal_events += 1;
+            self.warn(format!("{id} was submitted before; number jobs anew; ignored"));
+            return;
+        }
+        self.record(Record::JobAccepted(id));
+        if let Err(error) = spec.check() {
+            self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {error}") });
+            return;
+        }
+        let job = Job::new(id, spec.clone(), self.cluster.now);
+        let nothing_to_do = job.is_complete();
+        self.cluster.jobs.insert(id, job);
+        self.cluster.refresh(id);
+        if nothing_to_do {
+            self.decide(id, JobInput::Succeeded, JobOutcome::Succeeded);
+        }
+    }
+
+    pub(super) fn job_kill_requested(&mut self, id: JobId, reason: &str) {
+        if self.cluster.jobs.contains_key(&id) {
+            self.decide(id, JobInput::KillRequested, JobOutcome::Killed { reason: reason.to_owned() });
+        } else if !self.cluster.ended.contains(&id) {
+            self.cluster.tally.illegal_events += 1;
+            self.warn(format!("{id} cannot be killed: no such job; ignored"));
+        }
+    }
+
+    /// Settles how a job ends: kills what is left of it, and ends it when nothing is. Only the first decision counts:
+    /// two tasks may fail for good with one report.
+    pub(super) fn decide(&mut self, id: JobId, input: JobInput, outcome: JobOutcome) {
+        let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
+        if job.state != JobState::Active {
+            return;
+        }
+        job.state = job.state.on(input).expect("an active job can be decided");
+        job.outcome = Some(outcome.clone());
+        let live: Vec<AttemptId> = job.live.iter().copied().collect();
+        self.record(Record::JobDecided(id, outcome));
+        self.withdraw_requests_for(id);
+        for attempt in live {
+            self.order_kill(attempt);
+        }
+        self.cluster.refresh(id);
+        self.end_if_drained(id);
+    }
+
+    /// Ends a stopping job when the last of its attempts is gone.
+    pub(super) fn end_if_drained(&mut self, id: JobId) {
+        let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
+        if job.state != JobState::Stopping || !job.live.is_empty() {
+            return;
+        }
+        job.state = job.state.on(JobInput::Drained).expect("a stopping job can end");
+        let outcome = job.outcome.take().expect("the outcome was decided with the step to stopping");
+        self.cluster.jobs.remove(&id);
+        self.job_over(id, outcome);
+    }
+
+    fn job_over(&mut self, id: JobId, outcome: JobOutcome) {
+        self.cluster.ended.insert(id);
+        self.record(Record::JobEnded(id, outcome.clone()));
+        self.effects.push(Effect::JobEnded { job: id, outcome });
+    }
+}

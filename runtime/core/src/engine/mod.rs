@@ -1,0 +1,146 @@
+//! The engine: the only place where jobs change. One event in, effects out.
+//!
+//! Owns the rules that tie the state machines together, and the execution of what the scheduler decides. Does not own
+//! clocks, transport or storage: the driver hands in time and events and carries out the effects in their order.
+
+mod check;
+mod endings;
+mod jobs;
+mod placement;
+mod reports;
+mod requests;
+mod rounds;
+mod workers;
+
+use std::collections::BTreeSet;
+
+use crate::cluster::{Cluster, ClusterView};
+use crate::effect::{Effect, Order, Record};
+use crate::event::Event;
+use crate::ids::{AttemptId, WorkerId};
+use crate::scheduler::Scheduler;
+use crate::states::{AttemptInput, AttemptState};
+use crate::time::{Span, Time};
+
+/// What can be chosen about an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// An illegal action of the scheduler panics (tests, simulator) instead of being counted and ignored (live).
+    pub strict: bool,
+    /// A request to preempt whose grace is over becomes a kill.
+    pub escalate: bool,
+    /// How long a slot that was freed for a job is kept for it, on top of the grace of the request.
+    pub reservation: Span,
+}
+
+impl Default for EngineSettings {
+    /// Lenient, with escalation, and a reservation of 400 ms: twice the usual heartbeat interval.
+    fn default() -> EngineSettings {
+        EngineSettings { strict: false, escalate: true, reservation: Span::from_millis(400) }
+    }
+}
+
+/// The brain: all jobs, workers and attempts, and a scheduling policy.
+///
+/// ```
+/// use napreduce_core::{Effect, Engine, EngineSettings, Event, Fifo, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
+///
+/// let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
+/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 } });
+/// let spec = JobSpec {
+///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
+///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
+/// };
+/// let effects = engine.handle(Time(5), Event::JobSubmitted { job: JobId(7), spec });
+/// let launched = effects.iter().find_map(|effect| match effect {
+///     Effect::Send { order: Order::Launch { attempt, .. }, .. } => Some(attempt.to_string()),
+///     _ => None,
+/// });
+/// assert_eq!(launched.as_deref(), Some("job_0007_m_0000.1"));
+/// ```
+pub struct Engine {
+    cluster: Cluster,
+    scheduler: Box<dyn Scheduler>,
+    settings: EngineSettings,
+    /// What the event being handled leads to.
+    effects: Vec<Effect>,
+    /// When the scheduler asked to be woken.
+    wakes: BTreeSet<Time>,
+    /// The wake-up that the driver knows of.
+    armed: Option<Time>,
+}
+
+impl Engine {
+    /// An engine without workers and jobs.
+    pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings) -> Engine {
+        Engine {
+            cluster: Cluster::default(),
+            scheduler,
+            settings,
+            effects: Vec::new(),
+            wakes: BTreeSet::new(),
+            armed: None,
+        }
+    }
+
+    /// Takes in one event and says what to do, in this order. `now` must not go back; an earlier time counts as the
+    /// time of the last event.
+    ///
+    /// # Panics
+    /// With `strict` settings, when the scheduler takes an action that is not possible.
+    pub fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
+        self.cluster.now = self.cluster.now.max(now);
+        self.cluster.events += 1;
+        self.apply(&event);
+        self.expire();
+        self.scheduler.on_event(self.cluster.now, &event, &ClusterView::new(&self.cluster));
+        self.schedule();
+        self.arm();
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Everything there is to see.
+    pub fn view(&self) -> ClusterView<'_> {
+        ClusterView::new(&self.cluster)
+    }
+
+    fn apply(&mut self, event: &Event) {
+        match event {
+            Event::WorkerJoined { worker, slots } => self.worker_joined(*worker, *slots),
+            Event::WorkerLost { worker } => self.worker_lost(*worker),
+            Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
+            Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
+            Event::Reported { worker, attempt, report } => self.reported(*worker, *attempt, report),
+            Event::Woken => self.armed = None,
+        }
+    }
+
+    /// Changes an attempt by its table. None: there was no row, which is counted and told.
+    fn step(&mut self, id: AttemptId, input: AttemptInput) -> Option<(AttemptState, AttemptState)> {
+        let attempt = self.cluster.attempts.get_mut(&id)?;
+        let before = attempt.state;
+        match before.on(input) {
+            Ok(after) => {
+                attempt.state = after;
+                Some((before, after))
+            }
+            Err(error) => {
+                self.cluster.tally.illegal_reports += 1;
+                self.warn(format!("{id}: {error}; ignored"));
+                None
+            }
+        }
+    }
+
+    fn record(&mut self, record: Record) {
+        self.effects.push(Effect::Record(record));
+    }
+
+    fn send(&mut self, worker: WorkerId, order: Order) {
+        self.effects.push(Effect::Send { worker, order });
+    }
+
+    fn warn(&mut self, message: String) {
+        self.effects.push(Effect::Warn { message });
+    }
+}

@@ -1,0 +1,73 @@
+//! Launching and resuming: what takes a slot.
+//!
+//! Owns whether an attempt may start or go on where the scheduler wants it. Does not own the choice.
+
+use crate::cluster::Attempt;
+use crate::effect::{Order, Record, Start};
+use crate::engine::Engine;
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::states::{AttemptInput, AttemptState, JobState, TaskInput, TaskState, WorkerState};
+
+impl Engine {
+    /// Starts an attempt, or says why that is not possible.
+    pub(super) fn launch(&mut self, id: TaskId, worker: WorkerId, from: Start) -> Result<(), String> {
+        let job = self.cluster.jobs.get(&id.job).ok_or_else(|| format!("there is no job {}", id.job))?;
+        let task = job.task(id).ok_or_else(|| format!("there is no task {id}"))?;
+        if task.state != TaskState::Pending || !job.is_open(id.kind) {
+            return Err(format!("{id} is {:?} and its job {:?}", task.state, job.state));
+        }
+        if from != Start::Fresh && from != job.start_of(id) {
+            return Err(format!("{id} cannot start from {from:?}, only from {:?}", job.start_of(id)));
+        }
+        self.slot_for(worker, id.kind, id.job)?;
+        let inputs = if id.kind == TaskKind::Reduce { job.map_outputs() } else { Vec::new() };
+        let complete = id.kind == TaskKind::Map || inputs.len() == job.phases.map.tasks.len();
+
+        self.cluster.step_task(id, TaskInput::Launched);
+        let task = self.cluster.task_mut(id);
+        task.launched += 1;
+        let attempt = AttemptId { task: id, number: task.launched };
+        task.live = Some(attempt.number);
+        let known = Attempt::new(attempt, worker, from, self.cluster.now, self.cluster.events);
+        self.cluster.attempts.insert(attempt, known);
+        self.cluster.worker_mut(worker).attempts.insert(attempt);
+        let job = self.cluster.job_mut(id.job);
+        job.live.insert(attempt);
+        if !complete {
+            job.awaiting_inputs.insert(attempt);
+        }
+        self.cluster.occupy(worker, id.kind, id.job);
+        self.cluster.refresh(id.job);
+        self.record(Record::AttemptLaunched(attempt, worker));
+        self.send(worker, Order::Launch { attempt, from, inputs });
+        Ok(())
+    }
+
+    /// Continues a suspended attempt, or says why that is not possible.
+    pub(super) fn resume(&mut self, id: AttemptId) -> Result<(), String> {
+        let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
+        let worker = attempt.worker;
+        let job = self.cluster.job(id.task.job);
+        if attempt.state != AttemptState::Suspended || job.state != JobState::Active {
+            return Err(format!("{id} is {:?} and its job {:?}", attempt.state, job.state));
+        }
+        self.slot_for(worker, id.task.kind, id.task.job)?;
+        self.cluster.attempt_mut(id).holds_slot = true;
+        self.cluster.job_mut(id.task.job).suspended[id.task.kind].remove(&(worker, id));
+        self.cluster.occupy(worker, id.task.kind, id.task.job);
+        self.cluster.refresh(id.task.job);
+        self.order(id, AttemptInput::ResumeOrdered, Order::Resume { attempt: id });
+        Ok(())
+    }
+
+    fn slot_for(&self, id: WorkerId, kind: TaskKind, job: JobId) -> Result<(), String> {
+        let worker = self.cluster.workers.get(&id).ok_or_else(|| format!("there is no {id}"))?;
+        if worker.state != WorkerState::Up {
+            return Err(format!("{id} is lost"));
+        }
+        if !worker.has_slot_for(job, kind) {
+            return Err(format!("{id} has no {kind} slot for {job}: {} free", worker.free(kind)));
+        }
+        Ok(())
+    }
+}

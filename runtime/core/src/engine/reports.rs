@@ -1,0 +1,122 @@
+//! What workers say about attempts.
+//!
+//! Owns the meaning of a report in the state it meets, and the right to commit. Does not own the end of an attempt.
+
+use crate::effect::{Order, Record};
+use crate::engine::Engine;
+use crate::engine::endings::Failure;
+use crate::event::{FailureClass, Report};
+use crate::ids::{AttemptId, WorkerId};
+use crate::states::{AttemptInput, AttemptState};
+
+impl Engine {
+    pub(super) fn reported(&mut self, worker: WorkerId, id: AttemptId, report: &Report) {
+        // The one place where news of attempts that are no longer current is dropped.
+        if self.cluster.attempts.get(&id).is_none_or(|attempt| attempt.worker != worker) {
+            self.cluster.tally.stale_reports += 1;
+            return;
+        }
+        match report {
+            Report::Started => self.runs(id, AttemptInput::Started),
+            Report::Resumed => self.runs(id, AttemptInput::Resumed),
+            Report::Suspended => self.suspended(id),
+            Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
+            Report::CommitRequested => self.commit_requested(id),
+            Report::Done => self.done(id),
+            Report::Failed { class, reason, lost_outputs } => {
+                let failure =
+                    Failure { class: *class, reason: reason.clone(), lost_outputs: lost_outputs.clone() };
+                self.attempt_exits(id, AttemptInput::Failed, Some(failure));
+            }
+            Report::Killed => {
+                let failure = Failure::retryable("it was killed, though nobody here ordered that");
+                self.attempt_exits(id, AttemptInput::Killed, Some(failure));
+            }
+            Report::Checkpointed => {
+                let failure = Failure::retryable("it reported a checkpoint before it had started");
+                self.attempt_exits(id, AttemptInput::Checkpointed, Some(failure));
+            }
+        }
+    }
+
+    /// The process runs, for the first time or again.
+    fn runs(&mut self, id: AttemptId, input: AttemptInput) {
+        let Some((_, AttemptState::Running)) = self.step(id, input) else { return };
+        let now = self.cluster.now;
+        self.cluster.attempt_mut(id).start_clock(now);
+        // A commit it asked for just before it was stopped comes first: it is the quickest way to a free slot.
+        self.grant_commit(id);
+        self.advance_request(id);
+    }
+
+    fn suspended(&mut self, id: AttemptId) {
+        let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else { return };
+        let now = self.cluster.now;
+        let attempt = self.cluster.attempt_mut(id);
+        attempt.stop_clock(now);
+        attempt.suspends += 1;
+        attempt.holds_slot = false;
+        let worker = attempt.worker;
+        self.cluster.vacate(worker, id.task.kind, id.task.job);
+        self.cluster.job_mut(id.task.job).suspended[id.task.kind].insert((worker, id));
+        self.close_request(id, worker, true);
+        self.cluster.refresh(id.task.job);
+    }
+
+    fn progressed(&mut self, id: AttemptId, bytes_done: u64, bytes_total: u64) {
+        if self.step(id, AttemptInput::Progressed).is_some() {
+            let attempt = self.cluster.attempt_mut(id);
+            attempt.bytes_done = bytes_done;
+            attempt.bytes_total = bytes_total;
+        }
+    }
+
+    fn commit_requested(&mut self, id: AttemptId) {
+        if self.step(id, AttemptInput::CommitRequested).is_none() {
+            return;
+        }
+        if !self.cluster.job(id.task.job).commits(id.task.kind) {
+            self.cluster.tally.illegal_reports += 1;
+            self.warn(format!("{id} asked to commit, but its output goes to reduces; ignored"));
+            return;
+        }
+        self.cluster.attempt_mut(id).wants_commit = true;
+        self.grant_commit(id);
+    }
+
+    /// Lets an attempt commit, if it asked, runs, and no other attempt of its task has the right.
+    ///
+    /// Not while it is being stopped: no grant is held across a suspend. While it is checkpointing it may: that it
+    /// finishes is even better.
+    fn grant_commit(&mut self, id: AttemptId) {
+        let attempt = self.cluster.attempt_mut(id);
+        let able = matches!(attempt.state, AttemptState::Running | AttemptState::Checkpointing);
+        if !able || !attempt.wants_commit {
+            return;
+        }
+        let worker = attempt.worker;
+        let task = self.cluster.task_mut(id.task);
+        if task.committer.is_some() {
+            return;
+        }
+        task.committer = Some(id.number);
+        self.record(Record::CommitGranted(id));
+        self.send(worker, Order::Commit { attempt: id });
+    }
+
+    fn done(&mut self, id: AttemptId) {
+        let commits = self.cluster.job(id.task.job).commits(id.task.kind);
+        if commits && self.cluster.task_mut(id.task).committer != Some(id.number) {
+            let failure = Failure::retryable("it said it was done, but had no right to commit");
+            self.attempt_exits(id, AttemptInput::Failed, Some(failure));
+        } else {
+            self.attempt_exits(id, AttemptInput::Done, None);
+        }
+    }
+}
+
+impl Failure {
+    fn retryable(reason: &str) -> Failure {
+        Failure { class: FailureClass::Retryable, reason: reason.to_owned(), lost_outputs: Vec::new() }
+    }
+}

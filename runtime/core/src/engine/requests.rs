@@ -1,0 +1,178 @@
+//! Requests to preempt: from the wish of a policy to the free slot.
+//!
+//! Owns their life (see `preemption`), the orders they lead to, their grace, and the reservation of the slot they free.
+//! Does not own the choice of victims.
+
+use crate::cluster::{Deadline, Reservation};
+use crate::effect::Order;
+use crate::engine::Engine;
+use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::preemption::{PreemptRequest, Primitive, RequestState};
+use crate::states::{AttemptInput, AttemptState, JobState, WorkerState};
+use crate::time::{Span, Time};
+
+impl Engine {
+    /// Opens a request, or says why that is not possible. Asking again while one is open changes nothing.
+    pub(super) fn preempt(
+        &mut self,
+        id: AttemptId,
+        primitive: Primitive,
+        grace: Option<Span>,
+        reason: &str,
+        beneficiary: Option<JobId>,
+    ) -> Result<(), String> {
+        let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
+        if self.cluster.requests.contains_key(&id) {
+            return Ok(());
+        }
+        if attempt.state == AttemptState::Killing {
+            return Err(format!("{id} is being killed already"));
+        }
+        if !attempt.holds_slot && primitive != Primitive::Kill {
+            return Err(format!("{id} is suspended and has no slot to give; it can only be killed"));
+        }
+        if let Some(job) = beneficiary
+            && self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active)
+        {
+            return Err(format!("{job}, for which {id} is to give its slot, is not active"));
+        }
+        let created = self.cluster.now;
+        let (reason, state) = (reason.to_owned(), RequestState::Created);
+        let request = PreemptRequest { attempt: id, primitive, grace, reason, beneficiary, created, state };
+        if let Some(due) = self.due(&request) {
+            self.cluster.deadlines.insert((due, Deadline::Grace(id)));
+        }
+        self.cluster.requests.insert(id, request);
+        self.advance_request(id);
+        Ok(())
+    }
+
+    /// Withdraws a request, or says that there is none.
+    pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), String> {
+        match self.remove_request(id) {
+            Some(_) => {
+                self.cluster.tally.requests_cancelled += 1;
+                Ok(())
+            }
+            None => Err(format!("there is no request to preempt {id}")),
+        }
+    }
+
+    /// Sends the order of a request, if the attempt is in a state to take it: not before its process said hello, and
+    /// never while it commits, which is one rename and ends by itself.
+    pub(super) fn advance_request(&mut self, id: AttemptId) {
+        let Some(request) = self.cluster.requests.get(&id) else { return };
+        let (primitive, created, grace) = (request.primitive, request.created, request.grace);
+        if request.state != RequestState::Created || self.is_committing(id) {
+            return;
+        }
+        let state = self.cluster.attempt_mut(id).state;
+        let grace_over = self.cluster.now >= created + grace.unwrap_or_default();
+        let ordered = match (primitive, state) {
+            (Primitive::Kill, _) if grace_over => self.order_kill(id),
+            (Primitive::Suspend, AttemptState::Running) => {
+                self.order(id, AttemptInput::SuspendOrdered, Order::Suspend { attempt: id })
+            }
+            (Primitive::Checkpoint, AttemptState::Running) => {
+                self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id })
+            }
+            // Left over from a request that was withdrawn after its order was sent.
+            (Primitive::Suspend, AttemptState::Suspending) => true,
+            (Primitive::Checkpoint, AttemptState::Checkpointing) => true,
+            _ => false,
+        };
+        if ordered && let Some(request) = self.cluster.requests.get_mut(&id) {
+            request.state = RequestState::Ordered;
+        }
+    }
+
+    /// The grace of a request is over: what was to be a kill is one now, and the rest becomes one.
+    pub(super) fn grace_over(&mut self, id: AttemptId) {
+        let Some(request) = self.cluster.requests.get(&id) else { return };
+        if request.primitive == Primitive::Kill {
+            self.advance_request(id);
+        } else if !self.is_committing(id)
+            && self.order_kill(id)
+            && let Some(request) = self.cluster.requests.get_mut(&id)
+        {
+            request.state = RequestState::Forced;
+        }
+    }
+
+    /// Orders the end of an attempt; false when that is ordered already.
+    pub(super) fn order_kill(&mut self, id: AttemptId) -> bool {
+        let attempt = self.cluster.attempt_mut(id);
+        if attempt.state == AttemptState::Killing {
+            return false;
+        }
+        let worker = attempt.worker;
+        self.cluster.job_mut(id.task.job).suspended[id.task.kind].remove(&(worker, id));
+        self.order(id, AttemptInput::KillOrdered, Order::Kill { attempt: id })
+    }
+
+    /// Puts an attempt in the state that waits for an order to be carried out, and sends the order.
+    pub(super) fn order(&mut self, id: AttemptId, input: AttemptInput, order: Order) -> bool {
+        let possible = self.step(id, input).is_some();
+        if possible {
+            let worker = self.cluster.attempt_mut(id).worker;
+            self.send(worker, order);
+        }
+        possible
+    }
+
+    /// An attempt gave up its slot or ended: its request, if there is one, has come to its end, and the slot is kept
+    /// for whom it was freed.
+    pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool) {
+        let Some(request) = self.remove_request(id) else { return };
+        if self.cluster.workers[&worker].state != WorkerState::Up {
+            self.cluster.tally.requests_cancelled += 1;
+            return;
+        }
+        match request.state {
+            RequestState::Forced => self.cluster.tally.requests_forced += 1,
+            RequestState::Created | RequestState::Ordered => self.cluster.tally.requests_satisfied += 1,
+        }
+        let kind = id.task.kind;
+        let wanted = |job: &JobId| self.cluster.jobs.get(job).is_some_and(|job| job.wants_on(kind, worker));
+        if let Some(job) = request.beneficiary.filter(wanted)
+            && slot_freed
+        {
+            let until = self.cluster.now + self.settings.reservation + request.grace.unwrap_or_default();
+            self.cluster.reserve(worker, Reservation { job, kind, until });
+        }
+    }
+
+    /// A job needs no slots any more: nothing is freed for it.
+    pub(super) fn withdraw_requests_for(&mut self, job: JobId) {
+        let for_it = self.cluster.requests.values_mut().filter(|request| request.beneficiary == Some(job));
+        let mut withdrawn = Vec::new();
+        for request in for_it {
+            match request.state {
+                RequestState::Created => withdrawn.push(request.attempt),
+                RequestState::Ordered | RequestState::Forced => request.beneficiary = None,
+            }
+        }
+        for id in withdrawn {
+            self.remove_request(id);
+            self.cluster.tally.requests_cancelled += 1;
+        }
+    }
+
+    fn remove_request(&mut self, id: AttemptId) -> Option<PreemptRequest> {
+        let request = self.cluster.requests.remove(&id)?;
+        if let Some(due) = self.due(&request) {
+            self.cluster.deadlines.remove(&(due, Deadline::Grace(id)));
+        }
+        Some(request)
+    }
+
+    /// When the grace of a request ends in a kill, if it does.
+    fn due(&self, request: &PreemptRequest) -> Option<Time> {
+        let ends_in_kill = request.primitive == Primitive::Kill || self.settings.escalate;
+        request.grace.filter(|_| ends_in_kill).map(|grace| request.created + grace)
+    }
+
+    fn is_committing(&mut self, id: AttemptId) -> bool {
+        self.cluster.task_mut(id.task).committer == Some(id.number)
+    }
+}

@@ -1,0 +1,124 @@
+//! Offering slots to the scheduler, carrying out its actions, and waking at the right time.
+//!
+//! Owns the order of offers and the timers. Does not own any decision.
+
+use std::ops::Bound;
+
+use crate::cluster::{ClusterView, Deadline, OfferOrder};
+use crate::effect::Effect;
+use crate::engine::Engine;
+use crate::ids::TaskKind;
+use crate::scheduler::{Action, Actions, Offer};
+use crate::time::{Span, Time};
+
+/// The shortest time to the next wake-up, so that a policy that always wants to be called does not stop the clock.
+const TICK: Span = Span(1);
+
+impl Engine {
+    /// Offers every free slot that somebody wants, then asks once without an offer.
+    pub(super) fn schedule(&mut self) {
+        loop {
+            for kind in TaskKind::ALL {
+                self.offer_slots(kind);
+            }
+            let reserved = self.cluster.reserved;
+            self.ask(None);
+            // Giving up a reservation makes a slot free for others. New ones come from reports only, so this ends.
+            if self.cluster.reserved >= reserved {
+                return;
+            }
+        }
+    }
+
+    /// Offers the free slots of a kind, one at a time, on the worker with the most of them first. A worker whose slot
+    /// was taken comes again further down, with one slot less; a declined one does not.
+    fn offer_slots(&mut self, kind: TaskKind) {
+        let mut offered: Option<OfferOrder> = None;
+        while !self.cluster.wanting[kind].is_empty() {
+            let rest = (offered.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+            let Some(&next) = self.cluster.free[kind].range(rest).next() else { return };
+            offered = Some(next);
+            let worker = next.1;
+            let known = &self.cluster.workers[&worker];
+            let kept: Vec<_> =
+                known.reservations().iter().filter(|kept| kept.kind == kind).copied().collect();
+            for reservation in kept {
+                let job = reservation.job;
+                if self.cluster.workers[&worker].reservation_of(job, kind).is_some() {
+                    self.ask(Some(Offer { worker, kind, reserved_for: Some(job) }));
+                }
+            }
+            let known = &self.cluster.workers[&worker];
+            if known.free(kind) > known.reserved(kind) {
+                self.ask(Some(Offer { worker, kind, reserved_for: None }));
+            }
+        }
+    }
+
+    fn ask(&mut self, offer: Option<Offer>) {
+        if let Some(offer) = offer {
+            self.cluster.worker_mut(offer.worker).declined[offer.kind] = None;
+        }
+        let mut actions = Actions::new(offer);
+        self.scheduler.schedule(self.cluster.now, &ClusterView::new(&self.cluster), &mut actions);
+        for action in actions.into_taken() {
+            if let Err(why) = self.carry_out(&action, offer) {
+                assert!(!self.settings.strict, "illegal action {action:?}: {why}");
+                self.cluster.tally.illegal_actions += 1;
+                self.warn(format!("the scheduler wants {action:?}, but {why}; ignored"));
+            }
+        }
+    }
+
+    /// Carries out one action, or says why it is not possible.
+    fn carry_out(&mut self, action: &Action, offer: Option<Offer>) -> Result<(), String> {
+        match *action {
+            Action::Launch { task, worker, from } => self.launch(task, worker, from),
+            Action::Resume { attempt } => self.resume(attempt),
+            Action::Preempt { attempt, primitive, grace, ref reason, beneficiary } => {
+                self.preempt(attempt, primitive, grace, reason, beneficiary)
+            }
+            Action::Cancel { attempt } => self.cancel(attempt),
+            Action::WakeAt(time) => {
+                self.wakes.insert(time.max(self.cluster.now + TICK));
+                Ok(())
+            }
+            Action::Decline { reason } => {
+                let offer = offer.ok_or("no slot was offered")?;
+                self.cluster.worker_mut(offer.worker).declined[offer.kind] = Some(reason);
+                self.cluster.tally.slots_declined += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Does what is due: graces that are over, reservations that expire.
+    pub(super) fn expire(&mut self) {
+        let now = self.cluster.now;
+        while let Some(&(due, deadline)) = self.cluster.deadlines.first()
+            && due <= now
+        {
+            self.cluster.deadlines.remove(&(due, deadline));
+            match deadline {
+                Deadline::Grace(attempt) => self.grace_over(attempt),
+                Deadline::Reservation(worker) => {
+                    self.cluster.drop_reservations(worker, |_, kept| kept.until <= now);
+                }
+            }
+        }
+        self.wakes = self.wakes.split_off(&(now + TICK));
+    }
+
+    /// Tells the driver when to come back, if it does not know that already.
+    pub(super) fn arm(&mut self) {
+        let now = self.cluster.now;
+        let policy = self.scheduler.next_wakeup(now).map(|time| time.max(now + TICK));
+        let due = self.cluster.deadlines.first().map(|&(due, _)| due);
+        let asked = self.wakes.first().copied();
+        let Some(next) = [policy, due, asked].into_iter().flatten().min() else { return };
+        if self.armed.is_none_or(|armed: Time| next < armed || armed <= now) {
+            self.armed = Some(next);
+            self.effects.push(Effect::WakeAt(next));
+        }
+    }
+}

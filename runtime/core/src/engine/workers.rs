@@ -1,0 +1,62 @@
+//! Workers that join and workers that are lost.
+//!
+//! Owns what the loss of a worker means for what it ran and what it held. Does not own how a loss is noticed.
+
+use crate::cluster::Worker;
+use crate::engine::Engine;
+use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
+use crate::job::Slots;
+use crate::states::{AttemptInput, JobState, WorkerInput, WorkerState};
+
+impl Engine {
+    pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots) {
+        if self.step_worker(id, WorkerInput::Joined) {
+            self.cluster.worker_mut(id).offer(slots);
+            self.cluster.list_worker(id);
+        }
+    }
+
+    pub(super) fn worker_lost(&mut self, id: WorkerId) {
+        if !self.step_worker(id, WorkerInput::Lost) {
+            return;
+        }
+        self.cluster.list_worker(id);
+        self.cluster.drop_reservations(id, |_, _| true);
+        // Outputs first: an attempt that ends frees nothing here, but a job whose maps are gone must not start reduces.
+        self.take_back_outputs_of(id);
+        let attempts: Vec<_> = self.cluster.workers[&id].attempts().collect();
+        for attempt in attempts {
+            self.attempt_exits(attempt, AttemptInput::WorkerLost, None);
+        }
+    }
+
+    /// Makes pending again every finished map whose output was on this worker, in jobs that still need it.
+    fn take_back_outputs_of(&mut self, worker: WorkerId) {
+        let active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
+        let lost: Vec<(JobId, Vec<u32>)> = active
+            .filter_map(|job| Some((job.id, job.outputs.get(&worker)?.iter().copied().collect())))
+            .collect();
+        for (job, indices) in lost {
+            for index in indices {
+                self.take_back(TaskId { job, kind: TaskKind::Map, index });
+            }
+            self.cluster.refresh(job);
+        }
+    }
+
+    /// Changes a worker by its table; false when there was no row, which is counted and told.
+    fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
+        let before = self.cluster.workers.get(&id).map_or(WorkerState::Unknown, |worker| worker.state);
+        match before.on(input) {
+            Ok(after) => {
+                self.cluster.workers.entry(id).or_insert_with(Worker::new).state = after;
+                true
+            }
+            Err(error) => {
+                self.cluster.tally.illegal_events += 1;
+                self.warn(format!("{id}: {error}; ignored"));
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The vocabulary of preemption: primitives, and requests with a life of their own.
+//!
+//! Owns what a request is. Does not own who asks (a scheduler) nor how it is carried out (the engine):
+//!
+//! ```text
+//!             order sent              slot freed                         slot freed
+//!   Created -------------> Ordered --------------> satisfied     Forced ------------> forced
+//!      |                      |                                    ^
+//!      |                      +---------- grace is over -----------+
+//!      +---------------------------------- grace is over ----------+
+//!   Created | Ordered | Forced --- withdrawn, or the worker is gone ---> cancelled
+//! ```
+//!
+//! A request is open until one of the three outcomes in lower case; then it is counted and forgotten.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AttemptId, JobId};
+use crate::time::{Span, Time};
+
+/// How a slot is taken from an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Primitive {
+    /// Let it finish; with a grace, kill it afterwards.
+    Wait,
+    /// End it and lose its work; with a grace, only when that is over.
+    Kill,
+    /// Stop the process where it is.
+    Suspend,
+    /// Save the work and exit.
+    Checkpoint,
+}
+
+/// How far an open request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RequestState {
+    /// Not ordered yet: the attempt is starting, resuming or committing, or may use its grace.
+    Created,
+    /// The worker was told.
+    Ordered,
+    /// Its grace is over and the attempt is being killed.
+    Forced,
+}
+
+/// A request to take the slot of one attempt. There is at most one open request for an attempt, so the attempt names
+/// it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreemptRequest {
+    /// The victim.
+    pub attempt: AttemptId,
+    /// How.
+    pub primitive: Primitive,
+    /// How long the victim may take before it is killed, if ever.
+    pub grace: Option<Span>,
+    /// Why this one; for people.
+    pub reason: String,
+    /// The job that the slot is freed for; nobody in particular without one.
+    pub beneficiary: Option<JobId>,
+    /// Since when.
+    pub created: Time,
+    /// How far it is.
+    pub state: RequestState,
+}
