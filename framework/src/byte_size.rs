@@ -1,0 +1,99 @@
+//! Sizes as people write them: `64MiB`, `1G`, `512k`.
+//!
+//! Owns reading and printing such sizes. Does not own what they limit.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes, read from and printed as a number with a unit.
+///
+/// `k`, `M`, `G`, `T` and `KiB`, `MiB`, `GiB`, `TiB` are powers of 1024; `kB`, `MB`, `GB`, `TB` powers of 1000; upper and lower
+/// case are the same. No unit means bytes.
+///
+/// ```
+/// use napreduce::ByteSize;
+///
+/// assert_eq!("64MiB".parse::<ByteSize>()?.bytes(), 64 << 20);
+/// assert_eq!("512k".parse::<ByteSize>()?.bytes(), 512 << 10);
+/// assert_eq!(ByteSize::new(1 << 30).to_string(), "1GiB");
+/// # Ok::<(), napreduce::ByteSizeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteSize(u64);
+
+/// A text that is no size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ByteSizeError {
+    /// Not a number and a unit.
+    #[error(
+        "{text:?} is not a size; write a whole number of bytes, or one with a unit: 512k, 64MiB, 1G, 10GB"
+    )]
+    Unreadable {
+        /// What was given.
+        text: String,
+    },
+    /// More than 64 bits of bytes.
+    #[error("{text:?} is more than {} bytes", u64::MAX)]
+    TooLarge {
+        /// What was given.
+        text: String,
+    },
+}
+
+const BINARY_UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+
+impl ByteSize {
+    /// A size of so many bytes.
+    pub const fn new(bytes: u64) -> Self {
+        ByteSize(bytes)
+    }
+
+    /// The size in bytes.
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for ByteSize {
+    type Err = ByteSizeError;
+
+    fn from_str(text: &str) -> Result<Self, ByteSizeError> {
+        let unreadable = || ByteSizeError::Unreadable { text: text.to_owned() };
+        let too_large = || ByteSizeError::TooLarge { text: text.to_owned() };
+        let digits_end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+        let (digits, unit) = text.split_at(digits_end);
+        if digits.is_empty() {
+            return Err(unreadable());
+        }
+        let factor = unit_bytes(unit.trim_start()).ok_or_else(unreadable)?;
+        // Only digits are left, so that the one way to fail is too many of them.
+        let number: u64 = digits.parse().map_err(|_| too_large())?;
+        number.checked_mul(factor).map(ByteSize).ok_or_else(too_large)
+    }
+}
+
+fn unit_bytes(unit: &str) -> Option<u64> {
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return None,
+    })
+}
+
+impl fmt::Display for ByteSize {
+    /// Exact: the largest binary unit that leaves a whole number, otherwise bytes.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = BINARY_UNITS.iter().find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
+        match unit {
+            Some((name, shift)) => write!(formatter, "{}{name}", self.0 >> shift),
+            None => write!(formatter, "{}", self.0),
+        }
+    }
+}

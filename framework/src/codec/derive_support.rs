@@ -1,0 +1,52 @@
+//! What derived code and the built-in composites are made of.
+//!
+//! Owns the steps over one field of a composite. Does not own the composites. Public for `napreduce-derive` alone.
+
+pub use super::{DecodeError, GroupBy, Key, Scratch, Value};
+
+/// Decodes one field of a composite whose encoding had `whole` bytes left when it began.
+#[inline]
+pub fn decode_field<'a, V: Value>(
+    input: &mut &'a [u8],
+    whole: usize,
+    last: bool,
+    scratch: &'a Scratch,
+) -> Result<V::Ref<'a>, DecodeError> {
+    let before = whole - input.len();
+    V::decode(input, last, scratch).map_err(|error| error.after(before))
+}
+
+/// Moves `at` behind the field of a composite that begins there.
+#[inline]
+pub fn measure_field<V: Value>(
+    bytes: &[u8],
+    at: &mut usize,
+    last: bool,
+    flip: u8,
+) -> Result<(), DecodeError> {
+    // A measured length never exceeds the bytes it was measured on, so `at` stays inside.
+    *at += V::measure(&bytes[*at..], last, flip).map_err(|error| error.after(*at))?;
+    Ok(())
+}
+
+/// Takes the tag byte of an enum.
+#[inline]
+pub fn take_tag(input: &mut &[u8]) -> Option<u8> {
+    let (tag, rest) = input.split_first()?;
+    *input = rest;
+    Some(*tag)
+}
+
+/// The fixed length of several fields together, where each of them has one.
+pub const fn fixed_sum_of(fields: &[Option<usize>]) -> Option<usize> {
+    let mut sum = 0;
+    let mut next = 0;
+    while next < fields.len() {
+        match fields[next] {
+            Some(length) => sum += length,
+            None => return None,
+        }
+        next += 1;
+    }
+    Some(sum)
+}

@@ -1,0 +1,57 @@
+//! `Reverse`: the descending order of a key.
+//!
+//! Owns the complement of an encoding. It is always that of the form which ends itself, also where nothing follows:
+//! only where no encoding is a prefix of another does the complement turn the order round.
+
+use std::cmp::Reverse;
+
+use super::{DecodeError, Key, Scratch, Value};
+
+#[inline]
+fn complement(bytes: &mut [u8]) {
+    for byte in bytes {
+        *byte = !*byte;
+    }
+}
+
+impl<T: Value> Value for Reverse<T> {
+    type Ref<'a> = Reverse<T::Ref<'a>>;
+    type Owned = Reverse<T::Owned>;
+    const FIXED: Option<usize> = T::FIXED;
+
+    #[inline]
+    fn encode(Reverse(value): Self::Ref<'_>, _: bool, out: &mut Vec<u8>) {
+        let start = out.len();
+        T::encode(value, false, out);
+        complement(&mut out[start..]);
+    }
+
+    #[inline]
+    fn encode_owned(Reverse(owned): &Self::Owned, _: bool, out: &mut Vec<u8>) {
+        let start = out.len();
+        T::encode_owned(owned, false, out);
+        complement(&mut out[start..]);
+    }
+
+    #[inline]
+    fn decode<'a>(input: &mut &'a [u8], _: bool, scratch: &'a Scratch) -> Result<Self::Ref<'a>, DecodeError> {
+        let (encoded, rest) = input.split_at(T::measure(input, false, 0xFF)?);
+        *input = rest;
+        let plain = scratch.alloc_slice_copy(encoded);
+        complement(plain);
+        let mut plain: &'a [u8] = plain;
+        T::decode(&mut plain, false, scratch).map(Reverse)
+    }
+
+    #[inline]
+    fn measure(bytes: &[u8], _: bool, flip: u8) -> Result<usize, DecodeError> {
+        T::measure(bytes, false, !flip)
+    }
+
+    #[inline]
+    fn to_owned(Reverse(value): Self::Ref<'_>) -> Self::Owned {
+        Reverse(T::to_owned(value))
+    }
+}
+
+impl<T: Key> Key for Reverse<T> {}

@@ -1,0 +1,141 @@
+//! What can be wrong with input.
+//!
+//! Owns the errors of this folder and their wording: what, where, and what to do next. Does not own retrying.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Compression;
+use crate::byte_size::ByteSize;
+
+/// Input that cannot be found, read or taken apart.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// An INPUT argument names nothing.
+    #[error("input {} does not exist", path.display())]
+    Missing {
+        /// As it was given.
+        path: PathBuf,
+    },
+    /// A glob that no file matches.
+    #[error("input {pattern} matches no file")]
+    NoMatch {
+        /// As it was given.
+        pattern: String,
+    },
+    /// A glob that is none.
+    #[error("input {pattern} is not a valid pattern: {reason}")]
+    BadPattern {
+        /// As it was given.
+        pattern: String,
+        /// What is wrong with it, and where.
+        reason: String,
+    },
+    /// A socket, a terminal or the like.
+    #[error("input {} is neither a file nor a directory", path.display())]
+    NotAFile {
+        /// What was given or found.
+        path: PathBuf,
+    },
+    /// The system refused to open, list or read it.
+    #[error("cannot read {}: {}", path.display(), system_reason(error))]
+    Unreadable {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file was cut after its splits were planned.
+    #[error(
+        "{} ends at byte {found} but had {planned} bytes when the job began; run the job again",
+        path.display()
+    )]
+    Shortened {
+        /// The file.
+        path: PathBuf,
+        /// Its size when the splits were planned.
+        planned: u64,
+        /// Where it ends now.
+        found: u64,
+    },
+    /// A text job met bytes that are no text.
+    #[error(
+        "{} is not UTF-8 text at byte {offset}; convert it, or read lines of bytes (Job::bytes())",
+        path.display()
+    )]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Of the first byte that is wrong, in the decompressed file.
+        offset: u64,
+    },
+    /// A line that does not fit the memory of the task.
+    #[error(
+        "line at byte {offset} of {} is longer than {}; raise --task-memory",
+        path.display(),
+        ByteSize::new(*limit)
+    )]
+    LineTooLong {
+        /// The file.
+        path: PathBuf,
+        /// Where the line begins, in the decompressed file.
+        offset: u64,
+        /// Bytes that a line may have.
+        limit: u64,
+    },
+    /// A file that is one record and does not fit the memory of the task.
+    #[error("{} is longer than {}; raise --task-memory", path.display(), ByteSize::new(*limit))]
+    FileTooLong {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that a file may have.
+        limit: u64,
+    },
+    /// A file of records of one length that ends within a record.
+    #[error("{} has {size} bytes, which is not a multiple of the record length {length}", path.display())]
+    PartialRecord {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes, decompressed.
+        size: u64,
+        /// Bytes in a record.
+        length: usize,
+    },
+    /// Records that do not fit the memory of the task.
+    #[error("a record of {length} bytes is longer than {}; raise --task-memory", ByteSize::new(*limit))]
+    RecordTooLong {
+        /// Bytes in a record.
+        length: usize,
+        /// Bytes that a record may have.
+        limit: u64,
+    },
+    /// Records of no bytes.
+    #[error("records of fixed length need a length of at least 1 byte")]
+    NoRecordLength,
+    /// A compressed file that does not decompress.
+    #[error("{} is damaged: {compression} data at byte {offset} {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How it is compressed, going by its name.
+        compression: Compression,
+        /// How far it was read, in compressed bytes.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+}
+
+impl InputError {
+    pub(super) fn unreadable(path: &Path, error: io::Error) -> Self {
+        InputError::Unreadable { path: path.to_owned(), error }
+    }
+}
+
+/// What the system says, without its number and in lower case: `permission denied`.
+fn system_reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}

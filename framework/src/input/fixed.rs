@@ -1,0 +1,122 @@
+//! Records of one length.
+//!
+//! Owns the format and its reader. Does not own the check of file sizes when splits are planned.
+
+use std::path::Path;
+
+use super::source::Source;
+use super::window::Window;
+use super::{Compression, InputError, InputFormat, RecordReader, SplitRange, Splitting};
+
+/// Records of `length` bytes each, one after another, as `&[u8]`.
+///
+/// A file that ends within a record is an error. Files ending in `.gz` and `.zst` are decompressed.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedRecords {
+    /// Bytes in a record, at least 1.
+    pub length: usize,
+}
+
+/// Reads [`FixedRecords`].
+pub struct FixedReader {
+    source: Source,
+    window: Window,
+    length: usize,
+    split_offset: u64,
+    /// Records that begin here or later belong to the next split.
+    end: u64,
+    /// Bytes of the records that were handed out last.
+    block: usize,
+    /// Where the current record begins.
+    record: u64,
+}
+
+impl InputFormat for FixedRecords {
+    type Record<'a> = &'a [u8];
+    type Reader = FixedReader;
+
+    fn splitting(&self, path: &Path) -> Splitting {
+        Compression::of(path).map_or(Splitting::Multiples(self.length), Splitting::Compressed)
+    }
+
+    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<FixedReader, InputError> {
+        let length = self.length;
+        if length == 0 {
+            return Err(InputError::NoRecordLength);
+        }
+        if length > memory {
+            return Err(InputError::RecordTooLong { length, limit: memory as u64 });
+        }
+        let first = offset.next_multiple_of(length as u64);
+        let source = Source::open(split, first, memory)?;
+        let compressed = source.is_compressed();
+        let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
+        Ok(FixedReader {
+            source,
+            window: Window::new(first, expected, length, memory),
+            length,
+            split_offset: split.offset,
+            end: if compressed { u64::MAX } else { split.end() },
+            block: 0,
+            record: first,
+        })
+    }
+}
+
+impl FixedReader {
+    /// Moves on to the next block of records; `false` at the end of the split.
+    fn advance(&mut self) -> Result<bool, InputError> {
+        self.window.take(std::mem::take(&mut self.block));
+        loop {
+            let offset = self.window.offset();
+            if offset >= self.end {
+                return Ok(false);
+            }
+            let length = self.length as u64;
+            let available = self.window.available().len();
+            let wanted = usize::try_from((self.end - offset).div_ceil(length)).unwrap_or(usize::MAX);
+            let records = (available / self.length).min(wanted);
+            if records > 0 {
+                self.block = records * self.length;
+                return Ok(true);
+            }
+            if self.window.ended() {
+                return if available == 0 { Ok(false) } else { Err(self.partial(offset + available as u64)) };
+            }
+            // There is room: what is left over is less than a record.
+            self.window.fill(&mut self.source, self.end)?;
+        }
+    }
+
+    #[cold]
+    fn partial(&self, size: u64) -> InputError {
+        InputError::PartialRecord { path: self.source.path().to_owned(), size, length: self.length }
+    }
+}
+
+impl RecordReader<FixedRecords> for FixedReader {
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if !self.advance()? {
+            return Ok(false);
+        }
+        for record in self.window.available()[..self.block].chunks_exact(self.length) {
+            each(record)?;
+            self.record += self.length as u64;
+        }
+        Ok(true)
+    }
+
+    fn offset(&self) -> u64 {
+        self.record
+    }
+
+    fn consumed(&self) -> u64 {
+        match self.source.compressed_position() {
+            Some(position) => position,
+            None => self.record.min(self.end).saturating_sub(self.split_offset),
+        }
+    }
+}

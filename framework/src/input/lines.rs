@@ -1,0 +1,176 @@
+//! Lines in the bytes of a split.
+//!
+//! Owns which lines belong to a split, and blocks of whole lines in a buffer. Does not own what a line is handed out as.
+
+use std::ops::Range;
+
+use super::source::Source;
+use super::window::Window;
+use super::{InputError, SplitRange};
+
+/// Reads a split as blocks of whole lines, one buffer-full at a time.
+pub(super) struct LineBlocks {
+    source: Source,
+    window: Window,
+    split_offset: u64,
+    /// Lines that begin here or later belong to the next split.
+    end: u64,
+    limit: usize,
+    /// Whether the rest of a line that began before this split is still to be passed over.
+    inside_line: bool,
+    /// Bytes available in the window that are known to hold no newline.
+    searched: usize,
+    /// Bytes of the block that was handed out last.
+    block: usize,
+    /// Where the current line begins.
+    line: u64,
+}
+
+impl LineBlocks {
+    pub(super) fn open(split: &SplitRange, offset: u64, memory: usize) -> Result<Self, InputError> {
+        // The byte before tells whether a line begins at the offset.
+        let first = offset.saturating_sub(1);
+        let source = Source::open(split, first, memory)?;
+        let compressed = source.is_compressed();
+        let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
+        // One byte more than the longest line, for its newline.
+        let window = Window::new(first, expected, 1, memory.saturating_add(1));
+        Ok(LineBlocks {
+            source,
+            window,
+            split_offset: split.offset,
+            end: if compressed { u64::MAX } else { split.end() },
+            limit: memory,
+            inside_line: offset > 0,
+            searched: 0,
+            block: 0,
+            line: offset,
+        })
+    }
+
+    /// Moves on to the next block of lines; `false` at the end of the split.
+    pub(super) fn advance(&mut self) -> Result<bool, InputError> {
+        self.window.take(std::mem::take(&mut self.block));
+        if self.inside_line && !self.pass_over_line()? {
+            self.line = if self.source.is_compressed() { self.window.offset() } else { self.end };
+            return Ok(false);
+        }
+        loop {
+            self.line = self.window.offset();
+            if self.line >= self.end {
+                return Ok(false);
+            }
+            let available = self.window.available().len();
+            if let Some(block) = self.whole_lines() {
+                self.block = block;
+            } else if self.window.ended() {
+                self.block = available;
+            } else {
+                self.searched = available;
+                if !self.window.fill(&mut self.source, self.end)? {
+                    return Err(self.too_long());
+                }
+                continue;
+            }
+            self.searched = 0;
+            return Ok(self.block > 0);
+        }
+    }
+
+    /// Bytes of the whole lines that are available and belong to this split.
+    fn whole_lines(&self) -> Option<usize> {
+        let available = self.window.available();
+        let mut search = self.searched..available.len();
+        // The line in which the last byte of the split lies is the last one.
+        let last = usize::try_from(self.end - 1 - self.window.offset()).unwrap_or(usize::MAX);
+        if last < available.len() {
+            let from = last.max(self.searched);
+            if let Some(newline) = memchr::memchr(b'\n', &available[from..]) {
+                return Some(from + newline + 1);
+            }
+            search.end = from;
+        }
+        let from = search.start;
+        memchr::memrchr(b'\n', &available[search]).map(|newline| from + newline + 1)
+    }
+
+    /// Passes over the rest of a line that began before this split; `false` if no line begins in it. That line may be of any
+    /// length, so it is not kept.
+    fn pass_over_line(&mut self) -> Result<bool, InputError> {
+        // A line that begins in the split follows a newline before the split's last byte.
+        while self.window.offset().saturating_add(1) < self.end {
+            if let Some(newline) = memchr::memchr(b'\n', self.window.available()) {
+                self.window.take(newline + 1);
+                self.inside_line = false;
+                return Ok(true);
+            }
+            self.window.take(self.window.available().len());
+            if self.window.ended() {
+                break;
+            }
+            self.window.fill(&mut self.source, self.end)?;
+        }
+        Ok(false)
+    }
+
+    /// The current block and, to be kept up to date, the offset of the current line.
+    #[inline]
+    pub(super) fn block(&mut self) -> (&[u8], u64, &mut u64) {
+        (&self.window.available()[..self.block], self.window.offset(), &mut self.line)
+    }
+
+    /// Where the current line begins.
+    pub(super) fn offset(&self) -> u64 {
+        self.line
+    }
+
+    /// Bytes of the split that are done.
+    pub(super) fn consumed(&self) -> u64 {
+        match self.source.compressed_position() {
+            Some(position) => position,
+            None => self.line.min(self.end).saturating_sub(self.split_offset),
+        }
+    }
+
+    #[cold]
+    pub(super) fn not_text(&self, at: usize) -> InputError {
+        InputError::NotText { path: self.source.path().to_owned(), offset: self.window.offset() + at as u64 }
+    }
+
+    #[cold]
+    fn too_long(&self) -> InputError {
+        InputError::LineTooLong {
+            path: self.source.path().to_owned(),
+            offset: self.window.offset(),
+            limit: self.limit as u64,
+        }
+    }
+}
+
+/// Hands out the range of each line of `block`, which begins at `base`, without its newline and one CR before that. `line` is
+/// kept at the offset of the line that is handed out, and is left behind the last one.
+#[inline]
+pub(super) fn for_each_line<E>(
+    block: &[u8],
+    base: u64,
+    line: &mut u64,
+    mut each: impl FnMut(Range<usize>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut start = 0;
+    for newline in memchr::memchr_iter(b'\n', block) {
+        *line = base + start as u64;
+        each(start..without_return(block, start, newline))?;
+        start = newline + 1;
+    }
+    if start < block.len() {
+        *line = base + start as u64;
+        each(start..without_return(block, start, block.len()))?;
+    }
+    *line = base + block.len() as u64;
+    Ok(())
+}
+
+#[inline]
+fn without_return(block: &[u8], start: usize, end: usize) -> usize {
+    if end > start && block[end - 1] == b'\r' { end - 1 } else { end }
+}

@@ -1,0 +1,114 @@
+//! What a job reads.
+//!
+//! Owns input formats and their readers, the list of files that INPUT arguments mean, and their cutting into splits. Does
+//! not own what happens to a record, nor which task reads which split.
+
+mod compression;
+mod error;
+mod fixed;
+mod gzip;
+mod lines;
+mod paths;
+mod source;
+mod splits;
+mod stored;
+mod text;
+mod whole;
+mod window;
+mod zstd;
+
+use std::path::Path;
+
+pub use self::compression::Compression;
+pub use self::error::InputError;
+pub use self::fixed::{FixedReader, FixedRecords};
+pub use self::paths::{InputFile, expand};
+pub use self::splits::{SplitRange, Splitting, plan_splits, unsplit_reasons};
+pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
+pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
+
+/// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`], [`WholeFiles`], or a format
+/// of one's own.
+///
+/// A record belongs to the split that holds its first byte, so that every way to cut a file gives each record once.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use napreduce::{InputError, InputFormat, RecordReader, SplitRange, Splitting, TextLineReader, TextLines};
+///
+/// /// Lines, except comments.
+/// struct Uncommented;
+///
+/// struct UncommentedReader(TextLineReader);
+///
+/// impl InputFormat for Uncommented {
+///     type Record<'a> = &'a str;
+///     type Reader = UncommentedReader;
+///
+///     fn splitting(&self, path: &Path) -> Splitting {
+///         TextLines.splitting(path)
+///     }
+///
+///     fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<UncommentedReader, InputError> {
+///         TextLines.open_at(split, offset, memory).map(UncommentedReader)
+///     }
+/// }
+///
+/// impl RecordReader<Uncommented> for UncommentedReader {
+///     fn read_batch<E: From<InputError>>(
+///         &mut self,
+///         each: &mut impl FnMut(&str) -> Result<(), E>,
+///     ) -> Result<bool, E> {
+///         self.0.read_batch(&mut |line: &str| if line.starts_with('#') { Ok(()) } else { each(line) })
+///     }
+///
+///     fn offset(&self) -> u64 {
+///         self.0.offset()
+///     }
+///
+///     fn consumed(&self) -> u64 {
+///         self.0.consumed()
+///     }
+/// }
+/// ```
+pub trait InputFormat: Sized + Send + Sync + 'static {
+    /// One record; borrows from the reader's buffer.
+    type Record<'a>;
+
+    /// What reads the records of one split.
+    type Reader: RecordReader<Self>;
+
+    /// Where files with this name may be cut.
+    fn splitting(&self, path: &Path) -> Splitting;
+
+    /// Whether files with this name can be read by several tasks.
+    fn splittable(&self, path: &Path) -> bool {
+        !matches!(self.splitting(path), Splitting::Compressed(_) | Splitting::Whole)
+    }
+
+    /// A reader of the records of `split` from `offset` on, which is where the split begins or what
+    /// [`RecordReader::offset`] said after a batch. For one huge record the reader may grow a buffer up to `memory` bytes.
+    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<Self::Reader, InputError>;
+
+    /// A reader of all records of `split`.
+    fn open(&self, split: &SplitRange, memory: usize) -> Result<Self::Reader, InputError> {
+        self.open_at(split, split.offset, memory)
+    }
+}
+
+/// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.
+pub trait RecordReader<F: InputFormat> {
+    /// Hands some records to `each`, in order, and says whether there may be more. Stops at the first error.
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(F::Record<'_>) -> Result<(), E>,
+    ) -> Result<bool, E>;
+
+    /// Where in the file the current record starts: inside `each`, and after it failed, the record it was given; after
+    /// a batch, the record with which a reader opened at this offset goes on. Counted in decompressed bytes.
+    fn offset(&self) -> u64;
+
+    /// Bytes of the split that are done; of a compressed file, compressed bytes.
+    fn consumed(&self) -> u64;
+}

@@ -1,0 +1,93 @@
+//! The stored bytes of a compressed file, buffered for a decoder.
+//!
+//! Owns the buffer, the count of bytes the decoder took, and the trouble that must not pass for corrupt data. Does not own
+//! decompression.
+
+use std::io::{self, BufRead, Read};
+
+use super::source::{PlainFile, Trouble};
+
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// A buffered file that a decoder reads.
+pub(super) struct Stored {
+    file: PlainFile,
+    buffer: Vec<u8>,
+    taken: usize,
+    filled: usize,
+    ended: bool,
+    trouble: Option<Trouble>,
+}
+
+impl Stored {
+    pub(super) fn new(file: PlainFile) -> Self {
+        Stored { file, buffer: vec![0; BUFFER_BYTES], taken: 0, filled: 0, ended: false, trouble: None }
+    }
+
+    /// Bytes that the decoder took.
+    pub(super) fn position(&self) -> u64 {
+        self.file.position() - (self.filled - self.taken) as u64
+    }
+
+    /// Whether the file has ended, with all its bytes taken.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.ended && self.taken == self.filled
+    }
+
+    /// What went wrong with the file itself, if its decoder failed for that.
+    pub(super) fn take_trouble(&mut self) -> Option<Trouble> {
+        self.trouble.take()
+    }
+
+    /// The next bytes, at least `wanted` of them unless the file ends before.
+    pub(super) fn peek(&mut self, wanted: usize) -> Result<&[u8], Trouble> {
+        while self.filled - self.taken < wanted && !self.ended {
+            self.buffer.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+            let read = self.file.read(&mut self.buffer[self.filled..])?;
+            self.filled += read;
+            self.ended = read == 0;
+        }
+        Ok(&self.buffer[self.taken..self.filled])
+    }
+
+    /// Takes `bytes`, or as many as there are, and returns how many.
+    pub(super) fn skip(&mut self, bytes: u64) -> Result<u64, Trouble> {
+        let mut skipped = 0;
+        while skipped < bytes {
+            let left = usize::try_from(bytes - skipped).unwrap_or(usize::MAX);
+            let step = self.peek(1)?.len().min(left);
+            if step == 0 {
+                break;
+            }
+            self.taken += step;
+            skipped += step as u64;
+        }
+        Ok(skipped)
+    }
+}
+
+impl BufRead for Stored {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if let Err(trouble) = self.peek(1) {
+            self.trouble = Some(trouble);
+            return Err(io::Error::other("the file cannot be read"));
+        }
+        Ok(&self.buffer[self.taken..self.filled])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.taken += bytes;
+    }
+}
+
+impl Read for Stored {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let available = self.fill_buf()?;
+        let read = available.len().min(into.len());
+        into[..read].copy_from_slice(&available[..read]);
+        self.consume(read);
+        Ok(read)
+    }
+}

@@ -1,0 +1,108 @@
+//! Lines as records, as text and as bytes.
+//!
+//! Owns the two line formats and the check that text is UTF-8. Does not own where lines begin and end.
+
+use std::path::Path;
+
+use super::lines::{LineBlocks, for_each_line};
+use super::{Compression, InputError, InputFormat, RecordReader, SplitRange, Splitting};
+
+/// Lines of UTF-8 text, as `&str`.
+///
+/// A line ends at `\n`; one `\r` before that is removed too. The last line needs no newline. A line may be as long as the
+/// task's memory. Files ending in `.gz` and `.zst` are decompressed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TextLines;
+
+/// Lines of any bytes, as `&[u8]`; otherwise as [`TextLines`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByteLines;
+
+/// Reads [`TextLines`].
+pub struct TextLineReader {
+    blocks: LineBlocks,
+}
+
+/// Reads [`ByteLines`].
+pub struct ByteLineReader {
+    blocks: LineBlocks,
+}
+
+fn splitting(path: &Path) -> Splitting {
+    Compression::of(path).map_or(Splitting::Anywhere, Splitting::Compressed)
+}
+
+impl InputFormat for TextLines {
+    type Record<'a> = &'a str;
+    type Reader = TextLineReader;
+
+    fn splitting(&self, path: &Path) -> Splitting {
+        splitting(path)
+    }
+
+    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<TextLineReader, InputError> {
+        Ok(TextLineReader { blocks: LineBlocks::open(split, offset, memory)? })
+    }
+}
+
+impl InputFormat for ByteLines {
+    type Record<'a> = &'a [u8];
+    type Reader = ByteLineReader;
+
+    fn splitting(&self, path: &Path) -> Splitting {
+        splitting(path)
+    }
+
+    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<ByteLineReader, InputError> {
+        Ok(ByteLineReader { blocks: LineBlocks::open(split, offset, memory)? })
+    }
+}
+
+impl RecordReader<TextLines> for TextLineReader {
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if !self.blocks.advance()? {
+            return Ok(false);
+        }
+        let (block, base, line) = self.blocks.block();
+        match std::str::from_utf8(block) {
+            Ok(text) => {
+                for_each_line(block, base, line, |range| each(&text[range]))?;
+                Ok(true)
+            }
+            Err(error) => Err(self.blocks.not_text(error.valid_up_to()).into()),
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.blocks.offset()
+    }
+
+    fn consumed(&self) -> u64 {
+        self.blocks.consumed()
+    }
+}
+
+impl RecordReader<ByteLines> for ByteLineReader {
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if !self.blocks.advance()? {
+            return Ok(false);
+        }
+        let (block, base, line) = self.blocks.block();
+        for_each_line(block, base, line, |range| each(&block[range]))?;
+        Ok(true)
+    }
+
+    fn offset(&self) -> u64 {
+        self.blocks.offset()
+    }
+
+    fn consumed(&self) -> u64 {
+        self.blocks.consumed()
+    }
+}

@@ -1,0 +1,118 @@
+//! Files as records.
+//!
+//! Owns the format in which a whole file is one record, and its reader. Does not own which files there are.
+
+use std::path::{Path, PathBuf};
+
+use super::source::Source;
+use super::{InputError, InputFormat, RecordReader, SplitRange, Splitting};
+
+/// Bytes by which a decompressed file is expected to grow at least.
+const GROWTH_BYTES: usize = 64 << 10;
+
+/// One record for each file, as a [`WholeFile`], also for an empty one.
+///
+/// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WholeFiles;
+
+/// A file as a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeFile<'a> {
+    /// Its path, beginning as the INPUT argument did.
+    pub path: &'a Path,
+    /// All its bytes, decompressed.
+    pub bytes: &'a [u8],
+}
+
+/// Reads [`WholeFiles`].
+pub struct WholeFileReader {
+    path: PathBuf,
+    source: Source,
+    expected: usize,
+    memory: usize,
+    bytes: Vec<u8>,
+    /// Whether the file was handed out.
+    done: bool,
+}
+
+impl InputFormat for WholeFiles {
+    type Record<'a> = WholeFile<'a>;
+    type Reader = WholeFileReader;
+
+    fn splitting(&self, _: &Path) -> Splitting {
+        Splitting::Whole
+    }
+
+    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<WholeFileReader, InputError> {
+        let source = Source::open(split, 0, memory)?;
+        let expected =
+            if source.is_compressed() { GROWTH_BYTES.min(memory) } else { clamped(split.file_length) };
+        if expected > memory {
+            return Err(too_long(&split.path, memory));
+        }
+        Ok(WholeFileReader {
+            path: split.path.clone(),
+            source,
+            expected,
+            memory,
+            bytes: Vec::new(),
+            done: offset > 0,
+        })
+    }
+}
+
+fn clamped(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cold]
+fn too_long(path: &Path, memory: usize) -> InputError {
+    InputError::FileTooLong { path: path.to_owned(), limit: memory as u64 }
+}
+
+impl WholeFileReader {
+    fn read_all(&mut self) -> Result<(), InputError> {
+        // One byte of room more than may be read, to see the end and what goes beyond the limit.
+        let mut filled = 0;
+        self.bytes.resize(self.expected + 1, 0);
+        loop {
+            let read = self.source.read(&mut self.bytes[filled..])?;
+            if read == 0 {
+                self.bytes.truncate(filled);
+                return Ok(());
+            }
+            filled += read;
+            if filled > self.memory {
+                return Err(too_long(&self.path, self.memory));
+            }
+            if filled == self.bytes.len() {
+                self.bytes.resize(filled.saturating_mul(2).min(self.memory + 1), 0);
+            }
+        }
+    }
+}
+
+impl RecordReader<WholeFiles> for WholeFileReader {
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(WholeFile<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if self.done {
+            return Ok(false);
+        }
+        self.read_all()?;
+        each(WholeFile { path: &self.path, bytes: &self.bytes })?;
+        self.done = true;
+        Ok(true)
+    }
+
+    /// Any offset but 0 means that the file is done, also that of an empty one.
+    fn offset(&self) -> u64 {
+        if self.done { (self.bytes.len() as u64).max(1) } else { 0 }
+    }
+
+    fn consumed(&self) -> u64 {
+        self.source.compressed_position().unwrap_or(self.bytes.len() as u64)
+    }
+}

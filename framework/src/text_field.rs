@@ -1,0 +1,150 @@
+//! Keys and values as text.
+//!
+//! Owns how one field of a text output is written. Does not own lines, files or the TAB between key and value.
+
+use std::cmp::Reverse;
+use std::io::Write;
+
+/// A key or value that a text output can write.
+///
+/// Text and bytes are written as they are, numbers in decimal (floats as short as they can be read back), `None` as
+/// nothing, tuples with a TAB between the fields.
+///
+/// ```
+/// use napreduce::TextField;
+///
+/// struct Celsius(f32);
+///
+/// impl TextField for Celsius {
+///     fn write(&self, out: &mut Vec<u8>) {
+///         self.0.write(out);
+///         out.extend_from_slice(b" C");
+///     }
+/// }
+///
+/// let mut line = Vec::new();
+/// ("Uppsala", Celsius(-3.5), Some(17)).write(&mut line);
+/// assert_eq!(line, b"Uppsala\t-3.5 C\t17");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written as text",
+    label = "no text field",
+    note = "emit text, bytes, numbers or tuples of these, or implement `TextField` for it"
+)]
+pub trait TextField {
+    /// Whether nothing is ever written, so that the TAB before it is left out too. True of `()`.
+    const EMPTY: bool = false;
+
+    /// Appends the text to `out`.
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+impl<T: TextField + ?Sized> TextField for &T {
+    const EMPTY: bool = T::EMPTY;
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        T::write(self, out);
+    }
+}
+
+impl<T: TextField> TextField for Reverse<T> {
+    const EMPTY: bool = T::EMPTY;
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        self.0.write(out);
+    }
+}
+
+impl<T: TextField> TextField for Option<T> {
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        if let Some(field) = self {
+            field.write(out);
+        }
+    }
+}
+
+impl TextField for () {
+    const EMPTY: bool = true;
+
+    #[inline]
+    fn write(&self, _: &mut Vec<u8>) {}
+}
+
+impl TextField for bool {
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(if *self { b"true" } else { b"false" });
+    }
+}
+
+impl TextField for char {
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+macro_rules! text_as_bytes {
+    ($([$($generic:tt)*] $type:ty),*) => {$(
+        impl<$($generic)*> TextField for $type {
+            #[inline]
+            fn write(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(self.as_ref());
+            }
+        }
+    )*};
+}
+
+text_as_bytes!([] str, [] String, [] [u8], [] Vec<u8>, [const N: usize] [u8; N]);
+
+macro_rules! text_integers {
+    ($($type:ty)*) => {$(
+        impl TextField for $type {
+            #[inline]
+            fn write(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(itoa::Buffer::new().format(*self).as_bytes());
+            }
+        }
+    )*};
+}
+
+text_integers!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+macro_rules! text_floats {
+    ($($type:ty)*) => {$(
+        impl TextField for $type {
+            fn write(&self, out: &mut Vec<u8>) {
+                // The debug form is the shortest that reads back, with an exponent where digits would not end.
+                write!(out, "{self:?}").expect("a Vec takes every write");
+            }
+        }
+    )*};
+}
+
+text_floats!(f32 f64);
+
+macro_rules! text_tuple {
+    ($first:ident $first_value:ident $(, $name:ident $value:ident)*) => {
+        impl<$first: TextField $(, $name: TextField)*> TextField for ($first, $($name,)*) {
+            #[inline]
+            fn write(&self, out: &mut Vec<u8>) {
+                let ($first_value, $($value,)*) = self;
+                $first_value.write(out);
+                $(
+                    out.push(b'\t');
+                    $value.write(out);
+                )*
+            }
+        }
+    };
+}
+
+text_tuple!(A a);
+text_tuple!(A a, B b);
+text_tuple!(A a, B b, C c);
+text_tuple!(A a, B b, C c, D d);
+text_tuple!(A a, B b, C c, D d, E e);
+text_tuple!(A a, B b, C c, D d, E e, F f);
