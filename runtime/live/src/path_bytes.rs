@@ -43,3 +43,21 @@ pub(crate) mod inputs {
         Ok(inputs.into_iter().map(|(attempt, bytes)| (attempt, super::path(bytes))).collect())
     }
 }
+
+/// The same for a path that may be missing.
+pub(crate) mod optional {
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_ref().map(|path| path.as_os_str().as_bytes()).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<Vec<u8>>::deserialize(deserializer)?.map(super::path))
+    }
+}

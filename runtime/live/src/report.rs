@@ -63,16 +63,11 @@ pub enum JobError {
         /// The output directory.
         path: String,
     },
-    /// The output directory holds files that no job writes.
-    #[error(
-        "output directory {path}/ holds {entry}, which is not a job's output; remove it or choose another \
-         directory (--overwrite replaces only part files, _SUCCESS and _temporary)"
-    )]
-    OutputForeign {
+    /// Another run writes into the output directory at this moment.
+    #[error("output directory {path}/ is being written by another run; wait for it or choose another")]
+    OutputInUse {
         /// The output directory.
         path: String,
-        /// The entry that is in the way.
-        entry: String,
     },
     /// A task failed too often, or fatally.
     #[error("{reason}")]
@@ -83,10 +78,12 @@ pub enum JobError {
         reason: String,
     },
     /// A signal ended the job.
-    #[error("interrupted by signal {signal}; nothing was left in the output directory")]
+    #[error("interrupted by signal {signal}; {left}")]
     Interrupted {
         /// The number of the signal.
         signal: i32,
+        /// What the output directory holds now.
+        left: String,
     },
     /// Something the runtime itself needs could not be had.
     #[error("cannot {doing}: {source}")]
@@ -109,8 +106,8 @@ impl JobError {
             JobError::Plan(_)
             | JobError::OutputExists { .. }
             | JobError::OutputUnfinished { .. }
-            | JobError::OutputForeign { .. } => 2,
-            JobError::Interrupted { signal } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            | JobError::OutputInUse { .. } => 2,
+            JobError::Interrupted { signal, .. } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         }
     }
 

@@ -8,5 +8,6 @@ mod user;
 mod values;
 
 pub use built_in::{Counter, Counters};
+pub(crate) use user::user_values;
 pub use user::{UserCounter, counter};
 pub use values::CounterValues;

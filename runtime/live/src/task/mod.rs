@@ -3,9 +3,14 @@
 //! Owns the context a body sees, its errors, and the process around it. Does not own its supervision (`worker`).
 
 mod context;
+mod control;
 mod error;
+mod main;
+mod memory;
+mod panics;
 mod position;
 
 pub use context::{TaskContext, TaskProgress};
 pub use error::TaskError;
+pub use main::{task_process_main, task_process_requested};
 pub use position::{Position, PositionUnit};

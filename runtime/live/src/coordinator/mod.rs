@@ -1,0 +1,10 @@
+//! The coordinator: the loop around the engine.
+//!
+//! Owns the clock, the carrying out of effects, and of each job what the engine does not care about: paths, counters,
+//! parts. Does not own a decision (the engine) nor a process (the workers).
+
+mod daemon;
+mod job;
+
+pub(crate) use daemon::{Coordinator, Request};
+pub(crate) use job::Listener;

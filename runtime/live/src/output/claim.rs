@@ -1,0 +1,160 @@
+//! The claim of a run on its output directory, from before the first task until the end of the job.
+//!
+//! Owns the check of what is there already, the lock that tells a run that goes on from one that was killed, and what is
+//! removed when the job does not succeed. Does not own the moving of parts (`commit`).
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use napreduce_core::JobId;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::layout::{JobPaths, PART_PREFIX, SUCCESS, SUCCESS_UNFINISHED, TEMPORARY};
+use crate::report::JobError;
+
+/// An output directory that this run alone writes into.
+#[derive(Debug)]
+pub(crate) struct OutputClaim {
+    paths: JobPaths,
+    /// Directories this run made, outermost first.
+    made: Vec<PathBuf>,
+    /// Holds the lock on `_temporary`.
+    _lock: File,
+}
+
+impl OutputClaim {
+    /// Makes the directories of a job, unless what is there already forbids it.
+    pub(crate) fn take(
+        output: &Path,
+        job: JobId,
+        extension: &str,
+        overwrite: bool,
+    ) -> Result<OutputClaim, JobError> {
+        let paths = JobPaths::new(output, job, extension);
+        let made = make_directories(output)?;
+        let claimed = inspect(&paths, overwrite).and_then(|()| prepare(&paths));
+        match claimed {
+            Ok(lock) => Ok(OutputClaim { paths, made, _lock: lock }),
+            Err(error) => {
+                remove_made(&made);
+                Err(error)
+            }
+        }
+    }
+
+    /// The paths of the job.
+    pub(crate) fn paths(&self) -> &JobPaths {
+        &self.paths
+    }
+
+    /// Removes everything this run has made; an older output stays as it is.
+    pub(crate) fn discard(self) -> Result<(), JobError> {
+        let temporary = self.paths.temporary();
+        let removed = match fs::remove_dir_all(&temporary) {
+            // A commit that failed late has removed it already.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        };
+        remove_made(&self.made);
+        removed.map_err(|error| JobError::io(format!("remove {}", temporary.display()), error))
+    }
+}
+
+/// Makes the output directory and its parents; those that were missing, outermost first.
+fn make_directories(output: &Path) -> Result<Vec<PathBuf>, JobError> {
+    let failed = |error| JobError::io(format!("create the output directory {}", output.display()), error);
+    let missing: Vec<PathBuf> = output
+        .ancestors()
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
+        .map(Path::to_owned)
+        .collect();
+    fs::create_dir_all(output).map_err(failed)?;
+    Ok(missing.into_iter().rev().collect())
+}
+
+/// Innermost first; a directory that somebody else uses by now is not empty and stays.
+fn remove_made(made: &[PathBuf]) {
+    for directory in made.iter().rev() {
+        if fs::remove_dir(directory).is_err() {
+            break;
+        }
+    }
+}
+
+/// Refuses a directory in use, and one with anything in it unless it may be overwritten.
+fn inspect(paths: &JobPaths, overwrite: bool) -> Result<(), JobError> {
+    let output = paths.output();
+    let path = || output.display().to_string().trim_end_matches('/').to_owned();
+    let names = list(output)?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    let unfinished = names.iter().any(|name| name == TEMPORARY);
+    if unfinished && is_locked(&paths.temporary())? {
+        return Err(JobError::OutputInUse { path: path() });
+    }
+    if overwrite {
+        return Ok(());
+    }
+    Err(match names.as_slice() {
+        [_] if unfinished => JobError::OutputUnfinished { path: path() },
+        _ => JobError::OutputExists { path: path() },
+    })
+}
+
+/// Makes `_temporary` anew and locks it.
+fn prepare(paths: &JobPaths) -> Result<File, JobError> {
+    let temporary = paths.temporary();
+    let failed = |error| JobError::io(format!("create {}", temporary.display()), error);
+    match fs::remove_dir_all(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(JobError::io(format!("remove {}", temporary.display()), error));
+        }
+        _ => {}
+    }
+    fs::create_dir(&temporary).map_err(failed)?;
+    let lock = File::open(&temporary).map_err(failed)?;
+    if !lock_exclusively(&lock).map_err(failed)? {
+        return Err(JobError::OutputInUse { path: paths.output().display().to_string() });
+    }
+    for directory in [paths.shuffle(), paths.committed()] {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    Ok(lock)
+}
+
+/// Whether a running job holds this `_temporary`.
+fn is_locked(temporary: &Path) -> Result<bool, JobError> {
+    let locked = File::open(temporary).and_then(|directory| lock_exclusively(&directory));
+    match locked {
+        Ok(free) => Ok(!free),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(JobError::io(format!("lock {}", temporary.display()), error)),
+    }
+}
+
+/// False when somebody else holds the lock. A file system without locks cannot tell, which must not stop a job.
+fn lock_exclusively(directory: &File) -> io::Result<bool> {
+    match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The names in a directory.
+pub(super) fn list(directory: &Path) -> Result<Vec<OsString>, JobError> {
+    let entries =
+        fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    entries.map_err(|error| JobError::io(format!("list {}", directory.display()), error))
+}
+
+/// Whether a job writes a file of that name, which `--overwrite` may therefore remove.
+pub(super) fn is_job_output(name: &std::ffi::OsStr) -> bool {
+    name == SUCCESS
+        || name == SUCCESS_UNFINISHED
+        || name.as_encoded_bytes().starts_with(PART_PREFIX.as_bytes())
+}

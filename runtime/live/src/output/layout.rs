@@ -1,0 +1,82 @@
+//! Where everything of a job lies inside its output directory.
+//!
+//! Owns the names. Does not own when files are made, moved or removed.
+//!
+//! ```text
+//! OUT/_temporary/<job>/<attempt>/            scratch of an attempt, and its part file until it may commit
+//! OUT/_temporary/<job>/shuffle/<attempt>.segment   sealed map output
+//! OUT/_temporary/<job>/committed/part-r-00000      parts of attempts that committed
+//! OUT/part-r-00000, OUT/_SUCCESS                   once the job has committed
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+
+/// Work in progress; its presence without a running job means that a run was killed.
+pub(crate) const TEMPORARY: &str = "_temporary";
+/// Written last, when everything else is in place.
+pub(crate) const SUCCESS: &str = "_SUCCESS";
+/// `_SUCCESS` while it is being written.
+pub(crate) const SUCCESS_UNFINISHED: &str = "_SUCCESS.unfinished";
+/// How every part file's name starts.
+pub(crate) const PART_PREFIX: &str = "part-";
+
+/// The paths of one job.
+#[derive(Debug, Clone)]
+pub(crate) struct JobPaths {
+    output: PathBuf,
+    job_directory: PathBuf,
+    extension: String,
+}
+
+impl JobPaths {
+    /// The paths of `job` inside `output`; part files get `extension` unless it is empty.
+    pub(crate) fn new(output: &Path, job: JobId, extension: &str) -> JobPaths {
+        JobPaths {
+            output: output.to_owned(),
+            job_directory: output.join(TEMPORARY).join(job.to_string()),
+            extension: extension.to_owned(),
+        }
+    }
+
+    /// The output directory.
+    pub(crate) fn output(&self) -> &Path {
+        &self.output
+    }
+
+    /// Removed when the job ends.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.output.join(TEMPORARY)
+    }
+
+    /// Sealed map output.
+    pub(crate) fn shuffle(&self) -> PathBuf {
+        self.job_directory.join("shuffle")
+    }
+
+    /// The sealed output of a map attempt.
+    pub(crate) fn segment(&self, attempt: AttemptId) -> PathBuf {
+        self.shuffle().join(format!("{attempt}.segment"))
+    }
+
+    /// The directory of one attempt alone.
+    pub(crate) fn attempt(&self, attempt: AttemptId) -> PathBuf {
+        self.job_directory.join(attempt.to_string())
+    }
+
+    /// Parts whose attempts have committed.
+    pub(crate) fn committed(&self) -> PathBuf {
+        self.job_directory.join("committed")
+    }
+
+    /// The name of the part file that a task writes.
+    pub(crate) fn part_name(&self, task: TaskId) -> String {
+        let letter = match task.kind {
+            TaskKind::Map => 'm',
+            TaskKind::Reduce => 'r',
+        };
+        let dot = if self.extension.is_empty() { "" } else { "." };
+        format!("{PART_PREFIX}{letter}-{:05}{dot}{}", task.index, self.extension)
+    }
+}

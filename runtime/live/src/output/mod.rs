@@ -1,0 +1,12 @@
+//! The output directory: who may write it, how parts get into place, what is left when a job fails.
+//!
+//! Owns the layout and the commit protocol of the job; the commit of one attempt is a rename by its task process.
+//! Does not own the contents of parts.
+
+mod claim;
+mod commit;
+mod layout;
+
+pub(crate) use claim::OutputClaim;
+pub(crate) use commit::{Manifest, commit_job};
+pub(crate) use layout::JobPaths;

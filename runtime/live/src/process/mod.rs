@@ -1,0 +1,12 @@
+//! Control of operating-system processes: starting task processes, noticing their end, signals to this program.
+//!
+//! Owns every call that makes, signals or reaps a process. Does not own what the processes say to each other
+//! (`protocol`) nor which of them should run (`worker`).
+
+mod exit;
+mod signals;
+mod spawn;
+
+pub(crate) use exit::describe_exit;
+pub(crate) use signals::{Interrupts, signal_name};
+pub(crate) use spawn::{Spawner, TaskProcess, Variable, parent_of_task_process};

@@ -1,0 +1,187 @@
+//! Starting task processes: this program again, with a process group and a control channel of its own.
+//!
+//! Owns the thread that forks, the shape of the command line, and the handle by which a process is killed and reaped
+//! without ever signalling a process number that was given to somebody else. Does not own what a task process does.
+#![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+
+/// First argument of a task process; the second is the process number of its parent.
+const MARKER: &str = "--napreduce-task-process";
+
+/// A variable of a task process's environment; `None` takes it away.
+pub(crate) type Variable = (&'static str, Option<OsString>);
+
+/// The parent's process number, when this process was started as a task process.
+pub(crate) fn parent_of_task_process() -> Option<OsString> {
+    let mut arguments = std::env::args_os().skip(1);
+    (arguments.next()? == MARKER).then(|| arguments.next().unwrap_or_default())
+}
+
+struct Request {
+    environment: Vec<Variable>,
+    reply: oneshot::Sender<io::Result<Started>>,
+}
+
+struct Started {
+    child: Child,
+    pidfd: OwnedFd,
+    control: StdUnixStream,
+}
+
+/// Starts task processes from one thread that lives as long as this value: the kernel kills a task process when the
+/// thread that forked it ends.
+pub(crate) struct Spawner {
+    requests: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Spawner {
+    pub(crate) fn start() -> io::Result<Spawner> {
+        let (requests, inbox) = mpsc::channel::<Request>();
+        let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || {
+            for request in inbox {
+                // A requester that is gone drops the process, which ends it: its control channel closes.
+                if let Err(Ok(mut unwanted)) = request.reply.send(start(&request.environment)) {
+                    end_unwanted(&mut unwanted.child);
+                }
+            }
+        })?;
+        Ok(Spawner { requests: Some(requests), thread: Some(thread) })
+    }
+
+    /// Starts a task process; it runs when this returns, and has been killed and reaped when the result is dropped.
+    pub(crate) async fn spawn(&self, environment: Vec<Variable>) -> io::Result<TaskProcess> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || io::Error::other("the spawner thread is gone");
+        let requests = self.requests.as_ref().ok_or_else(gone)?;
+        requests.send(Request { environment, reply }).map_err(|_| gone())?;
+        TaskProcess::adopt(answer.await.map_err(|_| gone())??)
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of that thread has been printed; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Standard input is the control channel, standard output the job's standard error. No `pre_exec`, so that the standard
+/// library takes posix_spawn, whose cost does not grow with the memory of this process.
+fn start(environment: &[Variable]) -> io::Result<Started> {
+    let (control, theirs) = StdUnixStream::pair()?;
+    control.set_nonblocking(true)?;
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = std::env::args_os().next() {
+        command.arg0(name);
+    }
+    command
+        .arg(MARKER)
+        .arg(std::process::id().to_string())
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
+        .stderr(Stdio::inherit())
+        .process_group(0);
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut child = command.spawn()?;
+    // The child is not reaped yet, so its number is still its own.
+    match pidfd_open(pid_of(&child), PidfdFlags::NONBLOCK) {
+        Ok(pidfd) => Ok(Started { child, pidfd, control }),
+        Err(error) => {
+            end_unwanted(&mut child);
+            Err(error.into())
+        }
+    }
+}
+
+fn pid_of(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+/// Kills and reaps; errors only say that it is gone already.
+fn end_unwanted(child: &mut Child) {
+    let _ = kill_process_group(pid_of(child), Signal::KILL);
+    let _ = child.wait();
+}
+
+/// A task process that has not been reaped.
+pub(crate) struct TaskProcess {
+    child: Child,
+    pidfd: AsyncFd<OwnedFd>,
+    control: UnixStream,
+    reaped: bool,
+}
+
+impl TaskProcess {
+    fn adopt(started: Started) -> io::Result<TaskProcess> {
+        let Started { mut child, pidfd, control } = started;
+        let registered = UnixStream::from_std(control).and_then(|control| {
+            // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else gets at it.
+            let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) };
+            Ok((control, pidfd?))
+        });
+        match registered {
+            Ok((control, pidfd)) => Ok(TaskProcess { child, pidfd, control, reaped: false }),
+            Err(error) => {
+                end_unwanted(&mut child);
+                Err(error)
+            }
+        }
+    }
+
+    /// The control channel.
+    pub(crate) fn control(&self) -> &UnixStream {
+        &self.control
+    }
+
+    /// Waits until the process has ended; it is a zombie then, and its number still its own.
+    pub(crate) async fn ended(&self) -> io::Result<()> {
+        self.pidfd.readable().await.map(|_| ())
+    }
+
+    /// Kills the process and every descendant in its group.
+    pub(crate) fn kill(&self) {
+        if !self.reaped {
+            // Not reaped, so the group's number is its own; an error says that no member is left to kill.
+            let _ = kill_process_group(pid_of(&self.child), Signal::KILL);
+        }
+    }
+
+    /// Reaps the process once it has ended, after killing what it left behind in its group.
+    pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.kill();
+        let status = self.child.wait()?;
+        self.reaped = true;
+        Ok(status)
+    }
+}
+
+impl Drop for TaskProcess {
+    fn drop(&mut self) {
+        if !self.reaped {
+            end_unwanted(&mut self.child);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The text of a phase: `45%  18/40 tasks, 2 running, 0 suspended, 0 checkpointed, 512.0 MiB, 820.0 MiB/s, 1 s left`.
+//!
+//! Owns the wording and the rates. Does not own when it is shown.
+
+use std::time::Duration;
+
+use super::snapshot::PhaseProgress;
+
+/// What to say of a phase that has been going on for `elapsed`.
+pub(super) fn phase_text(phase: &PhaseProgress, elapsed: Duration) -> String {
+    let PhaseProgress { tasks, done, running, suspended, checkpointed, bytes_done, .. } = phase;
+    let mut text = format!(
+        "{:>3}%  {done}/{tasks} tasks, {running} running, {suspended} suspended, {checkpointed} checkpointed",
+        phase.percent()
+    );
+    if *bytes_done > 0 {
+        let rate = bytes_per_second(*bytes_done, elapsed);
+        text.push_str(&format!(", {}, {}/s", bytes_text(*bytes_done), bytes_text(rate)));
+    }
+    if let Some(left) = time_left(phase, elapsed) {
+        text.push_str(&format!(", {} left", time_text(left)));
+    }
+    text
+}
+
+fn bytes_per_second(bytes: u64, elapsed: Duration) -> u64 {
+    let micros = elapsed.as_micros().max(1);
+    u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
+}
+
+/// At the rate so far; nothing while there is no rate, or no end in sight.
+fn time_left(phase: &PhaseProgress, elapsed: Duration) -> Option<Duration> {
+    let left = phase.bytes_total.checked_sub(phase.bytes_done).filter(|_| !phase.is_done())?;
+    if phase.bytes_done == 0 {
+        return None;
+    }
+    let micros = elapsed.as_micros() * u128::from(left) / u128::from(phase.bytes_done);
+    Some(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+}
+
+/// Bytes in the largest binary unit that leaves a whole number in front.
+fn bytes_text(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    let mut value = bytes as f64;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// A time in the coarsest terms that still say something.
+fn time_text(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_millis() >= 500);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_reads_as_one_line() {
+        let phase = PhaseProgress {
+            tasks: 40,
+            done: 18,
+            running: 2,
+            bytes_done: 512 << 20,
+            bytes_total: 1024 << 20,
+            ..PhaseProgress::default()
+        };
+        assert_eq!(
+            phase_text(&phase, Duration::from_secs(2)),
+            " 50%  18/40 tasks, 2 running, 0 suspended, 0 checkpointed, 512.0 MiB, 256.0 MiB/s, 2 s left"
+        );
+    }
+
+    #[test]
+    fn without_bytes_tasks_are_counted() {
+        let phase = PhaseProgress { tasks: 4, done: 1, ..PhaseProgress::default() };
+        assert_eq!(
+            phase_text(&phase, Duration::from_secs(2)),
+            " 25%  1/4 tasks, 0 running, 0 suspended, 0 checkpointed"
+        );
+    }
+
+    #[test]
+    fn all_bytes_read_is_not_all_done() {
+        let mut phase =
+            PhaseProgress { tasks: 2, done: 1, bytes_done: 10, bytes_total: 10, ..PhaseProgress::default() };
+        assert_eq!(phase.percent(), 99);
+        phase.done = 2;
+        assert_eq!(phase.percent(), 100);
+    }
+
+    #[test]
+    fn sizes_and_times_are_readable() {
+        assert_eq!(bytes_text(1023), "1023 B");
+        assert_eq!(bytes_text(1536), "1.5 KiB");
+        assert_eq!(bytes_text(u64::MAX), "16384.0 PiB");
+        assert_eq!(time_text(Duration::from_millis(1600)), "2 s");
+        assert_eq!(time_text(Duration::from_secs(61)), "1 min 1 s");
+        assert_eq!(time_text(Duration::from_secs(7260)), "2 h 1 min");
+    }
+}

@@ -1,0 +1,197 @@
+//! The main function of a task process: from hello to exit.
+//!
+//! Owns the order of things around one attempt. Does not own the work itself, which the program's definitions do, nor
+//! the supervision from outside (`worker`).
+
+use std::ffi::OsStr;
+use std::fs::{File, create_dir, rename};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::stdio::{dup2_stdin, stdin};
+use rustix::time::{ClockId, clock_gettime};
+use thiserror::Error;
+
+use super::context::TaskContext;
+use super::control::ControlChannel;
+use super::error::TaskError;
+use super::memory::sample_memory;
+use super::panics::catch_panics;
+use crate::body::{Definitions, PartOutput};
+use crate::counters::{Counter, CounterValues, user_values};
+use crate::process::parent_of_task_process;
+use crate::protocol::{
+    FromTask, PROTOCOL_VERSION, TaskDescription, ToTask, WireError, Work, read_message, write_message,
+};
+
+/// Why a task process could not even try its attempt.
+#[derive(Debug, Error)]
+enum TaskProcessError {
+    #[error("this command line is for task processes, which the program starts itself")]
+    NotStarted,
+    #[error("the parent process is gone")]
+    ParentGone,
+    #[error("the worker closed the control channel before it said what to do")]
+    NoStart,
+    #[error("the first message was not a start")]
+    StartExpected,
+    #[error("control channel: {0}")]
+    Wire(#[from] WireError),
+    #[error("cannot set up the task process: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Whether this process was started as a task process; then [`task_process_main`] is to be called before anything else.
+pub fn task_process_requested() -> bool {
+    parent_of_task_process().is_some()
+}
+
+/// Runs the one attempt this process was started for, and exits.
+pub fn task_process_main(definitions: &dyn Definitions) -> ! {
+    let status = match serve(definitions) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("task process {}: {error}", std::process::id());
+            1
+        }
+    };
+    // Nothing is unwound: the kernel takes memory back faster than it could be freed piece by piece.
+    std::process::exit(status)
+}
+
+fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
+    let began = Instant::now();
+    let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
+    die_with(&parent)?;
+    let stream = take_control_channel()?;
+    write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+    let description = match read_message(&stream)? {
+        Some(ToTask::Start(description)) => *description,
+        Some(_) => return Err(TaskProcessError::StartExpected),
+        None => return Err(TaskProcessError::NoStart),
+    };
+    let context = Arc::new(TaskContext::new(description.attempt, description.memory));
+    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context))?;
+    let worked = catch_panics(&context, || work(definitions, &description, &context));
+    let committed = match worked {
+        Ok(part) => commit(&description, part, &control, &granted)?,
+        Err(error) => Err(error),
+    };
+    io::stdout().flush()?;
+    control.send(&match committed {
+        Ok(()) => FromTask::Done { counters: final_counters(&description, &context, began) },
+        Err(error) => FromTask::Failed(error),
+    })?;
+    Ok(())
+}
+
+/// Has the kernel kill this process when the thread that started it ends, unless that has happened already.
+fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
+    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    if parent.is_none() {
+        return Err(TaskProcessError::NotStarted);
+    }
+    if getppid() == parent { Ok(()) } else { Err(TaskProcessError::ParentGone) }
+}
+
+/// Moves the control channel from standard input to a descriptor that the user's own children do not inherit.
+fn take_control_channel() -> Result<UnixStream, TaskProcessError> {
+    let moved: OwnedFd = fcntl_dupfd_cloexec(stdin(), 3).map_err(io::Error::from)?;
+    let stream = UnixStream::from(moved);
+    if stream.peer_addr().is_err() {
+        return Err(TaskProcessError::NotStarted);
+    }
+    dup2_stdin(File::open("/dev/null")?).map_err(io::Error::from)?;
+    Ok(stream)
+}
+
+/// The call to the body; the part it wrote, if its kind of task writes one.
+fn work(
+    definitions: &dyn Definitions,
+    description: &TaskDescription,
+    context: &TaskContext,
+) -> Result<Option<PartOutput>, TaskError> {
+    let body = definitions.build(&description.definition, &description.parameters)?;
+    match &description.work {
+        Work::Map(task) => {
+            create_scratch(&task.scratch)?;
+            Ok(body.run_map(task, context)?.part)
+        }
+        Work::Reduce(task) => {
+            create_scratch(&task.scratch)?;
+            Ok(Some(body.run_reduce(task, context)?.part))
+        }
+    }
+}
+
+/// Not with its parents: a job's directory that is missing was removed by somebody.
+fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
+    create_dir(scratch).map_err(|error| in_output(format!("create {}", scratch.display()), &error))
+}
+
+/// Asks for the right to commit, waits for it, and promotes the part file with one rename.
+fn commit(
+    description: &TaskDescription,
+    part: Option<PartOutput>,
+    control: &ControlChannel,
+    granted: &Receiver<()>,
+) -> Result<Result<(), TaskError>, TaskProcessError> {
+    let (target, part) = match (&description.promote_to, part) {
+        (Some(target), Some(part)) => (target, part),
+        (None, None) => return Ok(Ok(())),
+        (Some(_), None) => {
+            return Ok(Err(TaskError::fatal("the map of a map-only job reported no part file")));
+        }
+        (None, Some(_)) => {
+            return Ok(Err(TaskError::fatal("a map reported a part file in a job that has reduces")));
+        }
+    };
+    control.send(&FromTask::CommitRequest { part })?;
+    // Without the control thread there is no grant; that thread ends only with the process.
+    granted.recv().map_err(|_| TaskProcessError::ParentGone)?;
+    let written = match &description.work {
+        Work::Map(task) => &task.output,
+        Work::Reduce(task) => &task.output,
+    };
+    Ok(rename(written, target)
+        .map_err(|error| in_output(format!("move {} to {}", written.display(), target.display()), &error)))
+}
+
+/// What is missing inside the output directory was removed by somebody else, and no further try brings it back.
+fn in_output(doing: String, error: &io::Error) -> TaskError {
+    let failed = TaskError::io(doing, error);
+    match error.kind() {
+        io::ErrorKind::NotFound => TaskError::fatal(format!(
+            "{}; was the output directory changed while the job ran?",
+            failed.message
+        )),
+        _ => failed,
+    }
+}
+
+fn final_counters(description: &TaskDescription, context: &TaskContext, began: Instant) -> CounterValues {
+    sample_memory(context);
+    let counters = context.counters();
+    let elapsed = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    counters.add(
+        match description.work {
+            Work::Map(_) => Counter::MapMillis,
+            Work::Reduce(_) => Counter::ReduceMillis,
+        },
+        elapsed,
+    );
+    let processor = clock_gettime(ClockId::ProcessCPUTime);
+    let millis = processor.tv_sec.saturating_mul(1_000).saturating_add(processor.tv_nsec / 1_000_000);
+    counters.add(Counter::CpuMillis, u64::try_from(millis).unwrap_or(0));
+    let mut values = counters.values();
+    values.merge(&user_values());
+    values
+}

@@ -1,0 +1,54 @@
+//! Panics of user code, as messages.
+//!
+//! Owns the hook that keeps what a panic said, where, and what was being read. Does not own what follows: the attempt
+//! fails and the process ends.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::context::TaskContext;
+use super::error::TaskError;
+
+/// Runs user code; a panic becomes the error of the task, such as
+/// `panicked at 'bad row', src/bin/logs.rs:41, reading data/a.log byte 1048576`.
+pub(super) fn catch_panics<T>(
+    context: &Arc<TaskContext>,
+    work: impl FnOnce() -> Result<T, TaskError>,
+) -> Result<T, TaskError> {
+    let last = Arc::new(Mutex::new(None));
+    install_hook(Arc::clone(&last), Arc::clone(context));
+    // Nothing of the work is looked at after a panic but atomics and the position.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        let said = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(TaskError::task(said.unwrap_or_else(|| format!("panicked at '{}'", text_of(&*payload)))))
+    })
+}
+
+/// Keeps the last panic of any thread: the one that ends the work, or that the work passes on with `resume_unwind`.
+fn install_hook(last: Arc<Mutex<Option<String>>>, context: Arc<TaskContext>) {
+    let backtrace_wanted = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if backtrace_wanted {
+            previous(panic);
+        }
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(describe(panic, &context));
+    }));
+}
+
+fn describe(panic: &PanicHookInfo<'_>, context: &TaskContext) -> String {
+    let mut said = format!("panicked at '{}'", text_of(panic.payload()));
+    if let Some(location) = panic.location() {
+        said.push_str(&format!(", {}:{}", location.file(), location.line()));
+    }
+    if let Some(position) = context.position().describe() {
+        said.push_str(&format!(", reading {position}"));
+    }
+    said
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a value that is not text")
+}

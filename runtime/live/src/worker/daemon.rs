@@ -1,0 +1,232 @@
+//! The worker's loop: orders in, reports out.
+//!
+//! Owns the set of running attempts and the heartbeat for them. Does not own a process: each attempt's supervision does.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_core::{AttemptId, JobId, Report, Slots, TaskKind, WorkerId};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::attempt::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
+use crate::body::{MapTask, ReduceTask};
+use crate::output::JobPaths;
+use crate::process::{Spawner, Variable};
+use crate::protocol::{
+    AttemptProgress, FromWorker, JobDescription, LaunchWork, TaskDescription, ToWorker, Work,
+};
+use crate::task::TaskError;
+
+/// What a worker offers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkerSettings {
+    pub(crate) id: WorkerId,
+    pub(crate) slots: Slots,
+    /// How often it says how far its attempts are.
+    pub(crate) heartbeat: Duration,
+}
+
+/// A job as the worker knows it.
+struct KnownJob {
+    description: JobDescription,
+    paths: JobPaths,
+}
+
+/// An attempt whose process is not known to be gone.
+struct RunningAttempt {
+    orders: UnboundedSender<AttemptOrder>,
+    /// Bytes consumed and in all, when that changed since the last heartbeat.
+    progress: Option<(u64, u64)>,
+}
+
+pub(crate) struct Worker {
+    settings: WorkerSettings,
+    spawner: Arc<Spawner>,
+    jobs: BTreeMap<JobId, KnownJob>,
+    attempts: BTreeMap<AttemptId, RunningAttempt>,
+    reports: UnboundedSender<FromWorker>,
+    events: UnboundedSender<(AttemptId, AttemptEvent)>,
+}
+
+impl Worker {
+    /// Runs until `orders` is closed, and then until every attempt has been killed and is gone.
+    pub(crate) async fn run(
+        settings: WorkerSettings,
+        spawner: Spawner,
+        mut orders: UnboundedReceiver<ToWorker>,
+        reports: UnboundedSender<FromWorker>,
+    ) {
+        let (events, mut arriving) = unbounded_channel();
+        let spawner = Arc::new(spawner);
+        let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
+        let mut worker = Worker { settings, spawner, jobs, attempts, reports, events };
+        let mut heartbeat = worker.heartbeat_interval();
+        worker.tell(FromWorker::Joined { worker: settings.id, slots: settings.slots });
+        let mut open = true;
+        while open || !worker.attempts.is_empty() {
+            tokio::select! {
+                order = orders.recv(), if open => match order {
+                    Some(order) => worker.follow(order),
+                    None => {
+                        open = false;
+                        worker.kill_all();
+                    }
+                },
+                // The sender is this worker's own, so the channel stays open.
+                Some((attempt, event)) = arriving.recv() => worker.on_attempt_event(attempt, event),
+                _ = heartbeat.tick(), if !worker.attempts.is_empty() => worker.beat(),
+            }
+        }
+    }
+
+    fn heartbeat_interval(&self) -> Interval {
+        let mut heartbeat = interval(self.settings.heartbeat);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        heartbeat
+    }
+
+    /// A coordinator that is gone has closed the orders too, which ends this worker.
+    fn tell(&self, message: FromWorker) {
+        let _ = self.reports.send(message);
+    }
+
+    fn report(&self, attempt: AttemptId, report: Report) {
+        self.tell(FromWorker::Reported { worker: self.settings.id, attempt, report });
+    }
+
+    fn follow(&mut self, order: ToWorker) {
+        match order {
+            ToWorker::Define(description) => {
+                let paths = JobPaths::new(&description.output, description.job, &description.part_extension);
+                self.jobs.insert(description.job, KnownJob { description, paths });
+            }
+            ToWorker::Forget { job } => drop(self.jobs.remove(&job)),
+            ToWorker::Launch { attempt, work } => self.launch(attempt, work),
+            ToWorker::Kill { attempt } => self.order(attempt, AttemptOrder::Kill),
+            ToWorker::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
+        }
+    }
+
+    /// An order for an attempt that has ended crossed its report on the way; the report is the answer.
+    fn order(&self, attempt: AttemptId, order: AttemptOrder) {
+        if let Some(running) = self.attempts.get(&attempt) {
+            let _ = running.orders.send(order);
+        }
+    }
+
+    fn kill_all(&self) {
+        for attempt in self.attempts.keys() {
+            self.order(*attempt, AttemptOrder::Kill);
+        }
+    }
+
+    fn launch(&mut self, attempt: AttemptId, work: LaunchWork) {
+        let Some(job) = self.jobs.get(&attempt.task.job) else {
+            let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
+            return self.report(attempt, failed(error));
+        };
+        let environment = environment(attempt, &work);
+        let description = job.describe(attempt, work);
+        let (orders, inbox) = unbounded_channel();
+        let supervision = Supervision {
+            description,
+            environment,
+            spawner: Arc::clone(&self.spawner),
+            orders: inbox,
+            events: self.events.clone(),
+        };
+        self.attempts.insert(attempt, RunningAttempt { orders, progress: None });
+        tokio::spawn(supervision.run());
+    }
+
+    fn on_attempt_event(&mut self, attempt: AttemptId, event: AttemptEvent) {
+        match event {
+            AttemptEvent::Started => self.report(attempt, Report::Started),
+            AttemptEvent::Progressed { bytes_done, bytes_total } => {
+                if let Some(running) = self.attempts.get_mut(&attempt) {
+                    running.progress = Some((bytes_done, bytes_total));
+                }
+            }
+            AttemptEvent::CommitRequested => self.report(attempt, Report::CommitRequested),
+            AttemptEvent::Ended(end) => self.on_ended(attempt, end),
+        }
+    }
+
+    fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd) {
+        self.attempts.remove(&attempt);
+        match end {
+            AttemptEnd::Done { counters, part } => {
+                self.tell(FromWorker::Finished { worker: self.settings.id, attempt, counters, part });
+            }
+            AttemptEnd::Failed(error) => self.report(attempt, failed(error)),
+            AttemptEnd::Killed => self.report(attempt, Report::Killed),
+        }
+    }
+
+    /// Says how far those attempts are that got on since the last time.
+    fn beat(&mut self) {
+        let mut progress = Vec::new();
+        for (attempt, running) in &mut self.attempts {
+            if let Some((bytes_done, bytes_total)) = running.progress.take() {
+                progress.push(AttemptProgress { attempt: *attempt, bytes_done, bytes_total });
+            }
+        }
+        self.tell(FromWorker::Heartbeat { worker: self.settings.id, progress });
+    }
+}
+
+impl KnownJob {
+    fn describe(&self, attempt: AttemptId, work: LaunchWork) -> TaskDescription {
+        let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, .. } =
+            &self.description;
+        let scratch = self.paths.attempt(attempt);
+        let part = self.paths.part_name(attempt.task);
+        let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
+        let output = if commits { scratch.join(&part) } else { self.paths.segment(attempt) };
+        let work = match work {
+            LaunchWork::Map { split } => Work::Map(MapTask {
+                split,
+                partitions: *reduces,
+                cuts: cuts.clone(),
+                compress: *compress,
+                output,
+                scratch,
+            }),
+            LaunchWork::Reduce { inputs } => Work::Reduce(ReduceTask {
+                partition: attempt.task.index,
+                inputs: inputs.into_iter().map(|input| (input, self.paths.segment(input))).collect(),
+                compress: *compress,
+                output,
+                scratch,
+            }),
+        };
+        TaskDescription {
+            attempt,
+            definition: definition.clone(),
+            parameters: parameters.clone(),
+            memory: *task_memory,
+            work,
+            promote_to: commits.then(|| self.paths.committed().join(part)),
+        }
+    }
+}
+
+fn environment(attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
+    let input = match work {
+        LaunchWork::Map { split } => Some(split.path.clone().into_os_string()),
+        LaunchWork::Reduce { .. } => None,
+    };
+    vec![
+        ("NAPREDUCE_JOB_ID", Some(OsString::from(attempt.task.job.to_string()))),
+        ("NAPREDUCE_TASK_ID", Some(OsString::from(attempt.task.to_string()))),
+        ("NAPREDUCE_ATTEMPT_ID", Some(OsString::from(attempt.to_string()))),
+        ("NAPREDUCE_INPUT_FILE", input),
+    ]
+}
+
+fn failed(error: TaskError) -> Report {
+    Report::Failed { class: error.class, reason: error.message, lost_outputs: error.lost_inputs }
+}
