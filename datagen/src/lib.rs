@@ -1,1 +1,31 @@
-//! Being written.
+//! Seeded generators and validators of the standard data sets.
+//!
+//! Owns one module per kind of data: records of the sort benchmark ([`tera`]) with their validator
+//! ([`validate`]), and text with Zipf word frequencies ([`mod@text`]). Does not own what is computed from the
+//! data. The same settings give the same bytes on every machine, with any number of threads, however the
+//! bytes are divided into files.
+//!
+//! ```
+//! use datagen::{output::OutputSettings, tera::{self, Format, TeraSettings}, validate::validate};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let input = directory.path().join("in");
+//! let output = OutputSettings { files: 3, ..OutputSettings::new(&input) };
+//! tera::generate(&TeraSettings { records: 1000, start: 0, format: Format::Hadoop, output })?;
+//!
+//! let report = validate(&[&input], Some(Format::Hadoop))?;
+//! assert_eq!(report.records, 1000);
+//! assert_eq!(report.checksum.to_string(), "1f9ffe645ec");
+//! assert!(report.unordered > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod output;
+pub mod sizes;
+pub mod tera;
+pub mod text;
+mod units;
+pub mod validate;
+mod watch;
+
+pub use watch::Watch;

@@ -1,0 +1,152 @@
+//! The commands of `datagen`.
+//!
+//! Owns calling the library as the arguments say, signals, and which failure means which exit status.
+//! Parsing, progress and reports are modules of their own.
+
+mod arguments;
+mod progress;
+mod summary;
+
+use arguments::{Arguments, Command, Destination, TeraArguments, TextArguments, ValidateArguments};
+use clap::Parser;
+use datagen::Watch;
+use datagen::output::{OutputError, OutputSettings, Written};
+use datagen::tera::{self, TeraError, TeraSettings};
+use datagen::text::{self, TextError, TextSettings};
+use datagen::validate::{self, ValidateError, ValidateSettings};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::io;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What the run came to, other than done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Tera(#[from] TeraError),
+    #[error(transparent)]
+    Text(#[from] TextError),
+    #[error(transparent)]
+    Validate(#[from] ValidateError),
+    #[error("cannot catch signals: {0}")]
+    Signals(io::Error),
+    #[error("cannot print the report: {0}")]
+    Print(io::Error),
+}
+
+/// The job was started and failed; also: the records are not in order.
+const FAILED: u8 = 1;
+/// The arguments or the input are wrong, so that the same command cannot succeed.
+const WRONG: u8 = 2;
+/// What shells report for a program ended by Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        let code = match self {
+            Failure::Tera(TeraError::TooManyRecords { .. })
+            | Failure::Text(TextError::Vocabulary { .. } | TextError::Exponent { .. }) => WRONG,
+            Failure::Tera(TeraError::Output(error)) | Failure::Text(TextError::Output(error)) => {
+                match error {
+                    OutputError::Refused { .. } => FAILED,
+                    OutputError::Interrupted { .. } => INTERRUPTED,
+                    OutputError::FileCount { .. }
+                    | OutputError::Exists { .. }
+                    | OutputError::Foreign { .. }
+                    | OutputError::NotDirectory { .. } => WRONG,
+                }
+            }
+            Failure::Validate(ValidateError::Interrupted) => INTERRUPTED,
+            Failure::Validate(_) => WRONG,
+            Failure::Signals(_) | Failure::Print(_) => FAILED,
+        };
+        ExitCode::from(code)
+    }
+}
+
+/// Does what the command line says.
+pub(crate) fn run() -> Result<ExitCode, Failure> {
+    let arguments = Arguments::parse();
+    let watch = Watch::default();
+    for signal in [SIGINT, SIGTERM] {
+        // The first signal asks for an orderly end; one more, if that should take too long, ends the program
+        // at once.
+        flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), watch.stop_flag())
+            .and_then(|_| flag::register(signal, watch.stop_flag()))
+            .map_err(Failure::Signals)?;
+    }
+    match arguments.command {
+        Command::Tera(arguments) => run_tera(&arguments, watch),
+        Command::Text(arguments) => run_text(&arguments, watch),
+        Command::Validate(arguments) => run_validate(arguments, watch),
+    }
+}
+
+fn run_tera(arguments: &TeraArguments, watch: Watch) -> Result<ExitCode, Failure> {
+    let settings = TeraSettings {
+        records: arguments.records,
+        start: arguments.start,
+        format: arguments.format,
+        output: output_settings(&arguments.destination, watch),
+    };
+    let what = format!("{} {} records", summary::thousands(arguments.records), arguments.format);
+    generate(&what, &settings.output, arguments.destination.quiet, || tera::generate(&settings))
+}
+
+fn run_text(arguments: &TextArguments, watch: Watch) -> Result<ExitCode, Failure> {
+    let settings = TextSettings {
+        bytes: arguments.bytes,
+        vocabulary: arguments.vocabulary,
+        exponent: arguments.exponent,
+        seed: arguments.seed,
+        output: output_settings(&arguments.destination, watch),
+    };
+    let what = format!("text of {} words", summary::thousands(u64::from(arguments.vocabulary)));
+    generate(&what, &settings.output, arguments.destination.quiet, || text::generate(&settings))
+}
+
+fn output_settings(destination: &Destination, watch: Watch) -> OutputSettings {
+    OutputSettings {
+        directory: destination.output.clone(),
+        files: destination.files,
+        overwrite: destination.overwrite,
+        threads: destination.threads,
+        watch,
+    }
+}
+
+fn generate<E: Send>(
+    what: &str,
+    output: &OutputSettings,
+    quiet: bool,
+    work: impl FnOnce() -> Result<Written, E>,
+) -> Result<ExitCode, Failure>
+where
+    Failure: From<E>,
+{
+    let started = Instant::now();
+    let written = progress::during("writing", &output.watch, quiet, work)?;
+    if !quiet {
+        eprintln!("{}", summary::of_written(what, &output.directory, &written, started.elapsed()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_validate(arguments: ValidateArguments, watch: Watch) -> Result<ExitCode, Failure> {
+    let settings = ValidateSettings {
+        inputs: arguments.inputs,
+        format: arguments.format,
+        threads: arguments.threads,
+        watch,
+    };
+    let work = || validate::validate_with(&settings);
+    let report = progress::during("validating", &settings.watch, arguments.quiet, work)?;
+    let printed = if arguments.json {
+        summary::print_json(&report, &mut io::stdout().lock())
+    } else {
+        summary::print_report(&report, &mut io::stdout().lock())
+    };
+    printed.map_err(Failure::Print)?;
+    Ok(if report.unordered == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}

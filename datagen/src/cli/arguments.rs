@@ -1,0 +1,200 @@
+//! The command line of `datagen`.
+//!
+//! Owns names, defaults, ranges and help texts of all arguments. Does not own what they cause.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use datagen::output::FILES_MAX;
+use datagen::sizes::{parse_bytes, parse_count};
+use datagen::tera::Format;
+use datagen::text::{EXPONENT_MAX, VOCABULARY_MAX};
+use std::path::PathBuf;
+
+/// Generate and validate the standard data sets
+///
+/// The same arguments give the same bytes on every machine; into how many files they go makes no difference
+/// to the bytes.
+#[derive(Debug, Parser)]
+#[command(name = "datagen", version, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  datagen tera --records 10M --output in         1 GB of records to sort
+  datagen text --bytes 1GiB --output words       words to count
+  datagen validate out                           is the sorted output in order?
+
+Exit status: 0 done, 1 failed or not in order, 2 wrong arguments or input";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Tera(TeraArguments),
+    Text(TextArguments),
+    Validate(ValidateArguments),
+}
+
+/// Write records of 100 bytes with random keys, as TeraGen and gensort do
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  datagen tera --records 10M --output in
+  datagen tera --records 1G --format hadoop --files 64 --output in
+  datagen tera --records 5M --start 5M --output second-half")]
+pub(crate) struct TeraArguments {
+    /// How many records: a number, or with k, M, G, T for powers of 1000
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub(crate) records: u64,
+
+    /// Number of the first record; a set may be made in slices
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count)]
+    pub(crate) start: u64,
+
+    /// Layout of the records: gensort's lines of text, Hadoop's TeraGen, or gensort's incompressible binary
+    #[arg(long, default_value = Format::default().name(), value_parser = format_parser())]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) destination: Destination,
+}
+
+/// Write lines of words with the frequencies of natural language
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  datagen text --bytes 1GiB --output words
+  datagen text --bytes 100MB --vocabulary 5M --exponent 0.8 --output many-keys
+  datagen text --bytes 1GB --files 8 --seed 7 --output words")]
+pub(crate) struct TextArguments {
+    /// How many bytes: a number, or with kB, MB, GB, TB or KiB, MiB, GiB, TiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) bytes: u64,
+
+    /// How many different words
+    #[arg(long, value_name = "N", default_value = "200000", value_parser = parse_vocabulary)]
+    pub(crate) vocabulary: u32,
+
+    /// The word of rank R is used in proportion to 1 / R^EXPONENT
+    #[arg(long, default_value = "1.05", value_parser = parse_exponent)]
+    pub(crate) exponent: f64,
+
+    /// Chooses one text of many
+    #[arg(long, default_value = "42")]
+    pub(crate) seed: u64,
+
+    #[command(flatten)]
+    pub(crate) destination: Destination,
+}
+
+/// Where a generator writes.
+#[derive(Debug, Args)]
+pub(crate) struct Destination {
+    /// Directory for the part files, part-00000 and on
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+
+    /// How many part files
+    #[arg(long, value_name = "N", default_value = "1", value_parser = files_parser())]
+    pub(crate) files: u32,
+
+    /// Replace the part files of an earlier output, once the new ones are complete
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// How many threads; 0 is one per core
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) threads: usize,
+
+    /// No progress and no summary
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+/// Check records of 100 bytes: order, duplicate keys, checksum
+///
+/// Prints to standard output. Keys are the first 10 bytes, compared as unsigned bytes; equal keys are in
+/// order. The checksum is the sum of the CRC-32 of all records, which does not depend on their order.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  datagen validate out
+  datagen validate --format ascii out/part-r-00000 out/part-r-00001
+  datagen validate --json in | jq -r .checksum
+
+Exit status: 0 in order, 1 not in order, 2 wrong arguments or input")]
+pub(crate) struct ValidateArguments {
+    /// Files in order, or directories: their files in name order, without those starting with _ or .
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Also check that every record has this layout
+    #[arg(long, value_parser = format_parser())]
+    pub(crate) format: Option<Format>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// How many threads; 0 is one per core
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) threads: usize,
+
+    /// No progress
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
+}
+
+fn files_parser() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=i64::from(FILES_MAX))
+}
+
+fn parse_vocabulary(text: &str) -> Result<u32, String> {
+    let words = parse_count(text).map_err(|error| error.to_string())?;
+    u32::try_from(words)
+        .ok()
+        .filter(|words| (2..=VOCABULARY_MAX).contains(words))
+        .ok_or_else(|| format!("choose 2 to {VOCABULARY_MAX} words"))
+}
+
+fn parse_exponent(text: &str) -> Result<f64, String> {
+    let exponent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=EXPONENT_MAX).contains(&exponent) {
+        Ok(exponent)
+    } else {
+        Err(format!("choose 0 to {EXPONENT_MAX}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    fn check_refused(line: &str, expected: &str) {
+        let error = Arguments::try_parse_from(line.split(' ')).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+        assert!(error.to_string().contains(expected), "{line}: {error}");
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        check_refused("datagen tera --output out", "--records");
+        check_refused("datagen tera --records 10 --output out --format csv", "ascii, hadoop, gensort");
+        check_refused("datagen tera --records ten --output out", "a size such as 10M");
+        check_refused("datagen tera --records 10 --output out --files 0", "not in 1..=100000");
+        check_refused("datagen text --bytes 1k --output out --vocabulary 1", "choose 2 to 10000000 words");
+        check_refused("datagen text --bytes 1k --output out --exponent NaN", "choose 0 to 10");
+        check_refused("datagen validate", "<PATH>");
+    }
+}

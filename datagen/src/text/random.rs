@@ -1,0 +1,39 @@
+//! The random sequence behind generated text.
+//!
+//! Owns a small generator whose output is part of the data format: the same seed gives the same text in every
+//! version and on every machine. Does not own what is drawn.
+
+const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// SplitMix64: a counter and a mixing function, so that numbers do not wait for one another.
+#[derive(Clone, Debug)]
+pub(crate) struct SplitMix {
+    counter: u64,
+}
+
+impl SplitMix {
+    /// The sequence of one stretch of the data: different for every pair of seed and index.
+    pub(crate) fn of(seed: u64, index: u64) -> Self {
+        Self { counter: mix(mix(seed.wrapping_add(GAMMA)) ^ mix(index.wrapping_mul(GAMMA).wrapping_add(1))) }
+    }
+
+    /// 64 random bits.
+    #[inline(always)]
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.counter = self.counter.wrapping_add(GAMMA);
+        mix(self.counter)
+    }
+
+    /// A number below `bound`. The bias is at most `bound / 2^64`, which nothing here can notice.
+    #[inline(always)]
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[inline(always)]
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ bits >> 31
+}

@@ -1,0 +1,106 @@
+//! The files to validate and their division into chunks.
+//!
+//! Owns which files of a directory count and in which order, and checking that they can hold records. Does
+//! not own reading them.
+
+use super::ValidateError;
+use crate::tera::RECORD_BYTES;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Bytes read in one piece: whole records and whole pages, about half of a core's second-level cache.
+const CHUNK_BYTES: u64 = 512_000;
+
+/// A file with whole records.
+pub(super) struct InputFile {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+}
+
+impl InputFile {
+    fn examine(path: PathBuf) -> Result<Self, ValidateError> {
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(source) => return Err(ValidateError::Refused { path, source }),
+        };
+        let bytes = metadata.len();
+        if !metadata.is_file() {
+            return Err(ValidateError::NotFile { path });
+        }
+        if !bytes.is_multiple_of(RECORD_BYTES as u64) {
+            return Err(ValidateError::Length { path, bytes });
+        }
+        Ok(Self { path, bytes })
+    }
+
+    pub(super) fn open(&self) -> io::Result<File> {
+        File::open(&self.path)
+    }
+}
+
+/// A piece of one file, at least one record long.
+pub(super) struct Chunk<'a> {
+    pub(super) file: &'a InputFile,
+    pub(super) offset: u64,
+    pub(super) length: usize,
+}
+
+impl Chunk<'_> {
+    /// The number in its file of the chunk's first record.
+    pub(super) fn first_record(&self) -> u64 {
+        self.offset / RECORD_BYTES as u64
+    }
+}
+
+/// The files that `inputs` stand for, in order.
+pub(super) fn list(inputs: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> {
+    let mut files = Vec::new();
+    for input in inputs {
+        let is_directory = fs::metadata(input)
+            .map_err(|source| ValidateError::Refused { path: input.clone(), source })?
+            .is_dir();
+        if is_directory {
+            for path in list_directory(input)? {
+                files.push(InputFile::examine(path)?);
+            }
+        } else {
+            files.push(InputFile::examine(input.clone())?);
+        }
+    }
+    Ok(files)
+}
+
+/// What a directory holds in name order, without the names that mark what is not data.
+fn list_directory(directory: &Path) -> Result<Vec<PathBuf>, ValidateError> {
+    let refused = |source| ValidateError::Refused { path: directory.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b"_")
+            && !entry.file_name().as_encoded_bytes().starts_with(b".")
+        {
+            paths.push(entry.path());
+        }
+    }
+    if paths.is_empty() {
+        return Err(ValidateError::NoFiles { directory: directory.to_owned() });
+    }
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// The chunks of all files, in order.
+pub(super) fn chunks(files: &[InputFile]) -> Vec<Chunk<'_>> {
+    let mut chunks = Vec::new();
+    for file in files {
+        let mut offset = 0;
+        while offset < file.bytes {
+            // At most `CHUNK_BYTES`, so it fits.
+            let length = CHUNK_BYTES.min(file.bytes - offset) as usize;
+            chunks.push(Chunk { file, offset, length });
+            offset += CHUNK_BYTES;
+        }
+    }
+    chunks
+}
