@@ -1,7 +1,13 @@
 //! Combining: folding values of equal keys before they cost sorting, disk and network.
 //!
-//! Owns the trait that a fold implements and folding while merging. Does not own the hash table in front of the sort
-//! (`collect::table`).
+//! Owns the trait that a fold implements, and copying or folding a sorted source into a segment. Does not own the hash
+//! table in front of the sort (`collect::table`) nor what is merged when (`merge::plan`).
+
+use crate::key::shown;
+use crate::merge::{Merge, MergeError};
+use crate::record::{Extent, RecordEncoding};
+use crate::segment::{SegmentWriter, WriteError};
+use crate::sort::SortedPartition;
 
 /// An associative fold of values, with their encoding. The order in which values are folded is not defined.
 pub trait Combiner {
@@ -25,5 +31,124 @@ pub trait Combiner {
     fn heap_bytes(&self, value: &Self::Value) -> usize {
         let _ = value;
         0
+    }
+}
+
+/// Records in order, one after the other.
+pub(crate) trait Source {
+    fn advance(&mut self) -> Result<bool, MergeError>;
+    fn key(&self) -> &[u8];
+    fn value(&self) -> &[u8];
+    /// The record as it is stored, and its parts.
+    fn record(&self) -> (&[u8], Extent);
+}
+
+/// Why a sorted source could not be written.
+#[derive(Debug)]
+pub(crate) enum FoldError {
+    Source(MergeError),
+    Write(WriteError),
+    /// The key as it is shown, and the combiner's own words.
+    Combine(String, String),
+}
+
+impl From<MergeError> for FoldError {
+    fn from(error: MergeError) -> FoldError {
+        FoldError::Source(error)
+    }
+}
+
+impl From<WriteError> for FoldError {
+    fn from(error: WriteError) -> FoldError {
+        FoldError::Write(error)
+    }
+}
+
+/// What happens to equal keys on the way from sorted sources to a segment: one call per partition.
+pub(crate) trait Fold {
+    fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError>;
+    fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError>;
+}
+
+/// Nothing happens to them.
+pub(crate) struct Keep;
+
+impl Fold for Keep {
+    fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+        copy(source, writer)
+    }
+
+    fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+        copy(source, writer)
+    }
+}
+
+/// Their values are folded.
+pub(crate) struct Folding<'a, C>(pub &'a C);
+
+impl<C: Combiner> Fold for Folding<'_, C> {
+    fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+        fold(source, self.0, writer)
+    }
+
+    fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+        fold(source, self.0, writer)
+    }
+}
+
+fn copy<S: Source>(source: &mut S, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+    while source.advance()? {
+        let (record, extent) = source.record();
+        writer.append_encoded(record, extent)?;
+    }
+    Ok(())
+}
+
+fn fold<S: Source, C: Combiner>(
+    source: &mut S,
+    combiner: &C,
+    writer: &mut SegmentWriter,
+) -> Result<(), FoldError> {
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    let mut more = source.advance()?;
+    while more {
+        key.clear();
+        key.extend_from_slice(source.key());
+        value.clear();
+        value.extend_from_slice(source.value());
+        // A key that comes once, as most do, is neither decoded nor encoded.
+        let mut folded = None;
+        loop {
+            more = source.advance()?;
+            if !more || source.key() != key {
+                break;
+            }
+            let into = match &mut folded {
+                Some(into) => into,
+                None => folded.insert(decode(combiner, &key, &value)?),
+            };
+            combiner.fold(into, decode(combiner, &key, source.value())?);
+        }
+        if let Some(folded) = folded {
+            value.clear();
+            combiner.encode(&folded, &mut value);
+            check_length(writer.encoding(), &key, &value)?;
+        }
+        writer.append(&key, &value)?;
+    }
+    Ok(())
+}
+
+fn decode<C: Combiner>(combiner: &C, key: &[u8], value: &[u8]) -> Result<C::Value, FoldError> {
+    combiner.decode(value).map_err(|message| FoldError::Combine(shown(key), message))
+}
+
+fn check_length(encoding: RecordEncoding, key: &[u8], value: &[u8]) -> Result<(), FoldError> {
+    match encoding {
+        RecordEncoding::Fixed { value: expected, .. } if value.len() != expected as usize => {
+            let message = format!("the folded value takes {} bytes, a fixed value {expected}", value.len());
+            Err(FoldError::Combine(shown(key), message))
+        }
+        _ => Ok(()),
     }
 }

@@ -39,16 +39,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![allow(dead_code, unused_imports)] // the next commit fills in sorting, spilling and merging
-
+mod budget;
 mod collect;
 mod combine;
+mod key;
 mod merge;
 mod partition;
 mod record;
 mod reduce;
+mod region;
 mod segment;
 mod settings;
+mod sort;
 
 pub use collect::{CollectError, CollectStatistics, Collector};
 pub use combine::Combiner;

@@ -5,6 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::key::head;
 use crate::settings::{Choose, Grouping, Partitioning};
 
 /// A `Partitioning` made ready for one look-up per record.
@@ -103,13 +104,4 @@ fn prefix(key: &[u8], grouping: Option<Grouping>) -> &[u8] {
         None => key,
         Some(len) => &key[..len(key).min(key.len())],
     }
-}
-
-/// The first 16 bytes, padded with zeros: a key below another never has a greater head.
-#[inline]
-fn head(key: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    let len = key.len().min(16);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u128::from_be_bytes(bytes)
 }

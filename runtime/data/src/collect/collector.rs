@@ -1,14 +1,21 @@
 //! The collector of a map task.
 //!
-//! Owns the two modes, plain and combining, and the order combine, sort, spill, seal.
+//! Owns the two modes, plain and combining, the batch between the caller and the combine table, and the statistics.
+//! Does not own the steps themselves: `table`, `buffer`, `seal`.
 
-use std::collections::HashMap;
+use std::path::PathBuf;
 
+use crate::budget::Budget;
 use crate::collect::CollectError;
-use crate::combine::Combiner;
+use crate::collect::batch::{Batch, LONG_MAX};
+use crate::collect::buffer::SortBuffer;
+use crate::collect::seal::{Destination, seal};
+use crate::collect::spill::RunShape;
+use crate::collect::table::{Absorb, CombineCounts, Table};
+use crate::combine::{Combiner, Fold, Keep};
 use crate::partition::Partitioner;
 use crate::record::RecordEncoding;
-use crate::segment::{LABEL_MAX, Seal, SealedSegment, SegmentShape, SegmentWriter};
+use crate::segment::{LABEL_MAX, Seal, SealedSegment, SegmentShape};
 use crate::settings::CollectorSettings;
 
 /// What a collector did.
@@ -26,7 +33,7 @@ pub struct CollectStatistics {
     pub combine_records_out: u64,
     /// Whether combining before the sort was given up because it did not shrink the data.
     pub combine_bypassed: bool,
-    /// Sorted runs written before the end.
+    /// Sorted runs written before the segment.
     pub spills: u64,
     /// Records written to these runs and by intermediate merges.
     pub spilled_records: u64,
@@ -38,42 +45,17 @@ pub struct CollectStatistics {
 ///
 /// Its type does not name the combiner, so that a closure over it can be written before the combiner is known.
 pub struct Collector<V> {
-    settings: CollectorSettings,
-    partitioner: Partitioner,
-    combine: Option<Box<dyn Combine<V>>>,
-    records: Vec<(u32, Vec<u8>, Vec<u8>)>,
-    failure: Option<CollectError>,
-    statistics: CollectStatistics,
+    buffer: SortBuffer,
+    combining: Option<Combining<V>>,
+    bytes_in: u64,
+    output: PathBuf,
+    seal: Seal,
+    fan_in: usize,
 }
 
-trait Combine<V> {
-    fn absorb(&mut self, key: &[u8], value: V);
-    fn flush(&mut self, each: &mut dyn FnMut(&[u8], &[u8]));
-}
-
-struct Table<C: Combiner> {
-    combiner: C,
-    values: HashMap<Vec<u8>, C::Value>,
-}
-
-impl<C: Combiner> Combine<C::Value> for Table<C> {
-    fn absorb(&mut self, key: &[u8], value: C::Value) {
-        match self.values.get_mut(key) {
-            Some(into) => self.combiner.fold(into, value),
-            None => {
-                self.values.insert(key.to_vec(), value);
-            }
-        }
-    }
-
-    fn flush(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) {
-        let mut encoded = Vec::new();
-        for (key, value) in self.values.drain() {
-            encoded.clear();
-            self.combiner.encode(&value, &mut encoded);
-            each(&key, &encoded);
-        }
-    }
+struct Combining<V> {
+    batch: Batch<V>,
+    table: Box<dyn Absorb<V>>,
 }
 
 impl<V> Collector<V> {
@@ -82,7 +64,7 @@ impl<V> Collector<V> {
     /// # Errors
     /// Settings that cannot be used.
     pub fn plain(settings: CollectorSettings) -> Result<Self, CollectError> {
-        Collector::new(settings, None)
+        Collector::new(settings, |_| None)
     }
 
     /// A collector that folds the values of equal keys.
@@ -96,103 +78,98 @@ impl<V> Collector<V> {
     where
         V: 'static,
     {
-        Collector::new(settings, Some(Box::new(Table { combiner, values: HashMap::new() })))
-    }
-
-    fn new(
-        mut settings: CollectorSettings,
-        combine: Option<Box<dyn Combine<V>>>,
-    ) -> Result<Self, CollectError> {
-        if settings.label.len() > LABEL_MAX {
-            return Err(CollectError::Settings(format!(
-                "a label of {} bytes is too long",
-                settings.label.len()
-            )));
-        }
-        if settings.encoding == (RecordEncoding::Fixed { key: 0, value: 0 }) {
-            return Err(CollectError::Settings("records of no bytes: use RecordEncoding::Variable".into()));
-        }
-        let partitioning =
-            std::mem::replace(&mut settings.partitioning, crate::settings::Partitioning::Single);
-        let partitioner = Partitioner::new(partitioning)?;
-        Ok(Collector {
-            settings,
-            partitioner,
-            combine,
-            records: Vec::new(),
-            failure: None,
-            statistics: CollectStatistics::default(),
+        Collector::new(settings, |budget| {
+            let table = Table::new(combiner, budget.table_max(), budget.take(0));
+            Some(Combining { batch: Batch::new(), table: Box::new(table) })
         })
     }
 
-    /// Adds a record, in plain mode.
+    fn new(
+        settings: CollectorSettings,
+        combining: impl FnOnce(&Budget) -> Option<Combining<V>>,
+    ) -> Result<Self, CollectError> {
+        if settings.label.len() > LABEL_MAX {
+            let len = settings.label.len();
+            return Err(CollectError::Settings(format!(
+                "a label of {len} bytes; at most {LABEL_MAX} are allowed"
+            )));
+        }
+        if settings.encoding == (RecordEncoding::Fixed { key: 0, value: 0 }) {
+            return Err(CollectError::Settings(
+                "fixed records of no bytes; use RecordEncoding::Variable".into(),
+            ));
+        }
+        let partitioner = Partitioner::new(settings.partitioning)?;
+        let segment = SegmentShape {
+            encoding: settings.encoding,
+            compression: settings.compression,
+            partitions: partitioner.partitions(),
+            label: settings.label,
+        };
+        let budget = Budget::new(settings.memory);
+        let combining = combining(&budget);
+        let shape = RunShape { segment, scratch: settings.scratch, budget };
+        Ok(Collector {
+            buffer: SortBuffer::new(shape, partitioner, combining.is_some()),
+            combining,
+            bytes_in: 0,
+            output: settings.output,
+            seal: Seal { durable: settings.durable },
+            fan_in: settings.fan_in,
+        })
+    }
+
+    /// Adds a record, in plain mode. Keys and values may be of any length; a record that the task's memory cannot hold is
+    /// written to disk from where it lies.
     #[inline]
     pub fn emit_bytes(&mut self, key: &[u8], value: &[u8]) {
-        if self.failure.is_some() {
-            return;
+        if self.combining.is_some() {
+            return self.wrong_mode("emit_bytes", "Collector::combining");
         }
-        if self.combines() {
-            self.failure =
-                Some(CollectError::WrongMode { called: "emit_bytes", made: "Collector::combining" });
-            return;
-        }
-        self.statistics.records_in += 1;
-        self.statistics.bytes_in += (key.len() + value.len()) as u64;
-        self.add(key, value);
+        self.bytes_in += (key.len() + value.len()) as u64;
+        self.buffer.add(key, value);
     }
 
     /// Adds a value to fold, in combining mode.
     #[inline]
     pub fn emit_value(&mut self, key: &[u8], value: V) {
-        if self.failure.is_some() {
-            return;
-        }
-        let Some(combine) = &mut self.combine else {
-            self.failure = Some(CollectError::WrongMode { called: "emit_value", made: "Collector::plain" });
-            return;
+        let Some(combining) = &mut self.combining else {
+            return self.wrong_mode("emit_value", "Collector::plain");
         };
-        combine.absorb(key, value);
-        self.statistics.records_in += 1;
-        self.statistics.combine_records_in += 1;
-        self.statistics.bytes_in += key.len() as u64;
+        self.bytes_in += key.len() as u64;
+        if key.len() > LONG_MAX {
+            combining.table.pass(key, value, &mut self.buffer);
+        } else if combining.batch.push(key, value) {
+            self.absorb();
+        }
     }
 
-    fn add(&mut self, key: &[u8], value: &[u8]) {
-        if let RecordEncoding::Fixed { key: expected_key, value: expected_value } = self.settings.encoding
-            && (key.len(), value.len()) != (expected_key as usize, expected_value as usize)
-        {
-            self.failure = Some(CollectError::NotFixed {
-                key: key.len(),
-                value: value.len(),
-                expected_key,
-                expected_value,
-            });
-            return;
+    #[cold]
+    #[inline(never)]
+    fn absorb(&mut self) {
+        if let Some(combining) = &mut self.combining {
+            combining.table.absorb(&mut combining.batch, &mut self.buffer);
         }
-        let (chosen, partitions) = (self.partitioner.partition(key), self.partitioner.partitions());
-        if chosen >= partitions {
-            let key = key.escape_ascii().to_string();
-            self.failure = Some(CollectError::PartitionOutOfRange { chosen, partitions, key });
-            return;
-        }
-        self.records.push((chosen, key.to_vec(), value.to_vec()));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wrong_mode(&mut self, called: &'static str, made: &'static str) {
+        self.buffer.fail(CollectError::WrongMode { called, made });
     }
 
     /// Whether it folds values: which of the two emit functions may be called.
     #[inline]
     pub fn combines(&self) -> bool {
-        self.combine.is_some()
+        self.combining.is_some()
     }
 
-    /// The first error since the last call, after which nothing more was collected.
+    /// The first error, once; nothing is collected after it.
     ///
     /// # Errors
     /// That error.
     pub fn check(&mut self) -> Result<(), CollectError> {
-        match self.failure.take() {
-            None => Ok(()),
-            Some(failure) => Err(failure),
-        }
+        self.buffer.check()
     }
 
     /// Sorts, merges and seals what was emitted.
@@ -200,31 +177,39 @@ impl<V> Collector<V> {
     /// # Errors
     /// The first error of any emit, or of writing.
     pub fn finish(mut self) -> Result<(SealedSegment, CollectStatistics), CollectError> {
-        if let Some(mut combine) = self.combine.take() {
-            combine.flush(&mut |key, value| {
-                self.statistics.combine_records_out += 1;
-                self.add(key, value);
-            });
+        self.absorb();
+        let mut combining = self.combining.take();
+        let mut counts = CombineCounts::default();
+        if let Some(combining) = &mut combining {
+            combining.table.finish(&mut self.buffer);
+            counts = combining.table.counts();
         }
-        self.check()?;
-        self.records.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        let shape = SegmentShape {
-            encoding: self.settings.encoding,
-            compression: self.settings.compression,
-            partitions: self.partitioner.partitions(),
-            label: self.settings.label.clone(),
+        let added = self.buffer.records();
+        let budget = self.buffer.budget().clone();
+        let parts = self.buffer.into_parts()?;
+        let fold: &dyn Fold = match &combining {
+            Some(combining) => &*combining.table,
+            None => &Keep,
         };
-        let mut writer = SegmentWriter::create(&self.settings.output, shape, 1 << 20)?;
-        let mut partition = 0;
-        for (of, key, value) in &self.records {
-            while partition < *of {
-                writer.next_partition()?;
-                partition += 1;
-            }
-            writer.append(key, value)?;
-        }
-        let sealed = writer.finish(Seal { durable: self.settings.durable })?;
-        self.statistics.records_out = sealed.records;
-        Ok((sealed, self.statistics))
+        let destination = Destination {
+            output: &self.output,
+            seal: self.seal,
+            fan_in: self.fan_in,
+            fold,
+            fold_arena: counts.flushes > 1 && !counts.bypassed,
+        };
+        let (sealed, sealing) = seal(parts, &destination)?;
+        let statistics = CollectStatistics {
+            records_in: if combining.is_some() { counts.taken } else { added },
+            bytes_in: self.bytes_in,
+            records_out: sealed.records,
+            combine_records_in: counts.taken,
+            combine_records_out: counts.given,
+            combine_bypassed: counts.bypassed,
+            spills: sealing.runs,
+            spilled_records: sealing.records,
+            memory_peak: budget.peak(),
+        };
+        Ok((sealed, statistics))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the error type alone. All but `Write` and `Segment` are the task's own fault: a retry meets them again.
 
+use crate::combine::FoldError;
 use crate::partition::PartitioningError;
 use crate::segment::{SegmentError, WriteError};
 
@@ -60,7 +61,20 @@ pub enum CollectError {
         /// The combiner's own words.
         message: String,
     },
+    /// `finish` after `check` had returned an error.
+    #[error("collecting failed before; the first error was returned by check")]
+    AlreadyFailed,
     /// The thread that writes runs panicked.
     #[error("the thread that writes sorted runs panicked: {0}")]
     SpillPanicked(String),
+}
+
+impl From<FoldError> for CollectError {
+    fn from(error: FoldError) -> CollectError {
+        match error {
+            FoldError::Source(error) => CollectError::Segment(error.error),
+            FoldError::Write(error) => CollectError::Write(error),
+            FoldError::Combine(key, message) => CollectError::Combine { key, message },
+        }
+    }
 }

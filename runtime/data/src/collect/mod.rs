@@ -3,8 +3,14 @@
 //! Owns `Collector`, the one object that a map task writes to. Does not own sorting itself (`sort`), files (`segment`)
 //! nor the typed encoding of keys and values (the framework).
 
+mod batch;
+mod buffer;
 mod collector;
 mod error;
+mod keys;
+mod seal;
+mod spill;
+mod table;
 
 pub use collector::{CollectStatistics, Collector};
 pub use error::CollectError;

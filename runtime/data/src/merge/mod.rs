@@ -1,7 +1,10 @@
 //! Merging sorted sources into one sorted stream.
 //!
-//! Owns the tournament over cursors and intermediate merges. Does not own groups (`reduce`).
+//! Owns the tournament over cursors and the plan of intermediate merges. Does not own groups (`reduce`) nor what is
+//! folded on the way (`combine`).
 
+mod plan;
 mod tree;
 
+pub(crate) use plan::{fan_in, next_merge};
 pub use tree::{Merge, MergeError};

@@ -6,6 +6,10 @@
 
 use crate::segment::{Cursor, Position, SegmentError};
 
+use crate::combine::Source;
+use crate::key;
+use crate::record::Extent;
+
 const SOURCE_BITS: u32 = 32;
 const LEN_BITS: u32 = 4;
 const HEAD_BYTES: usize = 11;
@@ -86,14 +90,14 @@ impl Merge {
     }
 
     #[inline]
-    pub(crate) fn current(&self) -> Option<&Cursor> {
+    fn current(&self) -> Option<&Cursor> {
         self.cursors.get(self.source())
     }
 
     fn next_node(&mut self, source: usize) -> Result<u128, MergeError> {
         let cursor = &mut self.cursors[source];
         match cursor.advance() {
-            Ok(true) => Ok(head(cursor.key()) << SOURCE_BITS | source as u128),
+            Ok(true) => Ok(code(cursor.key()) << SOURCE_BITS | source as u128),
             Ok(false) => Ok(EXHAUSTED | source as u128),
             Err(error) => Err(MergeError { input: source, error }),
         }
@@ -157,10 +161,29 @@ fn is_long(node: u128) -> bool {
 /// `[first 11 bytes padded with zeros | length code]`: orders keys as their bytes do, up to keys that agree in 11 bytes
 /// and go on.
 #[inline]
-fn head(key: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    let len = key.len().min(HEAD_BYTES);
-    bytes[..len].copy_from_slice(&key[..len]);
-    let code = if key.len() > HEAD_BYTES { LONG } else { len as u128 };
-    u128::from_be_bytes(bytes) >> (128 - 8 * HEAD_BYTES as u32) << LEN_BITS | code
+fn code(key: &[u8]) -> u128 {
+    let prefix = key::head(key) >> (128 - 8 * HEAD_BYTES as u32);
+    prefix << LEN_BITS | key.len().min(HEAD_BYTES + 1) as u128
+}
+
+impl Source for Merge {
+    #[inline]
+    fn advance(&mut self) -> Result<bool, MergeError> {
+        Merge::advance(self)
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        Merge::key(self)
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        Merge::value(self)
+    }
+
+    #[inline]
+    fn record(&self) -> (&[u8], Extent) {
+        self.current().map_or((&[], Extent { key: 0, value: 0, end: 0 }), Cursor::record)
+    }
 }

@@ -2,7 +2,9 @@
 //!
 //! Owns the distinction that decides what is run again: a map task whose segment is lost, or this reduce task.
 
-use crate::merge::MergeError;
+use std::io;
+use std::path::PathBuf;
+
 use crate::segment::{SegmentError, WriteError};
 
 /// Reading a reduce task's input failed.
@@ -22,6 +24,14 @@ pub enum ReduceError {
     /// An intermediate merge could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// An intermediate merge could not be removed.
+    #[error("cannot remove {}: {source}", path.display())]
+    Scratch {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
     /// The combiner could not decode a value.
     #[error("combining the values of key {key}: {message}")]
     Combine {
@@ -45,11 +55,5 @@ impl ReduceError {
             ReduceError::Input { index, .. } => Some(*index),
             _ => None,
         }
-    }
-}
-
-impl From<MergeError> for ReduceError {
-    fn from(error: MergeError) -> ReduceError {
-        ReduceError::Input { index: error.input, error: error.error }
     }
 }

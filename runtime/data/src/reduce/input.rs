@@ -1,11 +1,12 @@
 //! Groups of equal keys over merged segments, in constant memory.
 //!
-//! Owns the boundaries of groups and the lending of values. Does not own the order within a group: that is the merge's.
+//! Owns the boundaries of groups and the lending of values. Does not own the order within a group, which is the merge's,
+//! nor how many segments become few enough (`sources`).
 
-use crate::combine::Combiner;
+use crate::combine::{Combiner, Fold, Folding, Keep};
 use crate::merge::Merge;
 use crate::reduce::ReduceError;
-use crate::segment::Segment;
+use crate::reduce::sources::Sources;
 use crate::settings::{Grouping, ReduceSettings};
 
 /// A full key and a value, borrowed from where they are stored.
@@ -16,7 +17,7 @@ pub type KeyValue<'a> = (&'a [u8], &'a [u8]);
 pub struct ReduceStatistics {
     /// Groups begun.
     pub groups: u64,
-    /// Records of the groups begun, those skipped by the reducer included.
+    /// Records read, those that the reducer skipped included.
     pub records: u64,
     /// Bytes of the keys and values of these records.
     pub bytes: u64,
@@ -33,46 +34,42 @@ pub struct ReduceStatistics {
 }
 
 /// One partition of several segments as a sequence of groups.
+///
+/// Keys and values lie in the mapped segments: a group may be of any size.
 pub struct ReduceInput {
     merge: Merge,
+    sources: Sources,
     grouping: Option<Grouping>,
     group_key: Vec<u8>,
-    /// The merge stands on a record that was not handed out yet.
-    pending: bool,
-    /// The pending record belongs to the current group.
-    in_group: bool,
-    started: bool,
-    statistics: ReduceStatistics,
+    state: State,
+    groups: u64,
+    records: u64,
+    bytes: u64,
+}
+
+/// Where the merge stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before its first record.
+    Fresh,
+    /// On a record of the current group that was not handed out.
+    Offered,
+    /// On a record of the current group that was handed out.
+    Taken,
+    /// On the first record of the next group.
+    Beyond,
+    /// After its last record.
+    Ended,
 }
 
 impl ReduceInput {
-    /// Opens the segments and stands before the first group.
+    /// Opens the segments, merges some of them first when there are more than the fan-in allows, and stands before the
+    /// first group.
     ///
     /// # Errors
     /// `Input` for a segment that is missing or damaged, `Write` when an intermediate merge finds no room.
     pub fn open(settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
-        let mut cursors = Vec::with_capacity(settings.segments.len());
-        let mut statistics = ReduceStatistics::default();
-        for (index, path) in settings.segments.iter().enumerate() {
-            let cursor = Segment::open(path)
-                .and_then(|segment| {
-                    let entry = segment.partition(settings.partition)?;
-                    statistics.records_total += entry.records;
-                    statistics.bytes_total += entry.raw_len;
-                    segment.cursor(settings.partition)
-                })
-                .map_err(|error| ReduceError::Input { index, error })?;
-            cursors.push(cursor);
-        }
-        Ok(ReduceInput {
-            merge: Merge::new(cursors),
-            grouping: settings.grouping,
-            group_key: Vec::new(),
-            pending: false,
-            in_group: false,
-            started: false,
-            statistics,
-        })
+        ReduceInput::open_folding(settings, &Keep)
     }
 
     /// As `open`, and folds the values of equal keys in intermediate merges.
@@ -83,8 +80,23 @@ impl ReduceInput {
         settings: ReduceSettings,
         combiner: &C,
     ) -> Result<ReduceInput, ReduceError> {
-        let _ = combiner;
-        ReduceInput::open(settings)
+        ReduceInput::open_folding(settings, &Folding(combiner))
+    }
+
+    fn open_folding(settings: ReduceSettings, fold: &dyn Fold) -> Result<ReduceInput, ReduceError> {
+        let grouping = settings.grouping;
+        let mut sources = Sources::open(settings)?;
+        sources.merge_down(fold)?;
+        Ok(ReduceInput {
+            merge: sources.merge()?,
+            sources,
+            grouping,
+            group_key: Vec::new(),
+            state: State::Fresh,
+            groups: 0,
+            records: 0,
+            bytes: 0,
+        })
     }
 
     /// Moves to the next group, past the values of the current one that were not read; `false` after the last group.
@@ -92,20 +104,19 @@ impl ReduceInput {
     /// # Errors
     /// `Input` when a segment proves damaged, `Intermediate` when a merged one does.
     pub fn next_group(&mut self) -> Result<bool, ReduceError> {
-        while self.started && self.next_value()?.is_some() {}
-        if !self.started {
-            self.started = true;
-            self.pending = self.merge.advance()?;
+        match self.state {
+            State::Fresh => self.step(|_| State::Beyond)?,
+            State::Offered | State::Taken => while self.next_value()?.is_some() {},
+            State::Beyond | State::Ended => {}
         }
-        if !self.pending {
+        if self.state == State::Ended {
             return Ok(false);
         }
-        let key = self.merge.key();
-        let len = self.grouping.map_or(key.len(), |grouping| grouping(key).min(key.len()));
+        let key = prefix(self.merge.key(), self.grouping);
         self.group_key.clear();
-        self.group_key.extend_from_slice(&key[..len]);
-        self.in_group = true;
-        self.statistics.groups += 1;
+        self.group_key.extend_from_slice(key);
+        self.state = State::Offered;
+        self.groups += 1;
         Ok(true)
     }
 
@@ -121,30 +132,47 @@ impl ReduceInput {
     /// As `next_group`.
     #[inline]
     pub fn next_value(&mut self) -> Result<Option<KeyValue<'_>>, ReduceError> {
-        if !self.pending && self.in_group {
-            self.pending = self.merge.advance()?;
-            self.in_group = self.pending && self.belongs();
+        if self.state == State::Taken {
+            self.step(|input| {
+                let same = prefix(input.merge.key(), input.grouping) == input.group_key;
+                if same { State::Offered } else { State::Beyond }
+            })?;
         }
-        if !(self.in_group && self.pending) {
+        if self.state != State::Offered {
             return Ok(None);
         }
-        self.pending = false;
+        self.state = State::Taken;
         let (key, value) = (self.merge.key(), self.merge.value());
-        self.statistics.records += 1;
-        self.statistics.bytes += (key.len() + value.len()) as u64;
+        self.records += 1;
+        self.bytes += (key.len() + value.len()) as u64;
         Ok(Some((key, value)))
     }
 
     /// What was read so far.
     pub fn statistics(&self) -> ReduceStatistics {
-        self.statistics
+        ReduceStatistics {
+            groups: self.groups,
+            records: self.records,
+            bytes: self.bytes,
+            ..self.sources.statistics()
+        }
     }
 
-    fn belongs(&self) -> bool {
-        let key = self.merge.key();
-        match self.grouping {
-            None => key == self.group_key,
-            Some(grouping) => key[..grouping(key).min(key.len())] == self.group_key,
+    #[inline]
+    fn step(&mut self, state: impl FnOnce(&Self) -> State) -> Result<(), ReduceError> {
+        match self.merge.advance() {
+            Ok(true) => self.state = state(self),
+            Ok(false) => self.state = State::Ended,
+            Err(error) => return Err(self.sources.blame(error)),
         }
+        Ok(())
+    }
+}
+
+#[inline]
+fn prefix(key: &[u8], grouping: Option<Grouping>) -> &[u8] {
+    match grouping {
+        None => key,
+        Some(grouping) => &key[..grouping(key).min(key.len())],
     }
 }

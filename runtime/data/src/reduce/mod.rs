@@ -5,6 +5,7 @@
 
 mod error;
 mod input;
+mod sources;
 
 pub use error::ReduceError;
 pub use input::{KeyValue, ReduceInput, ReduceStatistics};

@@ -104,16 +104,10 @@ impl Cursor {
         &self.block()[self.start + self.extent.value..self.start + self.extent.end]
     }
 
-    /// The current record as it is stored.
+    /// The current record as it is stored, and its parts.
     #[inline]
-    pub(crate) fn record(&self) -> &[u8] {
-        &self.block()[self.start..self.next]
-    }
-
-    /// Where the key of `record()` starts and ends.
-    #[inline]
-    pub(crate) fn extent(&self) -> Extent {
-        self.extent
+    pub(crate) fn record(&self) -> (&[u8], Extent) {
+        (&self.block()[self.start..self.next], self.extent)
     }
 
     /// Where the current record is; before the first `advance`, the record that it will move to.

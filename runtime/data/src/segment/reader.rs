@@ -12,13 +12,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 
 use super::check::check;
 use super::cursor::Cursor;
 use super::error::SegmentError;
 use super::format::{BLOCK_ENTRY_BYTES, BlockEntry, Header, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer};
 use crate::record::RecordEncoding;
+use crate::settings::Compression;
 
 /// A sealed segment file, mapped and validated.
 #[derive(Debug)]
@@ -67,6 +68,11 @@ impl Segment {
     /// The layout of its records.
     pub fn encoding(&self) -> RecordEncoding {
         self.header.encoding
+    }
+
+    /// Whether its blocks may be compressed.
+    pub fn compression(&self) -> Compression {
+        self.header.compression
     }
 
     /// How many partitions it has.
@@ -149,11 +155,5 @@ impl Segment {
 
     pub(super) fn damaged(&self, what: String) -> SegmentError {
         SegmentError::Damaged { path: self.path.clone(), label: self.label().to_owned(), what }
-    }
-
-    /// Tells the kernel that the file will be read from front to back.
-    pub(super) fn advise_sequential(&self) {
-        // Only a hint: a kernel that refuses it reads no less correctly.
-        let _ = self.map.advise(Advice::Sequential);
     }
 }

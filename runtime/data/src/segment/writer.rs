@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::format::{BLOCK_BYTES, BlockEntry, Codec, Header, PartitionEntry, Trailer};
 use super::seal::{Seal, partial_name};
+use crate::key;
 use crate::record::{Extent, HEADER_MAX, RecordEncoding};
 use crate::settings::Compression;
 
@@ -145,6 +146,16 @@ impl SegmentWriter {
         })
     }
 
+    /// The layout of the records written.
+    pub(crate) fn encoding(&self) -> RecordEncoding {
+        self.shape.encoding
+    }
+
+    /// How many partitions the segment has.
+    pub(crate) fn partitions(&self) -> u32 {
+        self.shape.partitions
+    }
+
     /// Ends the current partition and starts the one after it.
     pub(crate) fn next_partition(&mut self) -> Result<(), WriteError> {
         self.close_block()?;
@@ -196,7 +207,7 @@ impl SegmentWriter {
         self.close_block()?;
         self.block.offset = self.offset + self.buffer.len() as u64;
         self.block.first_ordinal = self.partition.records;
-        self.block.key_prefix = key_prefix(key);
+        self.block.key_prefix = key::head(key);
         if self.shape.encoding.encoded_len(key.len(), value.len()) > BLOCK_BYTES {
             return self.write_jumbo(key, value);
         }
@@ -311,11 +322,4 @@ impl Drop for SegmentWriter {
             let _ = fs::remove_file(&self.partial);
         }
     }
-}
-
-fn key_prefix(key: &[u8]) -> u128 {
-    let mut prefix = [0; 16];
-    let len = key.len().min(16);
-    prefix[..len].copy_from_slice(&key[..len]);
-    u128::from_be_bytes(prefix)
 }

@@ -1,0 +1,100 @@
+//! From runs and the last arena to the one sealed segment.
+//!
+//! Owns the end of a map task: the last run, intermediate merges, the final one. A single run becomes the segment by a
+//! rename.
+
+use std::path::Path;
+
+use crate::collect::CollectError;
+use crate::collect::buffer::Parts;
+use crate::collect::spill::{Run, RunShape, seal_run, write_sorted};
+use crate::combine::{Fold, Keep};
+use crate::merge::{self, Merge};
+use crate::segment::{Seal, SealedSegment, Segment, SegmentWriter};
+
+/// Where the segment goes, and how.
+pub(crate) struct Destination<'a> {
+    pub output: &'a Path,
+    pub seal: Seal,
+    pub fan_in: usize,
+    /// What is done to equal keys when runs are merged.
+    pub fold: &'a dyn Fold,
+    /// Whether equal keys of the last arena are worth folding, too.
+    pub fold_arena: bool,
+}
+
+/// What was written before the segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sealing {
+    /// Sorted runs, without intermediate merges.
+    pub runs: u64,
+    /// Records in them and in intermediate merges.
+    pub records: u64,
+}
+
+/// Merges and seals everything.
+pub(crate) fn seal(
+    parts: Parts,
+    destination: &Destination<'_>,
+) -> Result<(SealedSegment, Sealing), CollectError> {
+    let Parts { mut runs, arena, mut runs_begun, shape } = parts;
+    let fold_arena = if destination.fold_arena { destination.fold } else { &Keep };
+    if runs.is_empty() {
+        let (mut writer, _grant) = shape.writer_at(destination.output)?;
+        if let Some(mut arena) = arena {
+            write_sorted(&arena.sort(), fold_arena, &mut writer)?;
+        }
+        return Ok((writer.finish(destination.seal)?, Sealing::default()));
+    }
+    if let Some(mut arena) = arena {
+        let (mut writer, _grant) = shape.writer(runs_begun)?;
+        runs_begun += 1;
+        write_sorted(&arena.sort(), fold_arena, &mut writer)?;
+        runs.push(seal_run(writer)?);
+    }
+    let records = runs.iter().map(|run| run.sealed().records).sum();
+    let mut sealing = Sealing { runs: runs.len() as u64, records };
+    let fan_in = merge::fan_in(destination.fan_in, shape.segment.compression, &shape.budget);
+    let size = |run: &Run| run.sealed().file_len;
+    while let Some(range) = merge::next_merge(&runs.iter().map(size).collect::<Vec<_>>(), fan_in) {
+        let (mut writer, _grant) = shape.writer(runs_begun)?;
+        runs_begun += 1;
+        merge_runs(&runs[range.clone()], destination.fold, &mut writer)?;
+        let merged = seal_run(writer)?;
+        sealing.records += merged.sealed().records;
+        runs.splice(range, [merged]);
+    }
+    let sealed = match runs.as_slice() {
+        [only] => {
+            destination.seal.relocate(only.path(), destination.output)?;
+            SealedSegment { path: destination.output.to_owned(), ..only.sealed().clone() }
+        }
+        _ => merge_to_output(&runs, &shape, destination)?,
+    };
+    Ok((sealed, sealing))
+}
+
+fn merge_to_output(
+    runs: &[Run],
+    shape: &RunShape,
+    destination: &Destination<'_>,
+) -> Result<SealedSegment, CollectError> {
+    let (mut writer, _grant) = shape.writer_at(destination.output)?;
+    merge_runs(runs, destination.fold, &mut writer)?;
+    Ok(writer.finish(destination.seal)?)
+}
+
+fn merge_runs(runs: &[Run], fold: &dyn Fold, writer: &mut SegmentWriter) -> Result<(), CollectError> {
+    let segments = runs.iter().map(|run| Segment::open(run.path())).collect::<Result<Vec<_>, _>>()?;
+    for partition in 0..writer.partitions() {
+        if partition > 0 {
+            writer.next_partition()?;
+        }
+        let mut cursors = Vec::with_capacity(segments.len());
+        for segment in &segments {
+            cursors.push(segment.cursor(partition)?);
+        }
+        fold.merge(&mut Merge::new(cursors), writer)?;
+    }
+    Ok(())
+}

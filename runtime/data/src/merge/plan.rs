@@ -1,0 +1,72 @@
+//! Which sources are merged first when there are too many for one merge.
+//!
+//! Owns that choice alone: it reads and writes nothing.
+
+use std::ops::Range;
+
+use crate::budget::Budget;
+use crate::settings::Compression;
+
+/// The most sources that one merge may have, by the task's setting and its memory.
+pub(crate) fn fan_in(wanted: usize, compression: Compression, budget: &Budget) -> usize {
+    let wanted = wanted.max(2);
+    match compression {
+        Compression::None => wanted,
+        Compression::Lz4 => wanted.min(budget.fan_in_compressed()),
+    }
+}
+
+/// The neighbours to merge next, given the sizes of all sources in their order; none when they fit one merge.
+///
+/// Only neighbours: equal keys come in the order of their sources, so a merged source must take the place of a range.
+/// The first merge takes just so many that all later ones are full, and among the ranges of that length the smallest is
+/// merged, so that as few bytes as possible are written twice.
+pub(crate) fn next_merge(sizes: &[u64], fan_in: usize) -> Option<Range<usize>> {
+    if sizes.len() <= fan_in {
+        return None;
+    }
+    let rest = (sizes.len() - 1) % (fan_in - 1);
+    let width = if rest == 0 { fan_in } else { rest + 1 };
+    let sums = sizes.windows(width).map(|window| window.iter().sum::<u64>());
+    let (start, _) = sums.enumerate().min_by_key(|&(_, sum)| sum)?;
+    Some(start..start + width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_merge;
+
+    /// Merges until one merge is left and returns how many intermediate ones there were.
+    fn merges(count: usize, fan_in: usize) -> usize {
+        let mut sizes: Vec<u64> = (0..count as u64).map(|index| index * 37 % 101 + 1).collect();
+        let total: u64 = sizes.iter().sum();
+        let mut merges = 0;
+        while let Some(range) = next_merge(&sizes, fan_in) {
+            assert!((2..=fan_in).contains(&range.len()), "{range:?} of {count}, fan-in {fan_in}");
+            let sum = sizes[range.clone()].iter().sum();
+            sizes.splice(range, [sum]);
+            merges += 1;
+        }
+        assert_eq!(sizes.iter().sum::<u64>(), total);
+        if merges > 0 {
+            assert_eq!(sizes.len(), fan_in, "the last merge is full");
+        }
+        merges
+    }
+
+    #[test]
+    fn every_count_ends_in_one_full_merge_after_the_fewest_others() {
+        for fan_in in [2, 3, 7, 64] {
+            for count in 0..300usize {
+                let needed = count.saturating_sub(fan_in).div_ceil(fan_in - 1);
+                assert_eq!(merges(count, fan_in), needed, "{count} sources, fan-in {fan_in}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_neighbours_go_first() {
+        assert_eq!(next_merge(&[9, 9, 1, 2, 9, 9, 9], 6), Some(2..4));
+        assert_eq!(next_merge(&[1, 9, 9, 1], 3), Some(0..2));
+    }
+}

@@ -1,0 +1,267 @@
+//! The arena: encoded records from the bottom up, their sort entries from the top down.
+//!
+//! Owns the memory of both and its growth, a chunk at a time, up to the arena's share of the budget. Between the two lies
+//! what is free; half of what the entries take is kept free as the sort's scratch space.
+#![allow(unsafe_code)] // writes into mapped memory
+
+use std::slice;
+
+use super::entry::EntryLayout;
+use super::order;
+use crate::budget::Grant;
+use crate::combine::Source;
+use crate::key;
+use crate::merge::MergeError;
+use crate::record::{Extent, HEADER_MAX, RecordEncoding};
+use crate::region::{CHUNK_BYTES, Region, prefetch};
+
+const ENTRY_BYTES: usize = size_of::<u128>();
+/// An entry, and as much again as scratch space for sorting it.
+const ENTRY_COST: usize = 2 * ENTRY_BYTES;
+/// Bytes that may be written beyond a record's end: short copies are done by whole 16-byte stores.
+const SLACK: usize = 32;
+/// How many records ahead of the one read are fetched: their order in memory is random.
+const AHEAD: usize = 16;
+
+/// One sort buffer.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    region: Region,
+    layout: EntryLayout,
+    /// Bytes of records, from the region's start.
+    data_len: usize,
+    records: usize,
+    /// Granted bytes that neither records, entries, scratch space nor slack take.
+    room: usize,
+    grant: Grant,
+    /// The most that may be granted.
+    max: usize,
+}
+
+/// The records of an arena in their final order.
+pub(crate) struct Sorted<'a> {
+    entries: &'a [u128],
+    data: &'a [u8],
+    layout: EntryLayout,
+}
+
+impl Arena {
+    /// An arena that may grow to `max` bytes, of which nothing is touched yet; `reserve` bounds what `set_max` may
+    /// allow later.
+    pub(crate) fn new(
+        partitions: u32,
+        encoding: RecordEncoding,
+        max: usize,
+        reserve: usize,
+        grant: Grant,
+    ) -> Arena {
+        let reserve = reserve.max(max).next_multiple_of(4096);
+        let region = Region::reserve(reserve);
+        // Not the ends, where a tiny task would clear 2 MiB each for a few bytes.
+        region.prefer_huge_pages(CHUNK_BYTES..reserve.saturating_sub(CHUNK_BYTES));
+        let layout = EntryLayout::new(partitions, encoding, reserve);
+        Arena { region, layout, data_len: 0, records: 0, room: 0, grant, max }
+    }
+
+    /// Changes the most that the arena may hold.
+    pub(crate) fn set_max(&mut self, max: usize) {
+        self.max = max.min(self.region.len());
+    }
+
+    /// Whether a record with these lengths fits the arena when it is empty.
+    pub(crate) fn could_hold(&self, key: usize, value: usize) -> bool {
+        cost(key, value).saturating_add(SLACK) <= self.max
+    }
+
+    /// Adds a record; `false` when it does not fit any more. A fixed encoding's lengths are the caller's to check.
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        encoding: RecordEncoding,
+        partition: u32,
+        key: &[u8],
+        value: &[u8],
+    ) -> bool {
+        let cost = cost(key.len(), value.len());
+        if cost > self.room && !self.grow(cost) {
+            return false;
+        }
+        let head = key::head(key);
+        let len;
+        // SAFETY: `room` covers the header, key, value and entry, and SLACK bytes more lie between the records and the
+        // entries, so that all writes stay inside the region. Entries are aligned because the region's end is.
+        unsafe {
+            let record = self.region.base().as_ptr().add(self.data_len);
+            let header_len = write_header(record, encoding, key.len(), value.len());
+            len = header_len + key.len() + value.len();
+            copy_key(record.add(header_len), key, head);
+            copy_short(record.add(header_len + key.len()), value);
+            let top = self.region.base().as_ptr().add(self.region.len()).cast::<u128>();
+            top.sub(self.records + 1).write(self.layout.entry(partition, head, key.len(), self.data_len));
+        }
+        self.data_len += len;
+        self.records += 1;
+        self.room -= len + ENTRY_COST;
+        true
+    }
+
+    /// Grants another chunk, or as many as `cost` needs.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, cost: usize) -> bool {
+        let used = self.data_len + self.records * ENTRY_COST + SLACK;
+        let needed = used.saturating_add(cost);
+        if needed > self.max {
+            return false;
+        }
+        // The first grants are small, so that a tiny task touches little, and accounts for little.
+        let step = self.grant.bytes().clamp(CHUNK_BYTES / 32, CHUNK_BYTES);
+        let granted = needed.max(self.grant.bytes() + step).min(self.max);
+        self.grant.set(granted);
+        self.room = granted - used;
+        true
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Sorts what the arena holds.
+    pub(crate) fn sort(&mut self) -> Sorted<'_> {
+        // SAFETY: the first `data_len` bytes and the last `records` entries were written by `push`; between them lies
+        // room for as many entries of scratch space, zeroed or written before. The three do not overlap, and the
+        // borrow of `self` keeps them alone.
+        let (data, scratch, entries) = unsafe {
+            let top = self.region.base().as_ptr().add(self.region.len()).cast::<u128>();
+            (
+                slice::from_raw_parts(self.region.base().as_ptr(), self.data_len),
+                slice::from_raw_parts_mut(top.sub(2 * self.records), self.records),
+                slice::from_raw_parts_mut(top.sub(self.records), self.records),
+            )
+        };
+        order::sort(entries, scratch, data, self.layout);
+        Sorted { entries, data, layout: self.layout }
+    }
+
+    /// Forgets the records but keeps the memory, which is warm.
+    pub(crate) fn clear(&mut self) {
+        self.data_len = 0;
+        self.records = 0;
+        self.room = self.grant.bytes().saturating_sub(SLACK);
+    }
+}
+
+/// One partition's share of a sorted arena, read from first to last.
+pub(crate) struct SortedPartition<'a> {
+    entries: &'a [u128],
+    data: &'a [u8],
+    layout: EntryLayout,
+    /// Index of the next record.
+    next: usize,
+    record: &'a [u8],
+    extent: Extent,
+}
+
+impl<'a> Sorted<'a> {
+    /// The records of one partition.
+    pub(crate) fn partition(&self, partition: u32) -> SortedPartition<'a> {
+        let start = self.entries.partition_point(|&entry| self.layout.partition(entry) < partition);
+        let end =
+            start + self.entries[start..].partition_point(|&entry| self.layout.partition(entry) == partition);
+        let none = Extent { key: 0, value: 0, end: 0 };
+        let entries = &self.entries[start..end];
+        SortedPartition { entries, data: self.data, layout: self.layout, next: 0, record: &[], extent: none }
+    }
+}
+
+impl Source for SortedPartition<'_> {
+    #[inline]
+    fn advance(&mut self) -> Result<bool, MergeError> {
+        let Some(&entry) = self.entries.get(self.next) else { return Ok(false) };
+        if let Some(&ahead) = self.entries.get(self.next + AHEAD) {
+            let at = self.layout.locator(ahead);
+            prefetch(self.data, at);
+            prefetch(self.data, at + 64);
+        }
+        let rest = &self.data[self.layout.locator(entry)..];
+        self.extent = self.layout.encoding().parse(rest).expect("the arena holds only whole records");
+        self.record = &rest[..self.extent.end];
+        self.next += 1;
+        Ok(true)
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        &self.record[self.extent.key..self.extent.value]
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        &self.record[self.extent.value..]
+    }
+
+    #[inline]
+    fn record(&self) -> (&[u8], Extent) {
+        (self.record, self.extent)
+    }
+}
+
+/// The room that must be left for a record with these lengths: at least what it takes.
+#[inline(always)]
+fn cost(key: usize, value: usize) -> usize {
+    key.saturating_add(value).saturating_add(HEADER_MAX + ENTRY_COST)
+}
+
+/// Writes a record's header and returns its length.
+///
+/// # Safety
+/// `into` is valid for writing HEADER_MAX bytes.
+#[inline(always)]
+unsafe fn write_header(into: *mut u8, encoding: RecordEncoding, key: usize, value: usize) -> usize {
+    if encoding.stride().is_some() {
+        return 0;
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        if key < 0x80 && value < 0x80 {
+            into.cast::<[u8; 2]>().write_unaligned([key as u8, value as u8]);
+            return 2;
+        }
+        let mut header = [0; HEADER_MAX];
+        let len = encoding.header(key, value, &mut header);
+        into.copy_from_nonoverlapping(header.as_ptr(), len);
+        len
+    }
+}
+
+/// Copies a key, of which the first 16 bytes are at hand.
+///
+/// # Safety
+/// `into` is valid for writing the key's length and 16 bytes more.
+#[inline(always)]
+unsafe fn copy_key(into: *mut u8, key: &[u8], head: u128) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if key.len() <= 16 {
+            into.cast::<[u8; 16]>().write_unaligned(head.to_be_bytes());
+        } else {
+            into.copy_from_nonoverlapping(key.as_ptr(), key.len());
+        }
+    }
+}
+
+/// Copies bytes, of which there are often few.
+///
+/// # Safety
+/// `into` is valid for writing as many bytes and 16 more.
+#[inline(always)]
+unsafe fn copy_short(into: *mut u8, bytes: &[u8]) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if bytes.len() <= 16 {
+            into.cast::<[u8; 16]>().write_unaligned(key::head(bytes).to_be_bytes());
+        } else {
+            into.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+}

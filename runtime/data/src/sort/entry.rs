@@ -1,0 +1,107 @@
+//! What the 128 bits of a sort entry hold.
+//!
+//! Owns the division of the bits, chosen once per task so that as many key bytes as possible fit.
+//!
+//! ```text
+//! high                                                                       low
+//! partition | first bytes of the key, padded | min(length, bytes + 1) | locator
+//! ```
+//!
+//! The length code orders a key before another that only adds zero bytes, and tells whether the entry holds the whole
+//! key: two equal entries (but for their locators) of whole keys are equal keys. Keys of one fixed length need none.
+
+use crate::key;
+use crate::record::RecordEncoding;
+
+const LEN_BITS: u32 = 4;
+/// The longest prefix whose length code, and that of a longer key, fit.
+const PREFIX_BYTES_MAX: u32 = (1 << LEN_BITS) - 2;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntryLayout {
+    encoding: RecordEncoding,
+    /// How far the partition is shifted; partitions that need no bits are shifted out.
+    partition_bits: u32,
+    prefix_bytes: u32,
+    len_bits: u32,
+    locator_bits: u32,
+    locator_mask: u128,
+}
+
+impl EntryLayout {
+    /// The layout for records at offsets below `arena_len`.
+    pub(crate) fn new(partitions: u32, encoding: RecordEncoding, arena_len: usize) -> EntryLayout {
+        let partition_bits = 32 - (partitions - 1).leading_zeros();
+        let locator_bits = usize::BITS - arena_len.leading_zeros();
+        let free = u128::BITS - partition_bits - locator_bits;
+        let (len_bits, prefix_bytes) = match encoding {
+            RecordEncoding::Fixed { key, .. } => (0, (free / 8).min(key)),
+            RecordEncoding::Variable => (LEN_BITS, ((free - LEN_BITS) / 8).min(PREFIX_BYTES_MAX)),
+        };
+        let locator_mask = (1 << locator_bits) - 1;
+        EntryLayout { encoding, partition_bits, prefix_bytes, len_bits, locator_bits, locator_mask }
+    }
+
+    pub(crate) fn encoding(self) -> RecordEncoding {
+        self.encoding
+    }
+
+    /// How many bytes of a key an entry holds.
+    pub(crate) fn prefix_bytes(self) -> usize {
+        self.prefix_bytes as usize
+    }
+
+    /// The entry of a record of `partition` at offset `locator`, whose key has `head` and `len` bytes.
+    #[inline(always)]
+    pub(crate) fn entry(self, partition: u32, head: u128, len: usize, locator: usize) -> u128 {
+        let key = self.key_bits(head, len);
+        let low = key << self.locator_bits | locator as u128;
+        // With no partition bits the shift would be by the whole width: shift in two steps.
+        u128::from(partition) << (127 - self.partition_bits) << 1 | low
+    }
+
+    /// The entry with its key bits replaced by those of the key's bytes from `depth` on.
+    pub(crate) fn rekeyed(self, entry: u128, rest: &[u8]) -> u128 {
+        let key_bits = self.prefix_bytes * 8 + self.len_bits;
+        let key_mask = ((1u128 << key_bits) - 1) << self.locator_bits;
+        entry & !key_mask | self.key_bits(key::head(rest), rest.len()) << self.locator_bits
+    }
+
+    #[inline(always)]
+    fn key_bits(self, head: u128, len: usize) -> u128 {
+        // With no prefix bytes the shift would be by the whole width, too.
+        let prefix = head >> 1 >> (127 - 8 * self.prefix_bytes);
+        match self.encoding {
+            RecordEncoding::Fixed { .. } => prefix,
+            RecordEncoding::Variable => prefix << LEN_BITS | len.min(self.prefix_bytes as usize + 1) as u128,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn partition(self, entry: u128) -> u32 {
+        (entry >> 1 >> (127 - self.partition_bits)) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn locator(self, entry: u128) -> usize {
+        (entry & self.locator_mask) as usize
+    }
+
+    /// Everything but the locator.
+    #[inline(always)]
+    pub(crate) fn without_locator(self, entry: u128) -> u128 {
+        entry >> self.locator_bits
+    }
+
+    /// Whether equal entries may belong to different keys.
+    #[inline(always)]
+    pub(crate) fn is_cut(self, entry: u128) -> bool {
+        match self.encoding {
+            RecordEncoding::Fixed { key, .. } => key > self.prefix_bytes,
+            RecordEncoding::Variable => {
+                let code = self.without_locator(entry) & ((1 << LEN_BITS) - 1);
+                code > u128::from(self.prefix_bytes)
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The vocabulary of the data plane's tests: a place for files, collecting in one call, reading in one call, and the
+//! naive oracle that everything is compared with.
+#![allow(dead_code)] // each test file uses its own part
+
+use std::path::{Path, PathBuf};
+
+use napreduce_data::{
+    CollectStatistics, Collector, CollectorSettings, Combiner, Compression, Partitioning, RecordEncoding,
+    ReduceInput, ReduceSettings, Segment, SegmentError,
+};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use tempfile::TempDir;
+
+pub const MIB: usize = 1 << 20;
+
+/// A key and a value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
+/// How a test collects; everything has a default.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub memory: usize,
+    pub encoding: RecordEncoding,
+    pub compression: Compression,
+    pub partitions: u32,
+    pub fan_in: usize,
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape {
+            memory: MIB,
+            encoding: RecordEncoding::Variable,
+            compression: Compression::None,
+            partitions: 1,
+            fan_in: 64,
+        }
+    }
+}
+
+impl Shape {
+    pub fn memory(self, memory: usize) -> Shape {
+        Shape { memory, ..self }
+    }
+
+    pub fn fixed(self, key: u32, value: u32) -> Shape {
+        Shape { encoding: RecordEncoding::Fixed { key, value }, ..self }
+    }
+
+    pub fn lz4(self) -> Shape {
+        Shape { compression: Compression::Lz4, ..self }
+    }
+
+    pub fn partitions(self, partitions: u32) -> Shape {
+        Shape { partitions, ..self }
+    }
+
+    pub fn fan_in(self, fan_in: usize) -> Shape {
+        Shape { fan_in, ..self }
+    }
+}
+
+/// A folder that is removed when the test ends.
+pub struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    pub fn settings(&self, name: &str, shape: Shape) -> CollectorSettings {
+        CollectorSettings {
+            encoding: shape.encoding,
+            compression: shape.compression,
+            partitioning: Partitioning::Hash { partitions: shape.partitions, grouping: None },
+            fan_in: shape.fan_in,
+            ..CollectorSettings::new(
+                shape.memory,
+                self.folder.path(),
+                self.path(name),
+                format!("attempt of {name}"),
+            )
+        }
+    }
+
+    /// Collects pairs into the segment `name`.
+    pub fn collect<'a>(
+        &self,
+        name: &str,
+        shape: Shape,
+        pairs: impl IntoIterator<Item = &'a Pair>,
+    ) -> CollectStatistics {
+        let mut collector: Collector<()> = Collector::plain(self.settings(name, shape)).unwrap();
+        for (key, value) in pairs {
+            collector.emit_bytes(key, value);
+        }
+        collector.check().unwrap();
+        collector.finish().unwrap().1
+    }
+
+    /// Collects keys, each with the value 1, through a combiner that adds.
+    pub fn count<'a>(
+        &self,
+        name: &str,
+        shape: Shape,
+        keys: impl IntoIterator<Item = &'a Vec<u8>>,
+    ) -> CollectStatistics {
+        let mut collector = Collector::combining(self.settings(name, shape), Sum).unwrap();
+        for key in keys {
+            collector.emit_value(key, 1);
+        }
+        collector.finish().unwrap().1
+    }
+
+    pub fn reduce_settings(&self, names: &[&str], partition: u32) -> ReduceSettings {
+        ReduceSettings {
+            segments: names.iter().map(|name| self.path(name)).collect(),
+            partition,
+            memory: MIB,
+            scratch: self.folder.path().to_owned(),
+            label: "attempt of a reduce".into(),
+            fan_in: 64,
+            grouping: None,
+        }
+    }
+
+    /// All groups of partition 0 with their values.
+    pub fn groups(&self, names: &[&str]) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+        groups(&mut ReduceInput::open(self.reduce_settings(names, 0)).unwrap())
+    }
+}
+
+/// The rest of a reduce input.
+pub fn groups(input: &mut ReduceInput) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+    let mut groups = Vec::new();
+    while input.next_group().unwrap() {
+        let mut values = Vec::new();
+        while let Some((_, value)) = input.next_value().unwrap() {
+            values.push(value.to_vec());
+        }
+        groups.push((input.group_key().to_vec(), values));
+    }
+    groups
+}
+
+/// Every record of every partition of a segment, in order.
+pub fn read(path: &Path) -> Result<Vec<Vec<Pair>>, SegmentError> {
+    let segment = Segment::open(path)?;
+    let mut partitions = Vec::new();
+    for partition in 0..segment.partitions() {
+        let mut pairs = Vec::new();
+        let mut cursor = segment.cursor(partition)?;
+        while cursor.advance()? {
+            pairs.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        }
+        assert_eq!(pairs.len() as u64, segment.partition(partition)?.records);
+        partitions.push(pairs);
+    }
+    Ok(partitions)
+}
+
+/// What a segment of these pairs must hold: each partition stably sorted by key.
+pub fn sorted(pairs: &[Pair], partitions: u32) -> Vec<Vec<Pair>> {
+    let mut sorted = vec![Vec::new(); partitions as usize];
+    for pair in pairs {
+        sorted[hash_partition(&pair.0, partitions)].push(pair.clone());
+    }
+    for partition in &mut sorted {
+        partition.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+    sorted
+}
+
+/// The published hash partitioning, written down once more.
+pub fn hash_partition(key: &[u8], partitions: u32) -> usize {
+    ((u128::from(xxhash_rust::xxh3::xxh3_64(key)) * u128::from(partitions)) >> 64) as usize
+}
+
+/// Adds numbers.
+pub struct Sum;
+
+impl Combiner for Sum {
+    type Value = u64;
+
+    fn fold(&self, into: &mut u64, more: u64) {
+        *into += more;
+    }
+
+    fn encode(&self, value: &u64, into: &mut Vec<u8>) {
+        into.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<u64, String> {
+        let bytes: [u8; 8] = bytes.try_into().map_err(|_| format!("{} bytes for a number", bytes.len()))?;
+        Ok(u64::from_be_bytes(bytes))
+    }
+}
+
+/// A generator whose seed a failing test prints.
+pub fn random(seed: u64) -> Pcg64 {
+    println!("seed {seed}");
+    Pcg64::seed_from_u64(seed)
+}
+
+pub fn bytes(random: &mut Pcg64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    random.fill(bytes.as_mut_slice());
+    bytes
+}
+
+/// Numbered values, so that a lost, doubled or reordered record shows.
+pub fn numbered(keys: Vec<Vec<u8>>) -> Vec<Pair> {
+    keys.into_iter().enumerate().map(|(number, key)| (key, (number as u64).to_be_bytes().to_vec())).collect()
+}
