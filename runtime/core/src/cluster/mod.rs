@@ -20,7 +20,7 @@ use crate::by_kind::ByKind;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
-use crate::states::{AttemptOutcome, AttemptState, TaskInput, WorkerState};
+use crate::states::{AttemptState, TaskInput, WorkerState};
 use crate::time::Time;
 
 /// The order in which jobs are given to, unless a policy says otherwise: priority, submit time, id.
@@ -89,6 +89,9 @@ impl Cluster {
     pub fn step_task(&mut self, id: TaskId, input: TaskInput) {
         let task = self.task_mut(id);
         task.state = task.state.on(input).expect("the engine keeps a task and its attempt in step");
+        if input == TaskInput::AttemptEnded {
+            task.committer = None;
+        }
         let job = self.job_mut(id.job);
         match input {
             TaskInput::Launched => job.remove_pending(id),
@@ -101,7 +104,7 @@ impl Cluster {
         }
     }
 
-    /// Removes an attempt that ended, whatever it held: its slot, its right to commit, its place in every index.
+    /// Removes an attempt that ended, whatever it held: its slot, its place in every index.
     /// `before` is the state it ended in.
     pub fn forget_attempt(&mut self, id: AttemptId, before: AttemptState) -> Attempt {
         let attempt = self.attempts.remove(&id).expect("an attempt ends once");
@@ -113,12 +116,7 @@ impl Cluster {
         if before == AttemptState::Suspended {
             job.suspended[kind].remove(&(attempt.worker, id));
         }
-        let task = self.task_mut(id.task);
-        task.live = None;
-        if attempt.state != AttemptState::Finished(AttemptOutcome::Done) && task.committer == Some(id.number)
-        {
-            task.committer = None;
-        }
+        self.task_mut(id.task).live = None;
         if attempt.holds_slot {
             self.vacate(attempt.worker, kind, id.task.job);
         }

@@ -189,7 +189,7 @@ fn failed_too_often(task: TaskId, failures: &[String]) -> String {
     }
     let mut text = format!("{task} failed {}; last: {last}", times(failures.len()));
     for (position, (reason, count)) in others.into_iter().enumerate() {
-        text += if position == 0 { "; before: " } else { "; " };
+        text += if position == 0 { "; before: " } else { ", " };
         text += &format!("{reason} ({})", times(count));
     }
     text

@@ -106,7 +106,9 @@ impl Engine {
             return false;
         }
         let worker = attempt.worker;
-        self.cluster.job_mut(id.task.job).suspended[id.task.kind].remove(&(worker, id));
+        if self.cluster.job_mut(id.task.job).suspended[id.task.kind].remove(&(worker, id)) {
+            self.cluster.refresh(id.task.job);
+        }
         self.order(id, AttemptInput::KillOrdered, Order::Kill { attempt: id })
     }
 

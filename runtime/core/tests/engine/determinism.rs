@@ -1,0 +1,35 @@
+//! The same events have the same effects: what recovery and the simulator are built on.
+
+use napreduce_core::{Engine, EngineSettings, Event, Fifo, JobId, Slots, Time, WorkerId};
+
+use crate::random::play;
+use crate::script::spec;
+
+#[test]
+fn the_same_seed_gives_the_same_effects() {
+    for seed in 0..100 {
+        let (one, two) = (play(seed, true), play(seed, true));
+        assert_eq!(one.effects, two.effects, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_same_events_give_the_same_effects() {
+    for seed in 0..100 {
+        let run = play(seed, false);
+        let mut engines = [0, 1].map(|_| Engine::new(Box::new(Fifo::default()), EngineSettings::default()));
+        for (now, event) in &run.said {
+            let [one, two] = engines.each_mut().map(|engine| engine.handle(*now, event.clone()));
+            assert_eq!(one, two, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn time_does_not_go_back() {
+    let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
+    engine.handle(Time(9), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 } });
+    engine.handle(Time(3), Event::JobSubmitted { job: JobId(1), spec: spec(1, 1) });
+    assert_eq!(engine.view().now(), Time(9));
+    assert_eq!(engine.view().job(JobId(1)).map(|job| job.submitted()), Some(Time(9)));
+}

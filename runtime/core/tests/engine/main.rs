@@ -1,0 +1,21 @@
+//! The engine as its driver sees it: scenarios in a small text vocabulary, and random events by seed.
+//!
+//! Owns the list of behaviours, one file each. The vocabulary is in `script` (what is written) and `names` (how things
+//! are called there).
+
+mod commit;
+mod determinism;
+mod failures;
+mod fifo;
+mod jobs;
+mod ledger;
+mod lost_outputs;
+mod names;
+mod policy;
+mod preemption;
+mod random;
+mod reservations;
+mod script;
+mod slowstart;
+mod workers;
+mod world;

@@ -1,0 +1,100 @@
+//! Short names for scenarios: `m0.1` is attempt 1 at map 0 of job 1, `2:r0.1` one of job 2.
+//!
+//! Owns reading and writing of names and effects as text. Does not own what a scenario is.
+
+use napreduce_core::{
+    AttemptId, Effect, JobId, JobOutcome, Order, Record, Start, TaskId, TaskKind, WorkerId,
+};
+
+pub fn number(text: &str) -> u32 {
+    text.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"))
+}
+
+pub fn worker(text: &str) -> WorkerId {
+    WorkerId(number(text))
+}
+
+pub fn task(text: &str) -> TaskId {
+    let (job, rest) = text.split_once(':').unwrap_or(("1", text));
+    let (kind, index) = match rest.split_at_checked(1) {
+        Some(("m", index)) => (TaskKind::Map, index),
+        Some(("r", index)) => (TaskKind::Reduce, index),
+        _ => panic!("'{text}' names no task"),
+    };
+    TaskId { job: JobId(number(job)), kind, index: number(index) }
+}
+
+pub fn attempt(text: &str) -> AttemptId {
+    let (of, tried) = text.split_once('.').unwrap_or_else(|| panic!("'{text}' names no attempt"));
+    AttemptId { task: task(of), number: number(tried) }
+}
+
+pub fn name_task(id: TaskId) -> String {
+    let letter = match id.kind {
+        TaskKind::Map => 'm',
+        TaskKind::Reduce => 'r',
+    };
+    let job = if id.job == JobId(1) { String::new() } else { format!("{}:", id.job.0) };
+    format!("{job}{letter}{}", id.index)
+}
+
+pub fn name(id: AttemptId) -> String {
+    format!("{}.{}", name_task(id.task), id.number)
+}
+
+fn names(ids: &[AttemptId]) -> String {
+    ids.iter().map(|id| format!(" {}", name(*id))).collect()
+}
+
+fn outcome(outcome: &JobOutcome) -> String {
+    match outcome {
+        JobOutcome::Succeeded => "succeeded".to_owned(),
+        JobOutcome::Failed { reason } => format!("failed: {reason}"),
+        JobOutcome::Killed { reason } => format!("killed: {reason}"),
+    }
+}
+
+fn order(worker: WorkerId, order: &Order) -> String {
+    match order {
+        Order::Launch { attempt, from, inputs } => {
+            let from = match from {
+                Start::Fresh => String::new(),
+                Start::Checkpoint(of) => format!(" from {}", name(*of)),
+            };
+            let reading =
+                if inputs.is_empty() { String::new() } else { format!(" reading{}", names(inputs)) };
+            format!("launch {} on {}{from}{reading}", name(*attempt), worker.0)
+        }
+        Order::MoreInputs { attempt, inputs } => format!("tell {} of{}", name(*attempt), names(inputs)),
+        Order::Kill { attempt } => format!("kill {}", name(*attempt)),
+        Order::Commit { attempt } => format!("commit {}", name(*attempt)),
+        Order::Suspend { attempt } => format!("suspend {}", name(*attempt)),
+        Order::Resume { attempt } => format!("resume {}", name(*attempt)),
+        Order::Checkpoint { attempt } => format!("checkpoint {}", name(*attempt)),
+    }
+}
+
+fn record(record: &Record) -> String {
+    match record {
+        Record::JobAccepted(job) => format!("accepted {}", job.0),
+        Record::AttemptLaunched(attempt, worker) => format!("launched {} on {}", name(*attempt), worker.0),
+        Record::CommitGranted(attempt) => format!("granted {}", name(*attempt)),
+        Record::TaskDone(attempt) => format!("done {}", name(*attempt)),
+        Record::OutputLost(task) => format!("lost {}", name_task(*task)),
+        Record::AttemptEnded(attempt, why) => format!("ended {}: {why}", name(*attempt)),
+        Record::Checkpointed(attempt) => format!("checkpointed {}", name(*attempt)),
+        Record::JobDecided(job, how) => format!("decided {} {}", job.0, outcome(how)),
+        Record::JobEnded(job, how) => format!("ended {} {}", job.0, outcome(how)),
+    }
+}
+
+/// An effect as a scenario writes it.
+pub fn describe(effect: &Effect) -> String {
+    match effect {
+        Effect::Record(what) => format!("record {}", record(what)),
+        Effect::Send { worker, order: what } => order(*worker, what),
+        Effect::WakeAt(time) => format!("wake at {}ms", time.0 / 1000),
+        Effect::JobEnded { job, outcome: how } => format!("job {} {}", job.0, outcome(how)),
+        Effect::Warn { message } => format!("warn {message}"),
+    }
+}

@@ -1,0 +1,373 @@
+//! Requests to preempt: created, ordered, satisfied, forced or cancelled, and the races on the way.
+
+use crate::script::check;
+
+/// One slot, job 1 runs in it, job 2 waits for it.
+const CONTEST: &str = "
+    worker 1 1+0
+    job 1 maps 1
+        > launch m0.1 on 1
+    job 2 maps 1
+    started m0.1
+";
+
+fn contest(then: &str) {
+    check(&format!("{CONTEST}\n{then}"));
+}
+
+#[test]
+fn suspend_frees_the_slot_when_it_is_verified_and_resume_takes_one() {
+    contest(
+        "policy suspend m0.1 for 2
+             > suspend m0.1
+         progress m0.1 1/2
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         failed 2:m0.1 fatal: no
+             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > resume m0.1
+         resumed m0.1
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > job 1 succeeded
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn checkpoint_ends_the_attempt_and_the_next_goes_on_from_there() {
+    contest(
+        "show records
+         policy checkpoint m0.1 for 2
+             > checkpoint m0.1
+         checkpointed m0.1
+             > record checkpointed m0.1; record launched 2:m0.1 on 1; launch 2:m0.1 on 1
+         failed 2:m0.1 fatal: no
+             > record ended 2:m0.1: no
+             > record decided 2 failed: job_0002_m_0000 cannot be tried again: no
+             > record ended 2 failed: job_0002_m_0000 cannot be tried again: no
+             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > record launched m0.2 on 1; launch m0.2 on 1 from m0.1",
+    );
+}
+
+#[test]
+fn a_failure_after_a_restore_discards_the_checkpoint() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1
+             > checkpoint m0.1
+         checkpointed m0.1
+             > launch m0.2 on 1 from m0.1
+         started m0.2
+         failed m0.2 task: the checkpoint is torn
+             > launch m0.3 on 1",
+    );
+}
+
+#[test]
+fn a_kill_after_a_restore_keeps_the_checkpoint() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1
+             > checkpoint m0.1
+         checkpointed m0.1
+             > launch m0.2 on 1 from m0.1
+         policy kill m0.2
+             > kill m0.2
+         killed m0.2
+             > launch m0.3 on 1 from m0.1",
+    );
+}
+
+#[test]
+fn kill_does_not_count_as_a_failure_and_says_why() {
+    check(
+        "show records
+         worker 1 1+0
+         job 1 maps 1 attempts 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         policy kill m0.1
+             > kill m0.1
+         killed m0.1
+             > record ended m0.1: preempted: the script says so
+             > record launched m0.2 on 1; launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn wait_only_tells_for_whom_the_slot_will_be() {
+    contest(
+        "job 3 maps 1 priority 9
+         policy wait m0.1 for 2
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > job 1 succeeded; launch 2:m0.1 on 1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn asking_again_changes_nothing() {
+    contest(
+        "show wakes
+         policy suspend m0.1 grace 10ms for 2
+             > suspend m0.1; wake at 10ms
+         at 5ms
+         policy suspend m0.1 grace 10ms for 2
+             > wake at 10ms
+         policy kill m0.1
+             > wake at 10ms
+         at 10ms
+         wake
+             > kill m0.1
+         killed m0.1
+             > launch 2:m0.1 on 1
+         tally requests_forced 1",
+    );
+}
+
+#[test]
+fn an_attempt_that_has_not_said_hello_is_stopped_after_it_did() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         policy suspend m0.1
+         started m0.1
+             > suspend m0.1
+         suspended m0.1
+             > resume m0.1
+         policy checkpoint m0.1
+         resumed m0.1
+             > checkpoint m0.1",
+    );
+}
+
+#[test]
+fn after_its_grace_a_wait_becomes_a_kill() {
+    contest(
+        "policy wait m0.1 grace 10ms for 2
+         at 10ms
+         wake
+             > kill m0.1
+         tally requests_forced 0
+         killed m0.1
+             > launch 2:m0.1 on 1
+         tally requests_forced 1",
+    );
+}
+
+#[test]
+fn a_kill_with_a_grace_waits_for_it() {
+    contest(
+        "policy kill m0.1 grace 10ms for 2
+         at 9ms
+         wake
+         at 10ms
+         wake
+             > kill m0.1
+         killed m0.1
+             > launch 2:m0.1 on 1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn a_grace_is_over_even_before_the_hello() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         policy suspend m0.1 grace 10ms
+         at 10ms
+         wake
+             > kill m0.1
+         started m0.1
+         killed m0.1
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn it_may_be_done_while_it_is_stopped_saved_or_killed() {
+    for (primitive, order) in [("suspend", "suspend"), ("checkpoint", "checkpoint"), ("kill", "kill")] {
+        check(&format!(
+            "worker 1 1+0
+             job 1 maps 2 reduces 1
+                 > launch m0.1 on 1
+             started m0.1
+             policy {primitive} m0.1
+                 > {order} m0.1
+             done m0.1
+                 > launch m1.1 on 1
+             tally requests_satisfied 1"
+        ));
+    }
+}
+
+#[test]
+fn it_may_fail_while_it_is_stopped_or_saved_and_that_counts() {
+    for primitive in ["suspend", "checkpoint"] {
+        check(&format!(
+            "worker 1 1+0
+             job 1 maps 1 attempts 1
+                 > launch m0.1 on 1
+             started m0.1
+             policy {primitive} m0.1
+                 > {primitive} m0.1
+             failed m0.1 task: a bad row
+                 > job 1 failed: job_0001_m_0000 failed 1 time; last: a bad row"
+        ));
+    }
+}
+
+#[test]
+fn a_failure_while_it_is_killed_is_the_kill() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 attempts 1
+             > launch m0.1 on 1
+         started m0.1
+         policy kill m0.1
+             > kill m0.1
+         failed m0.1 fatal: broken pipe
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn a_checkpoint_may_cross_the_kill_and_is_kept() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1 grace 5ms
+             > checkpoint m0.1
+         at 5ms
+         wake
+             > kill m0.1
+         checkpointed m0.1
+             > launch m0.2 on 1 from m0.1",
+    );
+}
+
+#[test]
+fn a_stop_may_cross_the_kill_and_the_slot_is_free_only_after_it() {
+    contest(
+        "policy suspend m0.1 grace 5ms for 2
+             > suspend m0.1
+         at 5ms
+         wake
+             > kill m0.1
+         suspended m0.1
+         killed m0.1
+             > launch 2:m0.1 on 1",
+    );
+}
+
+#[test]
+fn a_suspended_attempt_can_be_killed_and_frees_no_slot() {
+    contest(
+        "policy suspend m0.1 for 2
+             > suspend m0.1
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         policy kill m0.1
+             > kill m0.1
+         killed m0.1
+         done 2:m0.1
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn a_cancelled_request_that_was_not_ordered_leaves_no_trace() {
+    contest(
+        "show wakes
+         policy kill m0.1 grace 10ms
+             > wake at 10ms
+         policy cancel m0.1
+         at 10ms
+         wake
+         commits m0.1
+             > commit m0.1
+         tally requests_cancelled 1",
+    );
+}
+
+#[test]
+fn a_cancelled_request_that_was_ordered_is_carried_out_for_nobody_and_never_forced() {
+    contest(
+        "policy suspend m0.1 grace 10ms for 2
+             > suspend m0.1
+         policy cancel m0.1
+         at 20ms
+         wake
+         suspended m0.1
+             > resume m0.1",
+    );
+}
+
+#[test]
+fn a_request_after_a_cancelled_one_joins_the_order_on_its_way() {
+    contest(
+        "policy suspend m0.1
+             > suspend m0.1
+         policy cancel m0.1
+         policy suspend m0.1 for 2
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn what_is_not_possible_is_refused_with_the_reason() {
+    check(
+        "lenient
+         worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         policy launch m1 on 1
+             > warn the scheduler wants Launch { task: TaskId { job: JobId(1), kind: Map, index: 1 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0001: 0 free; ignored
+         policy resume m0.1
+             > warn the scheduler wants Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but job_0001_m_0000.1 is Launching and its job Active; ignored
+         policy cancel m0.1
+             > warn the scheduler wants Cancel { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but there is no request to preempt job_0001_m_0000.1; ignored
+         policy decline
+             > warn the scheduler wants Decline { reason: \"not now\" }, but no slot was offered; ignored
+         tally illegal_actions 4",
+    );
+}
+
+#[test]
+#[should_panic(expected = "illegal action Cancel")]
+fn with_strict_settings_what_is_not_possible_panics() {
+    check("policy cancel m0.1");
+}
+
+#[test]
+fn a_policy_may_ask_to_be_woken() {
+    check(
+        "show wakes
+         policy wake 30ms
+             > wake at 30ms
+         policy wake 20ms
+             > wake at 20ms
+         at 20ms
+         wake
+             > wake at 30ms
+         at 30ms
+         wake",
+    );
+}

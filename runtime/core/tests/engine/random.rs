@@ -1,0 +1,307 @@
+//! Random events by seed: every invariant after every event, the truth about processes, one commit for each task, and
+//! an end for every job once workers behave.
+//!
+//! Owns the runs. `world` is the model of workers, `policy` decides at random, `ledger` keeps the books.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use napreduce_core::{
+    AttemptId, Effect, Engine, EngineSettings, Event, FailureClass, JobId, MapSpec, Order, Report, Slots,
+    Span, TaskId, TaskKind, Time, WorkerId,
+};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
+use crate::ledger::Ledger;
+use crate::policy::RandomPolicy;
+use crate::script::spec;
+use crate::world::Daemon;
+
+const EVENTS: u32 = 150;
+
+/// An engine, the workers it believes in, and all that was said.
+pub struct Run {
+    engine: Engine,
+    rng: Pcg32,
+    now: Time,
+    wake: Option<Time>,
+    calm: Arc<AtomicBool>,
+    daemons: BTreeMap<WorkerId, Daemon>,
+    workers: u32,
+    jobs: u32,
+    ledger: Ledger,
+    /// Whether reports may be lies, and actions illegal.
+    hostile: bool,
+    pub said: Vec<(Time, Event)>,
+    pub effects: Vec<Vec<Effect>>,
+}
+
+impl Run {
+    pub fn new(seed: u64, hostile: bool) -> Run {
+        let calm = Arc::new(AtomicBool::new(false));
+        let policy = RandomPolicy::new(seed, hostile, Arc::clone(&calm));
+        let settings = EngineSettings {
+            strict: !hostile,
+            escalate: seed.is_multiple_of(2),
+            reservation: Span::from_millis(seed % 7),
+        };
+        Run {
+            engine: Engine::new(Box::new(policy), settings),
+            rng: Pcg32::seed_from_u64(seed),
+            now: Time(0),
+            wake: None,
+            calm,
+            daemons: BTreeMap::new(),
+            workers: 0,
+            jobs: 0,
+            ledger: Ledger::default(),
+            hostile,
+            said: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    pub fn play(&mut self) {
+        self.join();
+        self.submit();
+        for _ in 0..EVENTS {
+            self.disturb();
+        }
+        self.calm_down();
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.said.push((self.now, event.clone()));
+        let effects = self.engine.handle(self.now, event);
+        if let Err(broken) = self.engine.check() {
+            panic!("{broken}");
+        }
+        for effect in &effects {
+            self.ledger.enter(effect);
+            match effect {
+                Effect::Send { worker, order } => {
+                    let commits =
+                        matches!(order, Order::Launch { attempt, .. } if self.ledger.commits(attempt.task));
+                    let daemon = self.daemons.get_mut(worker).expect("orders go to workers that are up");
+                    daemon.receive(order.clone(), commits);
+                }
+                Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
+                Effect::Warn { message } => assert!(self.hostile, "{message}"),
+                Effect::Record(_) | Effect::JobEnded { .. } => {}
+            }
+        }
+        self.effects.push(effects);
+    }
+
+    /// One random thing happens.
+    fn disturb(&mut self) {
+        match self.rng.random_range(0..100) {
+            0..3 => self.submit(),
+            3..5 => self.join(),
+            5..7 => self.lose(),
+            7 => self.stop_a_job(),
+            8..20 => self.pass_time(),
+            20..23 => self.repeat_old_news(),
+            23..30 if self.hostile => self.lie(),
+            _ => self.move_a_worker(),
+        }
+    }
+
+    fn join(&mut self) {
+        self.workers += 1;
+        let worker = WorkerId(self.workers);
+        let slots = Slots { map: self.rng.random_range(0..4), reduce: self.rng.random_range(0..3) };
+        self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
+        self.handle(Event::WorkerJoined { worker, slots });
+    }
+
+    fn lose(&mut self) {
+        if let Some(worker) = self.any_worker() {
+            self.daemons.remove(&worker);
+            self.handle(Event::WorkerLost { worker });
+        }
+    }
+
+    fn submit(&mut self) {
+        self.jobs += 1;
+        let rng = &mut self.rng;
+        let mut spec = spec(rng.random_range(0..6), rng.random_range(0..4));
+        spec.priority = rng.random_range(0..3);
+        spec.attempts_max = rng.random_range(1..5);
+        spec.slowstart_permille = [0, 300, 500, 1000, 1000][rng.random_range(0..5)];
+        let held = WorkerId(rng.random_range(1..4));
+        spec.maps =
+            vec![MapSpec { bytes: 7, preferred: vec![held; rng.random_range(0..2)] }; spec.maps.len()];
+        let job = JobId(self.jobs);
+        self.ledger.open(job, &spec);
+        self.handle(Event::JobSubmitted { job, spec });
+    }
+
+    fn stop_a_job(&mut self) {
+        let job = JobId(self.rng.random_range(1..=self.jobs));
+        self.handle(Event::JobKillRequested { job, reason: "enough".to_owned() });
+    }
+
+    fn pass_time(&mut self) {
+        self.now = self.now + Span::from_millis(self.rng.random_range(0..5));
+        if self.wake.is_some_and(|wake| wake <= self.now) || self.rng.random_bool(0.1) {
+            self.wake = None;
+            self.handle(Event::Woken);
+        }
+    }
+
+    /// A report about an attempt that is over arrives once more.
+    fn repeat_old_news(&mut self) {
+        let Some(attempt) = self.ledger.over(&mut self.rng) else { return };
+        let (Some(worker), report) = (self.any_worker(), any_report(&mut self.rng)) else { return };
+        self.handle(Event::Reported { worker, attempt, report });
+    }
+
+    /// Something is reported that did not happen, or about something that does not exist.
+    fn lie(&mut self) {
+        let live: Vec<(WorkerId, AttemptId)> =
+            self.engine.view().attempts().map(|attempt| (attempt.worker(), attempt.id())).collect();
+        let report = any_report(&mut self.rng);
+        let invented = AttemptId {
+            task: TaskId { job: JobId(1), kind: TaskKind::Map, index: self.rng.random_range(0..9) },
+            number: 1,
+        };
+        let choice = if live.is_empty() { None } else { live.get(self.rng.random_range(0..live.len())) };
+        let &(worker, attempt) = choice.unwrap_or(&(WorkerId(1), invented));
+        self.handle(Event::Reported { worker, attempt, report });
+    }
+
+    fn move_a_worker(&mut self) {
+        let Some(worker) = self.any_worker() else { return self.join() };
+        let daemon = self.daemons.get_mut(&worker).expect("just chosen");
+        match self.rng.random_range(0..3) {
+            0 => daemon.obey(),
+            1 => daemon.step(&mut self.rng, true),
+            _ => {
+                if let Some((attempt, report)) = daemon.next_report() {
+                    self.handle(Event::Reported { worker, attempt, report });
+                }
+            }
+        }
+    }
+
+    fn any_worker(&mut self) -> Option<WorkerId> {
+        let all = self.daemons.len();
+        if all == 0 { None } else { self.daemons.keys().nth(self.rng.random_range(0..all)).copied() }
+    }
+
+    /// From here on workers behave, and every job must come to its end.
+    fn calm_down(&mut self) {
+        self.calm.store(true, Ordering::Relaxed);
+        while self.hostile && !self.daemons.is_empty() {
+            self.lose();
+        }
+        self.workers += 1;
+        let (worker, slots) = (WorkerId(self.workers), Slots { map: 2, reduce: 2 });
+        self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
+        self.handle(Event::WorkerJoined { worker, slots });
+        for _ in 0..10_000 {
+            let ids: Vec<WorkerId> = self.daemons.keys().copied().collect();
+            for worker in ids {
+                let daemon = self.daemons.get_mut(&worker).expect("none is lost any more");
+                daemon.obey();
+                daemon.step(&mut self.rng, false);
+                if let Some((attempt, report)) = daemon.next_report() {
+                    self.handle(Event::Reported { worker, attempt, report });
+                }
+            }
+            let idle = self.daemons.values().all(Daemon::is_idle);
+            match self.wake {
+                Some(wake) if idle => {
+                    self.now = self.now.max(wake);
+                    self.wake = None;
+                    self.handle(Event::Woken);
+                }
+                None if idle => break,
+                _ => {}
+            }
+        }
+        self.ledger.close();
+        assert_eq!(self.engine.view().jobs().count(), 0);
+        assert_eq!(self.engine.view().attempts().count(), 0);
+    }
+}
+
+fn any_report(rng: &mut Pcg32) -> Report {
+    match rng.random_range(0..9) {
+        0 => Report::Started,
+        1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
+        2 => Report::CommitRequested,
+        3 => Report::Done,
+        4 => Report::Failed { class: FailureClass::Task, reason: "no".to_owned(), lost_outputs: Vec::new() },
+        5 => Report::Killed,
+        6 => Report::Suspended,
+        7 => Report::Resumed,
+        _ => Report::Checkpointed,
+    }
+}
+
+/// Plays a seed; when it panics, the seed is on stderr.
+pub fn play(seed: u64, hostile: bool) -> Run {
+    struct Seed(u64, bool);
+    impl Drop for Seed {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("this was seed {}, hostile: {}", self.0, self.1);
+            }
+        }
+    }
+    let _printed_on_panic = Seed(seed, hostile);
+    let mut run = Run::new(seed, hostile);
+    run.play();
+    run
+}
+
+/// The seeds to play: 2,000, or as many as `NAPREDUCE_SEEDS` says.
+fn seeds() -> std::ops::Range<u64> {
+    let asked = std::env::var("NAPREDUCE_SEEDS").ok();
+    0..asked.map_or(2_000, |count| count.parse().expect("NAPREDUCE_SEEDS is a number"))
+}
+
+#[test]
+fn truthful_workers_that_fail_race_and_vanish() {
+    seeds().for_each(|seed| drop(play(seed, false)));
+}
+
+#[test]
+fn workers_that_lie_and_a_policy_that_asks_for_the_impossible() {
+    seeds().for_each(|seed| drop(play(seed, true)));
+}
+
+#[test]
+fn the_runs_reach_what_they_are_meant_to_reach() {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for seed in 0..300 {
+        let run = play(seed, false);
+        for effect in run.effects.iter().flatten() {
+            let what = match effect {
+                Effect::Send { order: Order::Suspend { .. }, .. } => "suspend",
+                Effect::Send { order: Order::Resume { .. }, .. } => "resume",
+                Effect::Send { order: Order::Checkpoint { .. }, .. } => "checkpoint",
+                Effect::Send { order: Order::MoreInputs { .. }, .. } => "more inputs",
+                Effect::Send { order: Order::Kill { .. }, .. } => "kill",
+                _ => continue,
+            };
+            *seen.entry(what).or_default() += 1;
+        }
+        let tally = run.engine.view().tally();
+        for (what, count) in [
+            ("stale", tally.stale_reports),
+            ("declined", tally.slots_declined),
+            ("satisfied", tally.requests_satisfied),
+            ("forced", tally.requests_forced),
+            ("cancelled", tally.requests_cancelled),
+        ] {
+            *seen.entry(what).or_default() += count as u32;
+        }
+    }
+    assert_eq!(seen.len(), 10, "{seen:?}");
+    assert!(seen.values().all(|&count| count > 100), "{seen:?}");
+}

@@ -1,0 +1,253 @@
+//! Scenarios as text: each line is an event, and what must follow from it stands after `>`.
+//!
+//! ```text
+//! worker 1 2+1                          a worker with 2 map slots and 1 reduce slot
+//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (input of every map)
+//!     > launch m0.1 on 1; launch m1.1 on 1
+//! started m0.1                          also: commits, done, suspended, resumed, checkpointed, killed
+//! failed m0.1 task: a bad row           or retryable, fatal; `losing m0.1 m1.1` before the colon
+//! progress m0.1 5/10
+//! lost 1                                the worker
+//! stop 1: ada changed her mind          a kill of the job
+//! at 20ms                               the time of what follows; `wake` hands in `Woken`
+//! policy suspend m0.1 [grace 5ms] [for 2]   also wait, kill, checkpoint; or cancel, resume, launch m0 on 1
+//! hold                                  FIFO leaves every slot empty, until `release`
+//! show records                          or wakes: then these are expected, too
+//! tally stale_reports 1
+//! ```
+//!
+//! After every event all invariants are checked. Illegal actions panic unless the script begins with `lenient`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use napreduce_core::{
+    Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, FailureClass, Fifo,
+    JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span, Start, Time, WorkerId,
+};
+
+use crate::names::{attempt, describe, name, number, task, worker};
+
+/// Runs a scenario with FIFO under it.
+pub fn check(script: &str) {
+    check_with(Fifo::default(), script);
+}
+
+/// Runs a scenario.
+pub fn check_with(fifo: Fifo, script: &str) {
+    let lenient = script.trim_start().starts_with("lenient");
+    let mut stage = Stage::new(fifo, EngineSettings { strict: !lenient, ..EngineSettings::default() });
+    let mut lines =
+        script.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "lenient").peekable();
+    while let Some(line) = lines.next() {
+        let happened = stage.play(line);
+        let mut expected = String::new();
+        while let Some(more) = lines.next_if(|line| line.starts_with('>')) {
+            let more = more[1..].trim();
+            expected += if expected.is_empty() || more.is_empty() { "" } else { "; " };
+            expected += more;
+        }
+        assert_eq!(happened.join("; "), expected, "\nafter '{line}'");
+        if let Err(broken) = stage.engine.check() {
+            panic!("after '{line}': {broken}");
+        }
+    }
+}
+
+/// A specification with the given numbers of tasks and everything else as usual.
+pub fn spec(maps: u32, reduces: u32) -> JobSpec {
+    JobSpec {
+        name: "job".to_owned(),
+        user: "ada".to_owned(),
+        queue: "default".to_owned(),
+        priority: 0,
+        deadline: None,
+        maps: vec![MapSpec { bytes: 1 << 20, preferred: Vec::new() }; maps as usize],
+        reduces,
+        attempts_max: 4,
+        slowstart_permille: 1000,
+    }
+}
+
+/// FIFO, and whatever the script orders on top.
+struct Ordered {
+    fifo: Fifo,
+    held: Arc<AtomicBool>,
+    orders: Arc<Mutex<Vec<Action>>>,
+}
+
+impl Scheduler for Ordered {
+    fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
+        self.fifo.on_event(now, event, view);
+    }
+
+    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        let orders = std::mem::take(&mut *self.orders.lock().expect("one thread"));
+        if orders.is_empty() && !self.held.load(Ordering::Relaxed) {
+            self.fifo.schedule(now, view, actions);
+        }
+        orders.into_iter().for_each(|order| actions.push(order));
+    }
+
+    fn next_wakeup(&self, now: Time) -> Option<Time> {
+        self.fifo.next_wakeup(now)
+    }
+}
+
+struct Stage {
+    engine: Engine,
+    held: Arc<AtomicBool>,
+    orders: Arc<Mutex<Vec<Action>>>,
+    now: Time,
+    /// Where each attempt was launched: reports come from there.
+    places: BTreeMap<AttemptId, WorkerId>,
+    show_records: bool,
+    show_wakes: bool,
+}
+
+impl Stage {
+    fn new(fifo: Fifo, settings: EngineSettings) -> Stage {
+        let orders = Arc::new(Mutex::new(Vec::new()));
+        let held = Arc::new(AtomicBool::new(false));
+        let scheduler = Ordered { fifo, held: Arc::clone(&held), orders: Arc::clone(&orders) };
+        let engine = Engine::new(Box::new(scheduler), settings);
+        let places = BTreeMap::new();
+        Stage { engine, held, orders, now: Time(0), places, show_records: false, show_wakes: false }
+    }
+
+    /// Plays one line and returns what followed.
+    fn play(&mut self, line: &str) -> Vec<String> {
+        let (head, reason) = line.split_once(": ").unwrap_or((line, ""));
+        let words: Vec<&str> = head.split_whitespace().collect();
+        let event = match words[..] {
+            ["at", time] => {
+                self.now = Time(0) + millis(time);
+                return Vec::new();
+            }
+            ["show", what] => {
+                self.show_records |= what == "records";
+                self.show_wakes |= what == "wakes";
+                return Vec::new();
+            }
+            ["hold"] | ["release"] => {
+                self.held.store(words[0] == "hold", Ordering::Relaxed);
+                return Vec::new();
+            }
+            ["tally", what, count] => {
+                let tally = format!("{:?} ", self.engine.view().tally()).replace([',', '}'], " ");
+                assert!(tally.contains(&format!(" {what}: {count} ")), "{line}, but {tally}");
+                return Vec::new();
+            }
+            ["wake"] => Event::Woken,
+            ["policy", ref order @ ..] => {
+                self.orders.lock().expect("one thread").push(action(order));
+                Event::Woken
+            }
+            ["worker", id, slots] => {
+                let (map, reduce) = slots.split_once('+').expect("slots are written 2+1");
+                Event::WorkerJoined {
+                    worker: worker(id),
+                    slots: Slots { map: number(map), reduce: number(reduce) },
+                }
+            }
+            ["lost", id] => Event::WorkerLost { worker: worker(id) },
+            ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
+            ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
+            [what, of, ref rest @ ..] => {
+                let attempt = attempt(of);
+                let Some(&worker) = self.places.get(&attempt) else { panic!("{line}: never launched") };
+                Event::Reported { worker, attempt, report: report(what, rest, reason) }
+            }
+            _ => panic!("what is '{line}'?"),
+        };
+        self.handle(event)
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<String> {
+        let effects = self.engine.handle(self.now, event);
+        for effect in &effects {
+            if let Effect::Send { worker, order: Order::Launch { attempt, .. } } = effect {
+                let before = self.places.insert(*attempt, *worker);
+                assert_eq!(before, None, "{} was launched twice", name(*attempt));
+            }
+        }
+        let shown = |effect: &&Effect| match effect {
+            Effect::Record(_) => self.show_records,
+            Effect::WakeAt(_) => self.show_wakes,
+            _ => true,
+        };
+        effects.iter().filter(shown).map(describe).collect()
+    }
+}
+
+fn millis(text: &str) -> Span {
+    Span::from_millis(u64::from(number(text.strip_suffix("ms").expect("times are written 20ms"))))
+}
+
+fn asked(asks: &[&str]) -> JobSpec {
+    let value = |of: &str| asks.chunks(2).find(|pair| pair[0] == of).map(|pair| number(pair[1]));
+    let mut spec = spec(value("maps").unwrap_or(0), value("reduces").unwrap_or(0));
+    spec.priority = value("priority").unwrap_or(0) as i32;
+    spec.attempts_max = value("attempts").unwrap_or(4);
+    spec.slowstart_permille = value("slowstart").unwrap_or(1000);
+    if let Some(held) = value("local") {
+        spec.maps.iter_mut().for_each(|map| map.preferred.push(WorkerId(held)));
+    }
+    spec
+}
+
+fn report(what: &str, rest: &[&str], reason: &str) -> Report {
+    match what {
+        "started" => Report::Started,
+        "commits" => Report::CommitRequested,
+        "done" => Report::Done,
+        "suspended" => Report::Suspended,
+        "resumed" => Report::Resumed,
+        "checkpointed" => Report::Checkpointed,
+        "killed" => Report::Killed,
+        "progress" => {
+            let (done, total) = rest[0].split_once('/').expect("progress is written 5/10");
+            let (bytes_done, bytes_total) = (u64::from(number(done)), u64::from(number(total)));
+            Report::Progressed { bytes_done, bytes_total }
+        }
+        "failed" => {
+            let class = match rest[0] {
+                "task" => FailureClass::Task,
+                "retryable" => FailureClass::Retryable,
+                "fatal" => FailureClass::Fatal,
+                other => panic!("'{other}' is no class of failure"),
+            };
+            let lost_outputs = rest.iter().skip(2).map(|of| attempt(of)).collect();
+            Report::Failed { class, reason: reason.to_owned(), lost_outputs }
+        }
+        other => panic!("'{other}' is no report"),
+    }
+}
+
+fn action(words: &[&str]) -> Action {
+    let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
+    let primitive = match words[0] {
+        "cancel" => return Action::Cancel { attempt: attempt(words[1]) },
+        "resume" => return Action::Resume { attempt: attempt(words[1]) },
+        "decline" => return Action::Decline { reason: "not now" },
+        "wake" => return Action::WakeAt(Time(0) + millis(words[1])),
+        "launch" => {
+            let from = value("from").map_or(Start::Fresh, |of| Start::Checkpoint(attempt(of)));
+            let worker = worker(value("on").expect("launch m0 on 1"));
+            return Action::Launch { task: task(words[1]), worker, from };
+        }
+        "wait" => Primitive::Wait,
+        "kill" => Primitive::Kill,
+        "suspend" => Primitive::Suspend,
+        "checkpoint" => Primitive::Checkpoint,
+        other => panic!("'{other}' is no action"),
+    };
+    Action::Preempt {
+        attempt: attempt(words[1]),
+        primitive,
+        grace: value("grace").map(millis),
+        reason: "the script says so".to_owned(),
+        beneficiary: value("for").map(|job| JobId(number(job))),
+    }
+}

@@ -1,0 +1,200 @@
+//! A model of workers and their processes, moved by a seeded generator: slow, racing, failing, but truthful.
+//!
+//! Owns the truth about processes, against which the engine's belief is checked: no worker runs more processes than it
+//! has slots. Orders and reports of one worker keep their order; between workers anything may happen first.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use napreduce_core::{AttemptId, FailureClass, Order, Report, Slots, TaskKind};
+use rand::Rng;
+use rand_pcg::Pcg32;
+
+/// What a process is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Starting,
+    Working,
+    /// Its work is done; it waits for the right to commit.
+    Asking,
+    Stopping,
+    Stopped,
+    Continuing,
+    Saving,
+    Dying,
+}
+
+#[derive(Debug)]
+struct Process {
+    doing: Doing,
+    /// Whether its part must be committed.
+    commits: bool,
+    asked: bool,
+    granted: bool,
+    /// False once it is stopped, until it is continued.
+    runs: bool,
+    inputs: Vec<AttemptId>,
+}
+
+/// A worker with its processes.
+#[derive(Debug)]
+pub struct Daemon {
+    slots: Slots,
+    /// Whether the engine is told the truth about it, so that it can be held to its promises.
+    trusted: bool,
+    orders: VecDeque<(Order, bool)>,
+    reports: VecDeque<(AttemptId, Report)>,
+    processes: BTreeMap<AttemptId, Process>,
+}
+
+impl Daemon {
+    pub fn new(slots: Slots, trusted: bool) -> Daemon {
+        Daemon {
+            slots,
+            trusted,
+            orders: VecDeque::new(),
+            reports: VecDeque::new(),
+            processes: BTreeMap::new(),
+        }
+    }
+
+    /// An order is on its way; `commits` tells whether a launched attempt writes a part of the output.
+    pub fn receive(&mut self, order: Order, commits: bool) {
+        self.orders.push_back((order, commits));
+    }
+
+    /// The next report to hand in, if there is one.
+    pub fn next_report(&mut self) -> Option<(AttemptId, Report)> {
+        self.reports.pop_front()
+    }
+
+    pub fn is_idle(&self) -> bool {
+        let at_rest = |process: &Process| process.doing == Doing::Stopped;
+        self.orders.is_empty() && self.reports.is_empty() && self.processes.values().all(at_rest)
+    }
+
+    /// Reads one order that arrived.
+    pub fn obey(&mut self) {
+        let Some((order, commits)) = self.orders.pop_front() else { return };
+        let trusted = self.trusted;
+        match order {
+            Order::Launch { attempt, inputs, .. } => {
+                let process = Process {
+                    doing: Doing::Starting,
+                    commits,
+                    asked: false,
+                    granted: false,
+                    runs: true,
+                    inputs,
+                };
+                assert!(self.processes.insert(attempt, process).is_none(), "{attempt} was launched twice");
+                self.check_slots(attempt);
+            }
+            Order::MoreInputs { attempt, inputs } => {
+                self.tell(attempt, |process| process.inputs.extend(&inputs))
+            }
+            Order::Kill { attempt } => self.tell(attempt, |process| process.doing = Doing::Dying),
+            Order::Commit { attempt } => self.tell(attempt, |process| process.granted = true),
+            Order::Suspend { attempt } => self.tell(attempt, |process| {
+                assert!(!trusted || !process.granted, "{attempt} is stopped while it commits");
+                process.doing = Doing::Stopping;
+            }),
+            Order::Resume { attempt } => {
+                self.tell(attempt, |process| {
+                    let stopped = process.doing == Doing::Stopped;
+                    assert!(!trusted || stopped, "{attempt} is resumed before it was stopped");
+                    process.doing = Doing::Continuing;
+                    process.runs = true;
+                });
+                self.check_slots(attempt);
+            }
+            Order::Checkpoint { attempt } => self.tell(attempt, |process| process.doing = Doing::Saving),
+        }
+    }
+
+    /// An order for a process that is gone has crossed its last report.
+    fn tell(&mut self, attempt: AttemptId, change: impl FnOnce(&mut Process)) {
+        if let Some(process) = self.processes.get_mut(&attempt) {
+            change(process);
+        }
+    }
+
+    /// The promise that slots exist for: processes that may be running never outnumber them.
+    fn check_slots(&self, newest: AttemptId) {
+        let kind = newest.task.kind;
+        let all = self.processes.iter();
+        let count = all.filter(|(attempt, process)| attempt.task.kind == kind && process.runs).count();
+        let slots = if kind == TaskKind::Map { self.slots.map } else { self.slots.reduce };
+        assert!(
+            !self.trusted || count <= slots as usize,
+            "{newest} is process {count} of kind {kind} in {slots} slots"
+        );
+    }
+
+    /// One process takes one step; it fails now and then when it may.
+    pub fn step(&mut self, rng: &mut Pcg32, may_fail: bool) {
+        if self.processes.is_empty() {
+            return;
+        }
+        let chosen = rng.random_range(0..self.processes.len());
+        let Some((&attempt, process)) = self.processes.iter_mut().nth(chosen) else { return };
+        let (next, report) = process.step(rng, may_fail);
+        process.asked |= report == Some(Report::CommitRequested);
+        process.runs &= next != Some(Doing::Stopped);
+        match next {
+            Some(next) => process.doing = next,
+            None => drop(self.processes.remove(&attempt)),
+        }
+        self.reports.extend(report.map(|report| (attempt, report)));
+    }
+}
+
+impl Process {
+    /// What it does next (nothing: it is gone), and what is reported of it.
+    fn step(&self, rng: &mut Pcg32, may_fail: bool) -> (Option<Doing>, Option<Report>) {
+        let stays = (Some(self.doing), None);
+        if may_fail && self.doing != Doing::Stopped && rng.random_bool(0.03) {
+            return (None, Some(self.failure(rng)));
+        }
+        // It may reach its end before an order reaches it.
+        let races = may_fail && rng.random_bool(0.2);
+        match self.doing {
+            Doing::Starting => (Some(Doing::Working), Some(Report::Started)),
+            Doing::Working if rng.random_bool(0.5) => {
+                (Some(Doing::Working), Some(Report::Progressed { bytes_done: 1, bytes_total: 2 }))
+            }
+            Doing::Working => self.finish(),
+            Doing::Asking if self.granted => (None, Some(Report::Done)),
+            Doing::Asking | Doing::Stopped => stays,
+            Doing::Stopping | Doing::Saving | Doing::Dying if races && !self.commits => {
+                (None, Some(Report::Done))
+            }
+            Doing::Saving if self.granted => (None, Some(Report::Done)),
+            Doing::Stopping | Doing::Saving if races && !self.asked => {
+                (Some(self.doing), Some(Report::CommitRequested))
+            }
+            Doing::Stopping => (Some(Doing::Stopped), Some(Report::Suspended)),
+            Doing::Continuing if self.asked => (Some(Doing::Asking), Some(Report::Resumed)),
+            Doing::Continuing => (Some(Doing::Working), Some(Report::Resumed)),
+            Doing::Saving => (None, Some(Report::Checkpointed)),
+            Doing::Dying => (None, Some(Report::Killed)),
+        }
+    }
+
+    fn finish(&self) -> (Option<Doing>, Option<Report>) {
+        if self.commits {
+            (Some(Doing::Asking), Some(Report::CommitRequested))
+        } else {
+            (None, Some(Report::Done))
+        }
+    }
+
+    fn failure(&self, rng: &mut Pcg32) -> Report {
+        let class = match rng.random_range(0..40) {
+            0 => FailureClass::Fatal,
+            1..12 => FailureClass::Task,
+            _ => FailureClass::Retryable,
+        };
+        let lost_outputs = self.inputs.iter().copied().filter(|_| rng.random_bool(0.2)).collect();
+        Report::Failed { class, reason: "it happened".to_owned(), lost_outputs }
+    }
+}
