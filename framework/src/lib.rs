@@ -1,1 +1,62 @@
-//! Being written.
+//! napreduce: MapReduce in Rust whose tasks can nap.
+//!
+//! A job is a function from parameters to [`Job`]; its closures run in task processes, which are this same program
+//! re-executed. One `main` makes the program driver, local runner and task process:
+//!
+//! ```no_run
+//! use napreduce::{Emit, Job};
+//!
+//! fn wordcount(_: &()) -> Job {
+//!     Job::text()
+//!         .map(|line: &str, out: &mut Emit<String, u64>| {
+//!             for word in line.split_ascii_whitespace() {
+//!                 out.emit(word, 1);
+//!             }
+//!         })
+//!         .combine(|count, more| *count += more)
+//!         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     napreduce::main(wordcount)
+//! }
+//! ```
+//!
+//! Owns what a user imports. Does not own how attempts run (`napreduce-live`), how records are sorted and merged
+//! (`napreduce-data`) nor the rules about tasks and slots (`napreduce-core`).
+
+// The derive macros name this crate by its own name, here too.
+extern crate self as napreduce;
+
+mod byte_size;
+mod codec;
+mod counter;
+mod emit;
+mod input;
+mod job;
+mod outcome;
+mod output;
+mod program;
+mod task;
+mod text_field;
+mod values;
+
+pub use byte_size::{ByteSize, ByteSizeError};
+#[doc(hidden)]
+pub use codec::derive_support;
+pub use codec::{DecodeError, GroupBy, Key, Scratch, Serde, Value};
+pub use emit::Emit;
+pub use input::{
+    ByteLineReader, ByteLines, Compression, FixedReader, FixedRecords, InputError, InputFile, InputFormat,
+    RecordReader, SplitRange, Splitting, TextLineReader, TextLines, WholeFile, WholeFileReader, WholeFiles,
+};
+pub use job::{
+    CombineStage, Fold, Job, MapClosure, MapStage, Mapper, NoCombine, ReduceClosure, Reducer, Source,
+};
+pub use napreduce_live::{JobError, JobReport, PartReport, TaskError, UserCounter, counter};
+pub use outcome::Outcome;
+pub use output::{FixedBytes, Output, OutputFormat, Text};
+pub use program::{Driver, Error, JobRun, Parameters, Program, main};
+pub use task::TaskInfo;
+pub use text_field::TextField;
+pub use values::Values;

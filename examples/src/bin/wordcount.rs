@@ -1,2 +1,28 @@
-//! The operator's binary.
-fn main() {}
+//! Counts the words of text files: `wordcount INPUT... --output DIR`.
+//!
+//! Owns what a word is: a run of bytes between ASCII white space. Does not own sorting, counters or the command line.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program};
+
+fn wordcount(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            for word in line.split_ascii_whitespace() {
+                out.emit(word, 1);
+            }
+        })
+        .combine(|count, more| *count += more)
+        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Counts the words of text files")
+        .examples(
+            "wordcount README.md --output out
+             wordcount 'logs/*.gz' --output counts --reduces 4 --overwrite",
+        )
+        .main(wordcount)
+}

@@ -1,0 +1,56 @@
+//! Keeps the lines that match: `grep INPUT... --output DIR --pattern REGEX [--pattern REGEX]...`.
+//!
+//! Owns what matching means (any of the patterns) and counts matching lines by pattern. Does not own the order of the
+//! output: a map-only job keeps that of the input.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use napreduce::{Job, Program, counter};
+use regex::bytes::Regex;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Args, Serialize, Deserialize)]
+struct Patterns {
+    /// Regular expression to look for; may be given several times
+    #[arg(long = "pattern", short = 'e', value_name = "REGEX", required = true, value_parser = checked)]
+    patterns: Vec<String>,
+}
+
+/// Refuses a wrong pattern before any task starts.
+fn checked(pattern: &str) -> Result<String, regex::Error> {
+    Regex::new(pattern).map(|_| pattern.to_owned())
+}
+
+fn grep(parameters: &Patterns) -> Job {
+    let patterns: Vec<_> = parameters
+        .patterns
+        .iter()
+        .map(|pattern| {
+            let regex = Regex::new(pattern).expect("patterns are checked when the command line is read");
+            (regex, counter(&format!("lines matching {pattern}")))
+        })
+        .collect();
+    Job::bytes().map_only(move |line: &[u8], out| {
+        let mut found = false;
+        for (regex, lines) in &patterns {
+            if regex.is_match(line) {
+                lines.add(1);
+                found = true;
+            }
+        }
+        if found {
+            out.emit(line, ());
+        }
+    })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Keeps the lines that match a regular expression, and counts them by pattern")
+        .examples(
+            "grep 'logs/*.log' --output errors --pattern 'ERROR|FATAL'
+             grep README.md --output found -e cargo -e nap",
+        )
+        .main(grep)
+}

@@ -1,0 +1,60 @@
+//! Sorts the rows of the sort benchmark: `terasort INPUT... --output DIR --format ascii|hadoop|gensort`.
+//!
+//! Owns the shape of a row: 10 bytes of key, 90 bytes of payload. Does not own sampling, sorting or the order across
+//! part files.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use napreduce::{Emit, FixedBytes, Job, Program};
+use serde::{Deserialize, Serialize};
+
+const ROW_BYTES: usize = 100;
+
+/// What the rows look like, named as datagen does. All formats are 100 bytes with the key in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+enum RowFormat {
+    /// Printable rows that end with CR LF.
+    Ascii,
+    /// Hadoop TeraGen's binary rows.
+    Hadoop,
+    /// Binary rows of gensort 1.5.
+    Gensort,
+}
+
+#[derive(Debug, Args, Serialize, Deserialize)]
+struct Rows {
+    /// What the rows look like; the output has the same format
+    #[arg(long, value_enum, default_value = "ascii")]
+    format: RowFormat,
+}
+
+fn terasort(rows: &Rows) -> Job {
+    let printable = rows.format == RowFormat::Ascii;
+    Job::fixed_records(ROW_BYTES)
+        .map(move |row: &[u8], out: &mut Emit<&'static [u8; 10], &'static [u8; 90]>| {
+            if printable && !row.ends_with(b"\r\n") {
+                return Err("row does not end with CR LF; for binary rows pass --format hadoop or gensort");
+            }
+            let (key, payload) = row.split_first_chunk().ok_or("row is shorter than its key")?;
+            out.emit(key, payload.try_into().map_err(|_| "row does not have 100 bytes")?);
+            Ok(())
+        })
+        .total_order()
+        .output(FixedBytes { length: ROW_BYTES })
+        .reduce(|key, payloads, out| {
+            while let Some(payload) = payloads.next() {
+                out.write_parts(key, payload);
+            }
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Sorts the rows of the sort benchmark, in total order over all part files")
+        .examples(
+            "datagen tera --records 10M --output rows && terasort rows --output sorted
+             terasort rows-binary --output sorted --format hadoop --reduces 8",
+        )
+        .main(terasort)
+}

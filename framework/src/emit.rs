@@ -1,0 +1,86 @@
+//! The handle that a map emits records through.
+//!
+//! Owns the way from typed key and value to encoded bytes in the collector. Does not own sorting or combining (the data
+//! plane) nor the sampling that borrows the same handle.
+
+use std::marker::PhantomData;
+
+use napreduce_data::{CollectStatistics, Collector, SealedSegment};
+use napreduce_live::TaskError;
+
+use crate::codec::{Key, Value};
+use crate::task::errors::collect_error;
+
+/// Where the records of a map go. `K` and `V` are families: `Emit<String, u64>` emits `&str` keys.
+pub struct Emit<K: Key, V: Value> {
+    sink: Sink<V::Owned>,
+    key_buffer: Vec<u8>,
+    value_buffer: Vec<u8>,
+    records: u64,
+    types: PhantomData<fn(K)>,
+}
+
+enum Sink<A> {
+    Collect(Collector<A>),
+    /// Keys only, for the cuts of a total order.
+    Sample(Vec<Vec<u8>>),
+}
+
+impl<K: Key, V: Value> Emit<K, V> {
+    pub(crate) fn into_collector(collector: Collector<V::Owned>) -> Self {
+        Self::new(Sink::Collect(collector))
+    }
+
+    pub(crate) fn into_sample() -> Self {
+        Self::new(Sink::Sample(Vec::new()))
+    }
+
+    fn new(sink: Sink<V::Owned>) -> Self {
+        Emit { sink, key_buffer: Vec::new(), value_buffer: Vec::new(), records: 0, types: PhantomData }
+    }
+
+    /// Emits one record. An error (a full disk while spilling, say) ends the task after the current batch.
+    #[inline]
+    pub fn emit(&mut self, key: K::Ref<'_>, value: V::Ref<'_>) {
+        self.records += 1;
+        let key = K::bytes(key, &mut self.key_buffer);
+        match &mut self.sink {
+            Sink::Collect(collector) if collector.combines() => collector.emit_value(key, V::to_owned(value)),
+            Sink::Collect(collector) => collector.emit_bytes(key, V::bytes(value, &mut self.value_buffer)),
+            Sink::Sample(keys) => keys.push(key.to_vec()),
+        }
+    }
+
+    /// Records emitted so far.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    pub(crate) fn check(&mut self) -> Result<(), TaskError> {
+        match &mut self.sink {
+            Sink::Collect(collector) => collector.check().map_err(collect_error),
+            Sink::Sample(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn seal(self) -> Result<(SealedSegment, CollectStatistics), TaskError> {
+        match self.sink {
+            Sink::Collect(collector) => collector.finish().map_err(collect_error),
+            Sink::Sample(_) => unreachable!("only a map task seals its output"),
+        }
+    }
+
+    pub(crate) fn sampled(&self) -> usize {
+        match &self.sink {
+            Sink::Collect(_) => 0,
+            Sink::Sample(keys) => keys.len(),
+        }
+    }
+
+    pub(crate) fn into_sampled_keys(self) -> Vec<Vec<u8>> {
+        match self.sink {
+            Sink::Collect(_) => Vec::new(),
+            Sink::Sample(keys) => keys,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The combiner of a job: none, or an associative fold over values of one key.
+//!
+//! Owns the choice as a type, so that the loops behind it are monomorphised. Does not own when folding happens: the
+//! data plane folds before the sort and wherever runs are merged.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use napreduce_data::{
+    CollectError, Collector, CollectorSettings, Combiner, ReduceError, ReduceInput, ReduceSettings,
+};
+
+use crate::codec::Value;
+
+/// How records of one key are brought together before the reduce; made by `combine`, absent otherwise.
+pub trait CombineStage<V: Value>: Clone + Send + Sync + 'static {
+    /// A collector for one map task.
+    fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError>;
+
+    /// The merged input of one reduce task.
+    fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError>;
+}
+
+/// Every record travels as it was emitted.
+#[derive(Debug, Clone, Copy)]
+pub struct NoCombine;
+
+impl<V: Value> CombineStage<V> for NoCombine {
+    fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError> {
+        Collector::plain(settings)
+    }
+
+    fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
+        ReduceInput::open(settings)
+    }
+}
+
+/// An associative fold: `fold(&mut total, more)`.
+pub struct Fold<V, F> {
+    fold: Arc<F>,
+    types: PhantomData<fn(V)>,
+}
+
+impl<V, F> Fold<V, F> {
+    pub(crate) fn new(fold: F) -> Self {
+        Fold { fold: Arc::new(fold), types: PhantomData }
+    }
+}
+
+impl<V, F> Clone for Fold<V, F> {
+    fn clone(&self) -> Self {
+        Fold { fold: Arc::clone(&self.fold), types: PhantomData }
+    }
+}
+
+impl<V, F> CombineStage<V> for Fold<V, F>
+where
+    V: Value,
+    F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
+{
+    fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError> {
+        Collector::combining(settings, self.clone())
+    }
+
+    fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
+        ReduceInput::open_combining(settings, self)
+    }
+}
+
+impl<V, F> Combiner for Fold<V, F>
+where
+    V: Value,
+    F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
+{
+    type Value = V::Owned;
+
+    #[inline]
+    fn fold(&self, into: &mut V::Owned, more: V::Owned) {
+        (self.fold)(into, more);
+    }
+
+    #[inline]
+    fn encode(&self, value: &V::Owned, out: &mut Vec<u8>) {
+        V::encode_owned(value, true, out);
+    }
+
+    #[inline]
+    fn decode(&self, bytes: &[u8]) -> Result<V::Owned, String> {
+        V::decode_owned(bytes).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,114 @@
+//! The map side as user code sees it: the `Mapper` trait, and closures as mappers.
+//!
+//! Owns how user code is called per task and per record. Does not own reading the input or sorting what is emitted.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use napreduce_live::TaskError;
+
+use crate::codec::{Key, Value};
+use crate::emit::Emit;
+use crate::input::InputFormat;
+use crate::outcome::Outcome;
+use crate::task::TaskInfo;
+
+/// A map with state of its own. A closure given to `map` is the simple form.
+///
+/// Every attempt works on its own clone, so state never passes from one attempt to another.
+///
+/// ```
+/// use napreduce::{Emit, Job, Mapper, TaskError, TextLines};
+///
+/// /// Emits the longest line of each split, once, at the end.
+/// #[derive(Clone, Default)]
+/// struct Longest(String);
+///
+/// impl Mapper for Longest {
+///     type Input = TextLines;
+///     type Key = u64;
+///     type Value = String;
+///
+///     fn map(&mut self, line: &str, _: &mut Emit<u64, String>) -> Result<(), TaskError> {
+///         if line.len() > self.0.len() {
+///             self.0 = line.to_owned();
+///         }
+///         Ok(())
+///     }
+///
+///     fn finish(&mut self, out: &mut Emit<u64, String>) -> Result<(), TaskError> {
+///         out.emit(self.0.len() as u64, &self.0);
+///         Ok(())
+///     }
+/// }
+///
+/// let job = Job::text().mapper(Longest::default()).reduce(|length, lines, out| {
+///     while let Some(line) = lines.next() {
+///         out.emit(length, line);
+///     }
+/// });
+/// # let _ = job;
+/// ```
+pub trait Mapper: Clone + Send + Sync + 'static {
+    /// What it reads.
+    type Input: InputFormat;
+    /// The key type it emits, as a family: `String` is emitted as `&str`.
+    type Key: Key;
+    /// The value type it emits, as a family.
+    type Value: Value;
+
+    /// Called once before the first record of an attempt.
+    fn setup(&mut self, task: &TaskInfo) -> Result<(), TaskError> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Called for each record.
+    fn map(
+        &mut self,
+        record: <Self::Input as InputFormat>::Record<'_>,
+        out: &mut Emit<Self::Key, Self::Value>,
+    ) -> Result<(), TaskError>;
+
+    /// Called once after the last record; may still emit.
+    fn finish(&mut self, out: &mut Emit<Self::Key, Self::Value>) -> Result<(), TaskError> {
+        let _ = out;
+        Ok(())
+    }
+}
+
+/// A closure as a mapper.
+pub struct MapClosure<I, K, V, F> {
+    closure: Arc<F>,
+    types: PhantomData<fn(I) -> (K, V)>,
+}
+
+impl<I, K, V, F> MapClosure<I, K, V, F> {
+    pub(crate) fn new(closure: F) -> Self {
+        MapClosure { closure: Arc::new(closure), types: PhantomData }
+    }
+}
+
+impl<I, K, V, F> Clone for MapClosure<I, K, V, F> {
+    fn clone(&self) -> Self {
+        MapClosure { closure: Arc::clone(&self.closure), types: PhantomData }
+    }
+}
+
+impl<I, K, V, F, R> Mapper for MapClosure<I, K, V, F>
+where
+    I: InputFormat,
+    K: Key,
+    V: Value,
+    F: Fn(I::Record<'_>, &mut Emit<K, V>) -> R + Send + Sync + 'static,
+    R: Outcome,
+{
+    type Input = I;
+    type Key = K;
+    type Value = V;
+
+    #[inline]
+    fn map(&mut self, record: I::Record<'_>, out: &mut Emit<K, V>) -> Result<(), TaskError> {
+        (self.closure)(record, out).outcome()
+    }
+}

@@ -1,0 +1,78 @@
+//! A job as a user defines it: from an input through closures to an output.
+//!
+//! Owns the builder and the finished definition. Does not own the command line (`program`), what runs in a task process
+//! (`task`) nor where it runs (live runtime).
+
+mod combine;
+mod mapper;
+mod partition;
+mod pipeline;
+mod reducer;
+mod sampling;
+mod settings;
+mod stages;
+
+pub use combine::{CombineStage, Fold, NoCombine};
+pub use mapper::{MapClosure, Mapper};
+pub(crate) use partition::{Grouping, PartitionChoice};
+pub(crate) use pipeline::Pipeline;
+pub use reducer::{ReduceClosure, Reducer};
+pub(crate) use settings::{SETTINGS_HELP, SettingError, Settings};
+pub use stages::{MapStage, Source};
+
+use crate::input::{ByteLines, FixedRecords, InputFormat, TextLines, WholeFiles};
+
+/// A finished job definition: what a function from parameters to `Job` returns.
+///
+/// Build one from an input: [`Job::text`], [`Job::bytes`], [`Job::fixed_records`], [`Job::whole_files`] or
+/// [`Job::input`]; then `map`, perhaps `combine` and other choices, and `reduce`.
+///
+/// ```
+/// use napreduce::{Emit, Job};
+///
+/// fn wordcount(_: &()) -> Job {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<String, u64>| {
+///             for word in line.split_ascii_whitespace() {
+///                 out.emit(word, 1);
+///             }
+///         })
+///         .combine(|count, more| *count += more)
+///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+/// }
+/// # let _ = wordcount(&());
+/// ```
+pub struct Job {
+    pub(crate) pipeline: Box<dyn Pipeline>,
+}
+
+impl Job {
+    pub(crate) fn new(pipeline: impl Pipeline + 'static) -> Job {
+        Job { pipeline: Box::new(pipeline) }
+    }
+
+    /// Lines of UTF-8 text, without their newline; a byte that is not UTF-8 fails the task and is named.
+    pub fn text() -> Source<TextLines> {
+        Job::input(TextLines)
+    }
+
+    /// Lines of any bytes, without their newline.
+    pub fn bytes() -> Source<ByteLines> {
+        Job::input(ByteLines)
+    }
+
+    /// Records of `length` bytes each; files must be a whole number of them.
+    pub fn fixed_records(length: usize) -> Source<FixedRecords> {
+        Job::input(FixedRecords { length })
+    }
+
+    /// One record for each file.
+    pub fn whole_files() -> Source<WholeFiles> {
+        Job::input(WholeFiles)
+    }
+
+    /// An input format of one's own.
+    pub fn input<I: InputFormat>(format: I) -> Source<I> {
+        Source::new(format)
+    }
+}

@@ -1,0 +1,79 @@
+//! How keys are divided among reduces and brought together in groups.
+//!
+//! Owns the choice made in the builder, typed. Does not own the hash or the search for a cut (data plane).
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use napreduce_data::Partitioning;
+
+use crate::codec::{Key, Scratch, Value};
+
+/// A user's partitioner: from a key and the number of partitions to a partition, from 0.
+type Choose<K> = dyn for<'a> Fn(<K as Value>::Ref<'a>, u32) -> u32 + Send + Sync;
+
+/// How a job divides its keys.
+pub(crate) enum PartitionChoice<K: Key> {
+    /// By a hash of the grouping prefix that is the same on every machine.
+    Hash { grouping: Option<fn(&[u8]) -> usize> },
+    /// By cuts found by sampling, so that all part files together are in order.
+    TotalOrder { grouping: Option<fn(&[u8]) -> usize> },
+    /// By the user's own function.
+    Custom(Arc<Choose<K>>),
+}
+
+impl<K: Key> PartitionChoice<K> {
+    /// The partitioner of one map task.
+    pub(crate) fn partitioning(&self, partitions: u32, cuts: &[Vec<u8>]) -> Partitioning {
+        match self {
+            _ if partitions == 1 => Partitioning::Single,
+            PartitionChoice::Hash { grouping } => Partitioning::Hash { partitions, grouping: *grouping },
+            PartitionChoice::TotalOrder { grouping } => {
+                Partitioning::Range { cuts: cuts.to_vec(), grouping: *grouping }
+            }
+            PartitionChoice::Custom(choose) => {
+                let choose = Arc::clone(choose);
+                Partitioning::Custom {
+                    partitions,
+                    choose: Box::new(move |bytes| {
+                        let scratch = Scratch::new();
+                        let key =
+                            K::decode_whole(bytes, &scratch).expect("a key that was just encoded decodes");
+                        choose(key, partitions)
+                    }),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn wants_cuts(&self) -> bool {
+        matches!(self, PartitionChoice::TotalOrder { .. })
+    }
+
+    /// Groups by a prefix imply that the prefix alone decides the partition.
+    pub(crate) fn grouped_by(self, prefix_length: fn(&[u8]) -> usize) -> PartitionChoice<K> {
+        let grouping = Some(prefix_length);
+        match self {
+            PartitionChoice::Hash { .. } => PartitionChoice::Hash { grouping },
+            PartitionChoice::TotalOrder { .. } => PartitionChoice::TotalOrder { grouping },
+            PartitionChoice::Custom(choose) => PartitionChoice::Custom(choose),
+        }
+    }
+}
+
+/// What makes a group: the whole key, or a typed prefix of it.
+pub(crate) struct Grouping<G> {
+    /// Length in bytes of the encoded prefix of an encoded key; `None` groups by the whole key.
+    pub prefix_length: Option<fn(&[u8]) -> usize>,
+    types: PhantomData<fn() -> G>,
+}
+
+impl<G> Grouping<G> {
+    pub(crate) fn whole_key() -> Self {
+        Grouping { prefix_length: None, types: PhantomData }
+    }
+
+    pub(crate) fn prefix(prefix_length: fn(&[u8]) -> usize) -> Self {
+        Grouping { prefix_length: Some(prefix_length), types: PhantomData }
+    }
+}

@@ -1,0 +1,151 @@
+//! A finished job behind one object: its task loops for task processes, its planning for the submitter.
+//!
+//! Owns the erasure of the builder's types. Does not own the loops themselves (`task`).
+
+use napreduce_live::{JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError};
+
+use crate::input::{InputError, InputFile, InputFormat, SplitRange, plan_splits};
+use crate::output::{Output, OutputFormat};
+use crate::task;
+
+use super::combine::CombineStage;
+use super::mapper::Mapper;
+use super::partition::{Grouping, PartitionChoice};
+use super::reducer::Reducer;
+use super::{Settings, sampling};
+
+/// What the submitter and the task processes need of a job, whatever its types.
+pub(crate) trait Pipeline: JobBody {
+    /// Divides the input files into splits of about `split_size` bytes.
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError>;
+
+    /// Whether there is no reduce.
+    fn map_only(&self) -> bool;
+
+    /// Whether the splits are to be sampled for the cuts of a total order.
+    fn wants_cuts(&self) -> bool;
+
+    /// The encoded cuts, `partitions - 1` of them, ascending.
+    fn sample(&self, splits: &[SplitRange], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
+
+    /// Takes over the settings of this run.
+    fn set(&mut self, settings: Settings);
+}
+
+/// A job with a reduce.
+pub(crate) struct MapReduce<M: Mapper, C, R: Reducer> {
+    pub input: M::Input,
+    pub mapper: M,
+    pub combine: C,
+    pub partition: PartitionChoice<M::Key>,
+    pub grouping: Grouping<R::Group>,
+    pub reducer: R,
+    pub output: R::Output,
+    pub settings: Settings,
+}
+
+impl<M, C, R> JobBody for MapReduce<M, C, R>
+where
+    M: Mapper,
+    C: CombineStage<M::Value>,
+    R: Reducer<Key = M::Key, Value = M::Value>,
+{
+    fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
+        task::map::run(
+            &self.input,
+            &self.mapper,
+            &self.combine,
+            &self.partition,
+            &self.settings,
+            task,
+            context,
+        )
+    }
+
+    fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError> {
+        task::reduce::run(
+            &self.combine,
+            &self.reducer,
+            &self.output,
+            &self.grouping,
+            &self.settings,
+            task,
+            context,
+        )
+    }
+}
+
+impl<M, C, R> Pipeline for MapReduce<M, C, R>
+where
+    M: Mapper,
+    C: CombineStage<M::Value>,
+    R: Reducer<Key = M::Key, Value = M::Value>,
+{
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError> {
+        plan_splits(files, split_size, &self.input)
+    }
+
+    fn map_only(&self) -> bool {
+        false
+    }
+
+    fn wants_cuts(&self) -> bool {
+        self.partition.wants_cuts()
+    }
+
+    fn sample(&self, splits: &[SplitRange], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+        sampling::cuts(&self.input, &self.mapper, self.grouping.prefix_length, splits, partitions, memory)
+    }
+
+    fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+}
+
+/// A job without a reduce.
+pub(crate) struct MapOnly<I, O, F> {
+    pub input: I,
+    pub output: O,
+    pub map: F,
+}
+
+impl<I, O, F> JobBody for MapOnly<I, O, F>
+where
+    I: InputFormat,
+    O: OutputFormat,
+    F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError>,
+{
+    fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
+        task::map_only::run(&self.input, &self.output, &self.map, task, context)
+    }
+
+    fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
+        Err(TaskError::fatal("a reduce task was ordered of a job without reduce"))
+    }
+}
+
+impl<I, O, F> Pipeline for MapOnly<I, O, F>
+where
+    I: InputFormat,
+    O: OutputFormat,
+    F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError>,
+{
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError> {
+        plan_splits(files, split_size, &self.input)
+    }
+
+    fn map_only(&self) -> bool {
+        true
+    }
+
+    fn wants_cuts(&self) -> bool {
+        false
+    }
+
+    fn sample(&self, _: &[SplitRange], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+        Ok(Vec::new())
+    }
+
+    /// Nothing of the settings concerns a job that sorts nothing.
+    fn set(&mut self, _: Settings) {}
+}

@@ -1,0 +1,123 @@
+//! The reduce side as user code sees it: the `Reducer` trait, and closures as reducers.
+//!
+//! Owns how user code is called per task and per group. Does not own merging, grouping or writing.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use napreduce_live::TaskError;
+
+use crate::codec::{Key, Value};
+use crate::outcome::Outcome;
+use crate::output::{Output, OutputFormat};
+use crate::task::TaskInfo;
+use crate::values::Values;
+
+/// A reduce with state of its own. A closure given to `reduce` is the simple form.
+///
+/// Every attempt works on its own clone, so state never passes from one attempt to another. Groups arrive in key
+/// order within a partition.
+///
+/// ```
+/// use napreduce::{Emit, Job, Output, Reducer, TaskError, Text, Values};
+///
+/// /// Numbers the distinct words of each partition.
+/// #[derive(Clone, Default)]
+/// struct Numbered(u64);
+///
+/// impl Reducer for Numbered {
+///     type Group = String;
+///     type Key = String;
+///     type Value = ();
+///     type Output = Text;
+///
+///     fn reduce(
+///         &mut self,
+///         word: &str,
+///         _: &mut Values<'_, String, ()>,
+///         out: &mut Output<Text>,
+///     ) -> Result<(), TaskError> {
+///         self.0 += 1;
+///         out.emit(self.0, word);
+///         Ok(())
+///     }
+/// }
+///
+/// let job = Job::text()
+///     .map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))
+///     .reducer(Numbered::default());
+/// # let _ = job;
+/// ```
+pub trait Reducer: Clone + Send + Sync + 'static {
+    /// What makes a group: the key type, or a prefix of it chosen with `group_by`.
+    type Group: Key;
+    /// The full key type that the map emits.
+    type Key: Key;
+    /// The value type that the map emits.
+    type Value: Value;
+    /// The output format it writes.
+    type Output: OutputFormat;
+
+    /// Called once before the first group of an attempt; may already write.
+    fn setup(&mut self, task: &TaskInfo, out: &mut Output<Self::Output>) -> Result<(), TaskError> {
+        let _ = (task, out);
+        Ok(())
+    }
+
+    /// Called for each group. Values that it does not read are skipped.
+    fn reduce(
+        &mut self,
+        group: <Self::Group as Value>::Ref<'_>,
+        values: &mut Values<'_, Self::Key, Self::Value>,
+        out: &mut Output<Self::Output>,
+    ) -> Result<(), TaskError>;
+
+    /// Called once after the last group; may still write.
+    fn finish(&mut self, out: &mut Output<Self::Output>) -> Result<(), TaskError> {
+        let _ = out;
+        Ok(())
+    }
+}
+
+/// A closure as a reducer.
+pub struct ReduceClosure<G, K, V, O, F> {
+    closure: Arc<F>,
+    types: PhantomData<fn(G, K, V) -> O>,
+}
+
+impl<G, K, V, O, F> ReduceClosure<G, K, V, O, F> {
+    pub(crate) fn new(closure: F) -> Self {
+        ReduceClosure { closure: Arc::new(closure), types: PhantomData }
+    }
+}
+
+impl<G, K, V, O, F> Clone for ReduceClosure<G, K, V, O, F> {
+    fn clone(&self) -> Self {
+        ReduceClosure { closure: Arc::clone(&self.closure), types: PhantomData }
+    }
+}
+
+impl<G, K, V, O, F, R> Reducer for ReduceClosure<G, K, V, O, F>
+where
+    G: Key,
+    K: Key,
+    V: Value,
+    O: OutputFormat,
+    F: Fn(G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R + Send + Sync + 'static,
+    R: Outcome,
+{
+    type Group = G;
+    type Key = K;
+    type Value = V;
+    type Output = O;
+
+    #[inline]
+    fn reduce(
+        &mut self,
+        group: G::Ref<'_>,
+        values: &mut Values<'_, K, V>,
+        out: &mut Output<O>,
+    ) -> Result<(), TaskError> {
+        (self.closure)(group, values, out).outcome()
+    }
+}

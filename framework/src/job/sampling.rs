@@ -1,0 +1,134 @@
+//! The cuts of a total order: keys of a sample of the input, divided into equal shares.
+//!
+//! Owns which splits are sampled and which keys become cuts (Hadoop's TeraSort: 100,000 keys from 10 splits). Does not
+//! own what a cut means to a partitioner: a key equal to a cut goes right.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use napreduce_live::TaskError;
+
+use crate::emit::Emit;
+use crate::input::{InputError, InputFormat, RecordReader, SplitRange};
+use crate::task::TaskInfo;
+
+use super::mapper::Mapper;
+
+const SAMPLED_KEYS: usize = 100_000;
+const SAMPLED_SPLITS: usize = 10;
+
+/// How reading a sample ends before its split does.
+enum Stop {
+    Enough,
+    Failed(TaskError),
+}
+
+impl From<InputError> for Stop {
+    fn from(error: InputError) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+/// Runs the map over the beginnings of up to ten splits spread evenly over the input, and cuts the sorted keys.
+///
+/// With `grouping`, only the prefix that makes a group is cut, so that no group is divided.
+pub(crate) fn cuts<M: Mapper>(
+    input: &M::Input,
+    mapper: &M,
+    grouping: Option<fn(&[u8]) -> usize>,
+    splits: &[SplitRange],
+    partitions: u32,
+    memory: u64,
+) -> Result<Vec<Vec<u8>>, TaskError> {
+    if partitions < 2 {
+        return Ok(Vec::new());
+    }
+    let sampled = splits.len().min(SAMPLED_SPLITS);
+    let wanted = SAMPLED_KEYS.div_ceil(sampled.max(1));
+    let mut keys = Vec::new();
+    for number in 0..sampled {
+        let split = &splits[number * splits.len() / sampled];
+        keys.extend(sample_split(input, mapper, split, wanted, memory)?);
+    }
+    if let Some(prefix_length) = grouping {
+        for key in &mut keys {
+            let length = prefix_length(key);
+            key.truncate(length);
+        }
+    }
+    keys.sort_unstable();
+    Ok(choose(&keys, partitions))
+}
+
+fn sample_split<M: Mapper>(
+    input: &M::Input,
+    mapper: &M,
+    split: &SplitRange,
+    wanted: usize,
+    memory: u64,
+) -> Result<Vec<Vec<u8>>, TaskError> {
+    let mut out = Emit::into_sample();
+    let mut mapper = mapper.clone();
+    let task = napreduce_core::TaskId {
+        job: napreduce_core::JobId(0),
+        kind: napreduce_core::TaskKind::Map,
+        index: 0,
+    };
+    let attempt = napreduce_core::AttemptId { task, number: 0 };
+    mapper.setup(&TaskInfo::new(attempt, Some(&split.path)))?;
+    let mut reader = input.open(split, memory as usize)?;
+    let sampled = catch_unwind(AssertUnwindSafe(|| {
+        loop {
+            let batch = reader.read_batch(&mut |record: <M::Input as InputFormat>::Record<'_>| {
+                mapper.map(record, &mut out).map_err(Stop::Failed)?;
+                if out.sampled() >= wanted { Err(Stop::Enough) } else { Ok(()) }
+            });
+            match batch {
+                Ok(true) => {}
+                Ok(false) | Err(Stop::Enough) => return Ok(()),
+                Err(Stop::Failed(error)) => return Err(error),
+            }
+        }
+    }));
+    match sampled {
+        Ok(result) => result?,
+        Err(_) => {
+            return Err(TaskError::task(format!(
+                "the map function panicked while the input was sampled, reading {} byte {}",
+                split.path.display(),
+                reader.offset()
+            )));
+        }
+    }
+    Ok(out.into_sampled_keys())
+}
+
+/// Exactly `partitions - 1` keys at equal distances, ascending. A key that is cut twice leaves the partition between
+/// empty; so does an empty sample, cut at the empty key.
+fn choose(sorted: &[Vec<u8>], partitions: u32) -> Vec<Vec<u8>> {
+    let partitions = partitions as usize;
+    (1..partitions)
+        .map(|number| sorted.get(number * sorted.len() / partitions).cloned().unwrap_or_default())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(numbers: &[u8]) -> Vec<Vec<u8>> {
+        numbers.iter().map(|number| vec![*number]).collect()
+    }
+
+    #[test]
+    fn cuts_divide_a_sample_into_equal_shares() {
+        let sample = keys(&(0..100).collect::<Vec<_>>());
+        assert_eq!(choose(&sample, 4), keys(&[25, 50, 75]));
+        assert_eq!(choose(&sample, 1), keys(&[]));
+    }
+
+    #[test]
+    fn there_is_one_cut_fewer_than_partitions_whatever_the_sample() {
+        assert_eq!(choose(&keys(&[7, 7, 7, 7]), 3), keys(&[7, 7]));
+        assert_eq!(choose(&[], 3), vec![Vec::<u8>::new(), Vec::new()]);
+    }
+}

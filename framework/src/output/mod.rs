@@ -1,0 +1,117 @@
+//! Output formats: how what a reduce (or a map without reduce) emits becomes the bytes of a part file.
+//!
+//! Owns `Output`, the handle that user code writes to, and the formats. Does not own where part files live nor when
+//! they are promoted: that is the commit protocol of the live runtime.
+
+mod part_writer;
+
+use std::io;
+use std::path::Path;
+
+use napreduce_live::PartOutput;
+
+pub use part_writer::OutputError;
+use part_writer::PartWriter;
+
+use crate::text_field::TextField;
+
+/// How records become bytes; chosen with `output` before `reduce`.
+///
+/// A format decides which methods its [`Output`] has: [`Text`] gives `emit`, [`FixedBytes`] gives `write`.
+///
+/// ```
+/// use napreduce::{FixedBytes, Job};
+///
+/// let job = Job::fixed_records(100)
+///     .map(|row: &[u8], out: &mut napreduce::Emit<Vec<u8>, ()>| out.emit(row, ()))
+///     .output(FixedBytes { length: 100 })
+///     .reduce(|row, copies, out| while copies.next().is_some() { out.write(row) });
+/// # let _ = job;
+/// ```
+pub trait OutputFormat: Clone + Send + Sync + 'static {}
+
+/// Lines of `key TAB value`; a unit value leaves out the tab. The default.
+///
+/// Keys and values are written as they are: a tab or newline inside one is not escaped.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Text;
+
+/// Records of one length and nothing between them.
+#[derive(Debug, Clone, Copy)]
+pub struct FixedBytes {
+    /// Length of each record in bytes; at least 1.
+    pub length: usize,
+}
+
+impl OutputFormat for Text {}
+impl OutputFormat for FixedBytes {}
+
+/// What user code writes a part file through. Errors are kept and end the task after the current record or group.
+pub struct Output<F> {
+    part: PartWriter,
+    format: F,
+}
+
+impl<F: OutputFormat> Output<F> {
+    pub(crate) fn create(format: F, path: &Path) -> Result<Output<F>, OutputError> {
+        Ok(Output { part: PartWriter::create(path)?, format })
+    }
+
+    /// Records written so far.
+    pub fn records(&self) -> u64 {
+        self.part.records
+    }
+
+    /// The first error of an earlier write, if there was one.
+    pub(crate) fn check(&mut self) -> Result<(), OutputError> {
+        self.part.check()
+    }
+
+    pub(crate) fn finish(self) -> Result<PartOutput, OutputError> {
+        self.part.finish()
+    }
+}
+
+impl Output<Text> {
+    /// Writes one line: the key, a tab and the value; only the key when the value is empty by type, as `()` is.
+    #[inline]
+    pub fn emit<K: TextField, V: TextField>(&mut self, key: K, value: V) {
+        let buffer = self.part.buffer();
+        key.write(buffer);
+        if !V::EMPTY {
+            buffer.push(b'\t');
+            value.write(buffer);
+        }
+        buffer.push(b'\n');
+        self.part.end_record();
+    }
+}
+
+impl Output<FixedBytes> {
+    /// Writes one record.
+    #[inline]
+    pub fn write(&mut self, record: &[u8]) {
+        self.write_parts(record, &[]);
+    }
+
+    /// Writes one record given in two pieces, so that they need not be joined first.
+    #[inline]
+    pub fn write_parts(&mut self, start: &[u8], rest: &[u8]) {
+        if start.len() + rest.len() != self.format.length {
+            self.part.fail(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "record {} has {} bytes where the output format wants {}",
+                    self.part.records,
+                    start.len() + rest.len(),
+                    self.format.length
+                ),
+            ));
+            return;
+        }
+        let buffer = self.part.buffer();
+        buffer.extend_from_slice(start);
+        buffer.extend_from_slice(rest);
+        self.part.end_record();
+    }
+}

@@ -1,0 +1,150 @@
+//! The command line that every job program has, beside its own parameters.
+//!
+//! Owns the flags, their defaults and their help. Does not own what a job does with them.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use napreduce_live::ProgressMode;
+
+use crate::byte_size::ByteSize;
+use crate::job::SETTINGS_HELP;
+
+/// How the report at the end of a program is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Counters, wall time and output path for people, on standard error.
+    Text,
+    /// One JSON object on standard output.
+    Json,
+}
+
+/// When progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ProgressArgument {
+    /// Bars on a terminal, plain lines elsewhere, nothing for jobs under a second.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The flags of `wordcount INPUT... --output DIR ...`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunArguments {
+    /// Input files, directories (names starting with `_` or `.` are skipped) or globs
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<String>,
+
+    /// Directory to create for the output
+    #[arg(long, value_name = "DIR")]
+    pub output: PathBuf,
+
+    /// Reduce tasks, and so part files [default: the number of slots]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub reduces: Option<u32>,
+
+    /// Tasks of each kind that run at once [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub slots: Option<u32>,
+
+    /// Input bytes for one map task
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub split_size: ByteSize,
+
+    /// Memory that one task may use for records
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub task_memory: ByteSize,
+
+    /// Replace an existing output, once the job has succeeded
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Name of the job, for people [default: the program's name]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// A setting by name; see the list below
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub conf: Vec<String>,
+
+    /// When to show progress, on standard error
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
+    progress: ProgressArgument,
+
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl RunArguments {
+    pub(crate) fn progress_mode(&self) -> ProgressMode {
+        match self.progress {
+            _ if self.quiet => ProgressMode::Never,
+            ProgressArgument::Auto => ProgressMode::Auto,
+            ProgressArgument::Always => ProgressMode::Always,
+            ProgressArgument::Never => ProgressMode::Never,
+        }
+    }
+}
+
+/// What one invocation of a job program asks for.
+pub(crate) struct CommandLine<P> {
+    pub run: RunArguments,
+    pub parameters: P,
+    pub report: ReportFormat,
+}
+
+const REPORT_ID: &str = "napreduce-report-format";
+
+/// Builds the command of a program: the user's own parameters first, ours after them.
+///
+/// A program that defines `--format` for itself (terasort's rows) keeps it; the report is then chosen with
+/// `--report-format`.
+pub(crate) fn command<P: Args>(name: &str, about: &str, examples: &str) -> Command {
+    let mut command = Command::new(name.to_owned()).about(about.to_owned());
+    command = P::augment_args(command);
+    let format_taken = command.get_arguments().any(|argument| argument.get_long() == Some("format"));
+    command = RunArguments::augment_args(command);
+    let report = Arg::new(REPORT_ID)
+        .long(if format_taken { "report-format" } else { "format" })
+        .value_name("FORMAT")
+        .value_parser(clap::value_parser!(ReportFormat))
+        .default_value("text")
+        .help("How to print the report at the end");
+    let mut after = String::new();
+    if !examples.is_empty() {
+        after.push_str("Examples:\n");
+        for line in examples.lines() {
+            after.push_str("  ");
+            after.push_str(line.trim());
+            after.push('\n');
+        }
+        after.push('\n');
+    }
+    after.push_str(SETTINGS_HELP);
+    command.arg(report).after_help(after)
+}
+
+/// The file name of this program, as it was called.
+pub(crate) fn program_name() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = std::path::Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if name.is_empty() { "job".to_owned() } else { name }
+}
+
+/// Parses the arguments of this process; ends it with status 2 and a message when they are wrong.
+pub(crate) fn parse<P: Args>(name: &str, about: &str, examples: &str) -> CommandLine<P> {
+    let matches = command::<P>(name, about, examples).get_matches();
+    from_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+fn from_matches<P: Args>(matches: &ArgMatches) -> Result<CommandLine<P>, clap::Error> {
+    let report = matches.get_one::<ReportFormat>(REPORT_ID).copied().unwrap_or(ReportFormat::Text);
+    Ok(CommandLine {
+        run: RunArguments::from_arg_matches(matches)?,
+        parameters: P::from_arg_matches(matches)?,
+        report,
+    })
+}

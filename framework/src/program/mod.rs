@@ -1,0 +1,210 @@
+//! What makes one executable a driver, a local runner and a task process.
+//!
+//! Owns `main`, `Program` and the order: a task process never runs driver code. Does not own job definitions (`job`)
+//! nor how attempts run (live runtime).
+
+mod arguments;
+mod driver;
+mod error;
+mod report;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use clap::Args;
+use napreduce_live::{Definitions, JobBody, TaskError, task_process_main, task_process_requested};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use driver::{Driver, JobRun};
+pub use error::Error;
+
+use crate::job::{Job, Settings};
+
+/// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented by every type
+/// that has what it takes.
+///
+/// ```
+/// use napreduce::{Job, Parameters};
+///
+/// #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
+/// struct Search {
+///     /// Only lines that contain this
+///     #[arg(long)]
+///     pattern: String,
+/// }
+///
+/// fn search(parameters: &Search) -> Job {
+///     let pattern = parameters.pattern.clone();
+///     Job::text().map_only(move |line, out| if line.contains(&pattern) { out.emit(line, ()) })
+/// }
+///
+/// fn takes_parameters<P: Parameters>(_: fn(&P) -> Job) {}
+/// takes_parameters(search);
+/// ```
+pub trait Parameters: Args + Serialize + DeserializeOwned {}
+
+impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
+
+/// The `main` of a program with one job: parses the command line, runs the job, prints its counters.
+///
+/// ```no_run
+/// use napreduce::{Emit, Job};
+///
+/// fn wordcount(_: &()) -> Job {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<String, u64>| line.split_ascii_whitespace().for_each(|word| out.emit(word, 1)))
+///         .combine(|count, more| *count += more)
+///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     napreduce::main(wordcount)
+/// }
+/// ```
+pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
+    Program::new().main(definition)
+}
+
+/// How a task process gets a job: what the definition needs, and the settings of the run.
+#[derive(Serialize, Deserialize)]
+struct Envelope<P> {
+    settings: Settings,
+    parameters: P,
+}
+
+type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
+
+/// An executable with one or several job definitions, and a driver around them.
+///
+/// ```no_run
+/// use napreduce::{Driver, Emit, Error, Job, Program};
+///
+/// fn count(_: &()) -> Job {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<String, u64>| line.split_ascii_whitespace().for_each(|word| out.emit(word, 1)))
+///         .combine(|count, more| *count += more)
+///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+/// }
+///
+/// fn by_count(_: &()) -> Job {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<u64, String>| {
+///             if let Some((word, count)) = line.split_once('\t') {
+///                 out.emit(count.parse().unwrap_or(0), word)
+///             }
+///         })
+///         .total_order()
+///         .reduce(|count, words, out| while let Some(word) = words.next() { out.emit(word, count) })
+/// }
+///
+/// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+///     let (inputs, output) = (driver.inputs().to_vec(), driver.output().to_owned());
+///     let counts = driver.intermediate("counts");
+///     driver.job("count").inputs(&inputs).output(&counts).run()?;
+///     driver.job("by-count").inputs([&counts]).output(output).run()?;
+///     Ok(())
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     Program::new().job("count", count).job("by-count", by_count).drive(drive)
+/// }
+/// ```
+#[derive(Default)]
+pub struct Program {
+    about: String,
+    examples: String,
+    definitions: BTreeMap<String, Build>,
+}
+
+impl Program {
+    /// A program without jobs.
+    pub fn new() -> Program {
+        Program::default()
+    }
+
+    /// What the program does, in a line for `--help`.
+    pub fn about(mut self, about: &str) -> Program {
+        self.about = about.to_owned();
+        self
+    }
+
+    /// Command lines for the end of `--help`, one a line.
+    pub fn examples(mut self, examples: &str) -> Program {
+        self.examples = examples.to_owned();
+        self
+    }
+
+    /// Adds a job definition under a name that the driver uses.
+    pub fn job<P: Serialize + DeserializeOwned + 'static>(
+        mut self,
+        name: &str,
+        definition: fn(&P) -> Job,
+    ) -> Program {
+        let build = move |bytes: &[u8]| {
+            let envelope: Envelope<P> = serde_json::from_slice(bytes).map_err(|error| {
+                TaskError::fatal(format!("parameters of the job cannot be decoded: {error}"))
+            })?;
+            let mut job = definition(&envelope.parameters);
+            job.pipeline.set(envelope.settings);
+            Ok(job)
+        };
+        self.definitions.insert(name.to_owned(), Box::new(build));
+        self
+    }
+
+    /// Runs as the program of one job, whose parameters come from the command line.
+    pub fn main<P: Parameters + 'static>(self, definition: fn(&P) -> Job) -> ExitCode {
+        let name = arguments::program_name();
+        self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &P| {
+            let inputs = driver.inputs().to_vec();
+            let output = driver.output().to_owned();
+            driver.job(&name).parameters(parameters).inputs(inputs).output(output).run().map(drop)
+        })
+    }
+
+    /// Runs a driver around the jobs. In a task process the driver is never called.
+    pub fn drive<P, F, E>(self, drive: F) -> ExitCode
+    where
+        P: Args,
+        F: FnOnce(&mut Driver, &P) -> Result<(), E>,
+        E: Into<Box<dyn std::error::Error>>,
+    {
+        if task_process_requested() {
+            task_process_main(&self);
+        }
+        let name = arguments::program_name();
+        let line = arguments::parse::<P>(&name, &self.about, &self.examples);
+        let settings = match Settings::parse(&line.run.conf) {
+            Ok(settings) => settings,
+            Err(error) => return report::failure(&name, &Error::from(error)),
+        };
+        let mut driver = Driver::new(&self, &name, line.run, line.report, settings);
+        let result = drive(&mut driver, &line.parameters);
+        drop(driver);
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report::failure(&name, &*error.into()),
+        }
+    }
+}
+
+impl Program {
+    fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
+        let build = self.definitions.get(definition).ok_or_else(|| {
+            let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
+            TaskError::fatal(format!(
+                "this program defines no job {definition:?}; it defines {}",
+                known.join(", ")
+            ))
+        })?;
+        build(bytes)
+    }
+}
+
+impl Definitions for Program {
+    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError> {
+        let pipeline: Box<dyn JobBody> = Program::build(self, definition, parameters)?.pipeline;
+        Ok(pipeline)
+    }
+}

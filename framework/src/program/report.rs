@@ -1,0 +1,69 @@
+//! What a program prints when a job is done or could not be.
+//!
+//! Owns the two forms of the report. Does not own what is in it.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use napreduce_live::JobReport;
+use serde_json::{Map, Value, json};
+
+use super::arguments::ReportFormat;
+use super::error::Error;
+
+/// Prints a job that succeeded: counters, wall time and output for people, or one line of JSON on standard output.
+pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) -> std::io::Result<()> {
+    match format {
+        ReportFormat::Text if quiet => Ok(()),
+        ReportFormat::Text => std::io::stderr().lock().write_all(text(report).as_bytes()),
+        ReportFormat::Json => writeln!(std::io::stdout().lock(), "{}", json_object(report)),
+    }
+}
+
+/// Prints why the program ends without success, and gives its exit status.
+pub(crate) fn failure(name: &str, error: &(dyn std::error::Error + 'static)) -> ExitCode {
+    eprintln!("{name}: {error}");
+    ExitCode::from(error.downcast_ref::<Error>().map_or(1, Error::exit_status))
+}
+
+fn text(report: &JobReport) -> String {
+    let mut text = String::new();
+    let width = report.counters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in report.counters.iter() {
+        text.push_str(&format!("  {name:<width$}  {value:>15}\n"));
+    }
+    text.push_str(&format!(
+        "{} {} succeeded in {:.3} s; output in {}\n",
+        report.job,
+        report.name,
+        report.wall.as_secs_f64(),
+        report.output.display()
+    ));
+    text
+}
+
+fn json_object(report: &JobReport) -> Value {
+    let counters: Map<String, Value> =
+        report.counters.iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+    let parts: Vec<Value> = report
+        .parts
+        .iter()
+        .map(|part| {
+            json!({
+                "name": part.name,
+                "records": part.records,
+                "bytes": part.bytes,
+                "digest": format!("{:016x}", part.digest),
+            })
+        })
+        .collect();
+    json!({
+        "job": report.job.to_string(),
+        "name": report.name,
+        "outcome": "succeeded",
+        "wall_seconds": report.wall.as_secs_f64(),
+        "output": report.output.display().to_string(),
+        "counters": counters,
+        "parts": parts,
+    })
+}

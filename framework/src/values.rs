@@ -1,0 +1,117 @@
+//! The values of one group, lent one at a time.
+//!
+//! Owns decoding and the typed iteration; a group of any size takes constant memory. Does not own merging.
+
+use std::marker::PhantomData;
+use std::ops::Add;
+
+use napreduce_data::{ReduceError, ReduceInput};
+
+use crate::codec::{DecodeError, Key, Scratch, Value};
+
+/// Why the values of a group ended before the group did.
+pub(crate) enum ValuesError {
+    Input(ReduceError),
+    Decode { what: &'static str, error: DecodeError },
+}
+
+/// The values of one group in order: by the rest of the key, then by map task, then as emitted.
+///
+/// It lends: a value borrows from the block it lies in until the next one is asked for, so nothing is copied or
+/// allocated.
+pub struct Values<'g, K: Key, V: Value> {
+    input: &'g mut ReduceInput,
+    scratch: &'g mut Scratch,
+    error: &'g mut Option<ValuesError>,
+    types: PhantomData<fn(K, V)>,
+}
+
+impl<'g, K: Key, V: Value> Values<'g, K, V> {
+    pub(crate) fn new(
+        input: &'g mut ReduceInput,
+        scratch: &'g mut Scratch,
+        error: &'g mut Option<ValuesError>,
+    ) -> Self {
+        Values { input, scratch, error, types: PhantomData }
+    }
+
+    /// The next value; `None` at the end of the group.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "an Iterator cannot lend")]
+    pub fn next(&mut self) -> Option<V::Ref<'_>> {
+        if self.error.is_some() {
+            return None;
+        }
+        self.scratch.reset();
+        match self.input.next_value() {
+            Ok(Some((_, bytes))) => keep(decode_value::<V>(bytes, self.scratch), self.error),
+            Ok(None) => None,
+            Err(error) => keep(Err(ValuesError::Input(error)), self.error),
+        }
+    }
+
+    /// The next value together with its full key, which matters when groups are made by a prefix of the key.
+    #[inline]
+    pub fn next_entry(&mut self) -> Option<(K::Ref<'_>, V::Ref<'_>)> {
+        if self.error.is_some() {
+            return None;
+        }
+        self.scratch.reset();
+        match self.input.next_value() {
+            Ok(Some((key, value))) => {
+                let entry = K::decode_whole(key, self.scratch)
+                    .map_err(|error| ValuesError::Decode { what: "key", error })
+                    .and_then(|key| Ok((key, decode_value::<V>(value, self.scratch)?)));
+                keep(entry, self.error)
+            }
+            Ok(None) => None,
+            Err(error) => keep(Err(ValuesError::Input(error)), self.error),
+        }
+    }
+
+    /// Folds the values that are left.
+    #[inline]
+    pub fn fold<A>(&mut self, start: A, mut fold: impl FnMut(A, V::Ref<'_>) -> A) -> A {
+        let mut result = start;
+        while let Some(value) = self.next() {
+            result = fold(result, value);
+        }
+        result
+    }
+
+    /// Adds up the values that are left, starting from the default (zero).
+    #[inline]
+    pub fn sum(&mut self) -> V::Owned
+    where
+        V::Owned: Default + Add<Output = V::Owned>,
+    {
+        self.fold(V::Owned::default(), |total, value| total + V::to_owned(value))
+    }
+
+    /// Counts the values that are left.
+    pub fn count(&mut self) -> u64 {
+        self.fold(0, |count, _| count + 1)
+    }
+
+    /// The values that are left as an ordinary iterator of owned values; copies each.
+    pub fn owned(&mut self) -> impl Iterator<Item = V::Owned> + use<'_, 'g, K, V> {
+        std::iter::from_fn(move || self.next().map(V::to_owned))
+    }
+}
+
+#[inline]
+fn decode_value<'a, V: Value>(bytes: &'a [u8], scratch: &'a Scratch) -> Result<V::Ref<'a>, ValuesError> {
+    V::decode_whole(bytes, scratch).map_err(|error| ValuesError::Decode { what: "value", error })
+}
+
+/// Keeps the first error for the task to report; the user's loop just sees the end of the group.
+#[inline]
+fn keep<T>(result: Result<T, ValuesError>, error: &mut Option<ValuesError>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(first) => {
+            *error = Some(first);
+            None
+        }
+    }
+}
