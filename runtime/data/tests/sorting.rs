@@ -1,5 +1,7 @@
 //! What is collected comes back complete, in order and stable, whatever the keys look like.
 
+#![allow(clippy::unwrap_used)] // every function here is part of a test
+
 mod support;
 
 use napreduce_data::RecordEncoding;

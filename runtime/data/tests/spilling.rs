@@ -1,5 +1,7 @@
 //! Memory decides how often a task spills, never what it produces.
 
+#![allow(clippy::unwrap_used)] // every function here is part of a test
+
 mod support;
 
 use rand::Rng;

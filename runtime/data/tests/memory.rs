@@ -1,0 +1,90 @@
+//! The process itself is measured: anonymous memory stays within 1.3 times what a task was given.
+//!
+//! One test in a program of its own, because the measure is the whole process's.
+
+#![allow(clippy::unwrap_used)] // every function here is part of a test
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use napreduce_data::{Collector, ReduceInput, ReduceSettings};
+use rand::Rng;
+use support::{MIB, Place, Shape, Sum, random};
+
+fn anonymous_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}
+
+/// Runs `work` and returns by how much anonymous memory grew at most, sampled as fast as one thread can.
+fn growth(work: impl FnOnce()) -> usize {
+    let before = anonymous_bytes();
+    let (done, peak) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let sampler = std::thread::spawn({
+        let (done, peak) = (done.clone(), peak.clone());
+        move || {
+            while !done.load(Ordering::Relaxed) {
+                peak.fetch_max(anonymous_bytes(), Ordering::Relaxed);
+                std::thread::yield_now();
+            }
+        }
+    });
+    work();
+    done.store(true, Ordering::Relaxed);
+    sampler.join().unwrap();
+    peak.load(Ordering::Relaxed).saturating_sub(before)
+}
+
+#[track_caller]
+fn check(what: &str, memory: usize, work: impl FnOnce()) {
+    let growth = growth(work);
+    println!("{what}: {:.1} MiB of {}", growth as f64 / MIB as f64, memory / MIB);
+    assert!(growth < memory * 13 / 10, "{what}: {growth} bytes with a memory of {memory}");
+}
+
+#[test]
+fn anonymous_memory_stays_within_what_the_task_was_given() {
+    let memory = 24 * MIB;
+    let mut random = random(51);
+    let place = Place::new();
+    for (name, shape) in [("plain", Shape::default()), ("lz4", Shape::default().lz4().fan_in(4))] {
+        check(name, memory, || {
+            let mut collector: Collector<()> =
+                Collector::plain(place.settings(name, shape.memory(memory).partitions(5))).unwrap();
+            let value = [7; 200];
+            for _ in 0..500_000 {
+                let key = random.random::<u64>().to_be_bytes();
+                // Large records in one half of the time, tiny ones in the other: both ends of the arenas are filled.
+                let len = if random.random::<bool>() { 0 } else { key[0] as usize % 200 };
+                collector.emit_bytes(&key, &value[..len]);
+            }
+            assert!(collector.finish().unwrap().1.spills > 2);
+        });
+    }
+    for (name, distinct, len) in
+        [("few words", 2_000u32, 8), ("many words", 600_000, 8), ("long words", 400_000, 60)]
+    {
+        check(name, memory, || {
+            let settings = place.settings(name, Shape::default().memory(memory));
+            let mut collector = Collector::combining(settings, Sum).unwrap();
+            let mut key = vec![b'k'; len];
+            for _ in 0..1_000_000 {
+                let number = random.random_range(0..distinct) / (1 + random.random_range(0..3));
+                key[..4].copy_from_slice(&number.to_be_bytes());
+                collector.emit_value(&key, 1);
+            }
+            collector.finish().unwrap();
+        });
+    }
+    check("reduce", 4 * MIB, || {
+        let settings = ReduceSettings { fan_in: 2, memory: 4 * MIB, ..place.reduce_settings(&["lz4"; 9], 0) };
+        let mut input = ReduceInput::open(settings).unwrap();
+        while input.next_group().unwrap() {
+            while input.next_value().unwrap().is_some() {}
+        }
+        assert!(input.statistics().records > 500_000);
+    });
+}
