@@ -1,1 +1,102 @@
-//! Being written.
+//! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting.
+//!
+//! Owns how experiments are run, judged and reported. Jobs are measured as their users run them, as programs from start
+//! to exit, so nothing here links the runtime. Arguments and the terminal belong to the `nap` binary.
+//!
+//! ```no_run
+//! use napreduce_lab::{Interrupt, Resources, Session, StartSettings, WorkSettings, start};
+//!
+//! let session = Session::new(Interrupt::listen()?, |line| eprintln!("{line}"));
+//! let settings = StartSettings {
+//!     runs: 50,
+//!     resources: Resources { slots: 2, task_memory: "256MiB".parse()? },
+//!     binaries: "target/release".into(),
+//!     work: WorkSettings::default(),
+//! };
+//! println!("{}", start(&settings, &session)?.table());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bytes;
+mod check;
+mod input;
+mod job_result;
+mod machine;
+mod memory;
+mod peers;
+mod process;
+mod program;
+mod session;
+mod speed;
+mod start;
+pub mod statistics;
+mod table;
+mod workspace;
+
+pub use bytes::ByteSize;
+pub use check::CheckError;
+pub use input::InputError;
+pub use job_result::JobResultError;
+pub use machine::{Machine, cpus};
+pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
+pub use peers::{Peer, PeerError, PeerSettings};
+pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
+pub use program::{Program, ProgramError, Resources};
+pub use session::Session;
+pub use speed::{Conditions, ContenderReport, Measurement, Run, SpeedReport, SpeedSettings, speed};
+pub use start::{StartReport, StartSettings, start};
+pub use workspace::{WorkError, WorkSettings};
+
+/// An experiment could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A program of ours is missing.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A peer is missing.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// The work folder cannot be used.
+    #[error(transparent)]
+    Work(#[from] WorkError),
+    /// An input cannot be made.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A program failed.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// An output is wrong.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// A job's summary is wrong.
+    #[error(transparent)]
+    JobResult(#[from] JobResultError),
+    /// A signal asked the experiment to end.
+    #[error(transparent)]
+    Interrupted(#[from] InterruptError),
+}
+
+impl LabError {
+    /// The signal that ended the experiment, if one did.
+    pub fn signal(&self) -> Option<u8> {
+        let interrupted = match self {
+            LabError::Interrupted(error)
+            | LabError::Peer(PeerError::Interrupted(error))
+            | LabError::Input(InputError::Interrupted(error))
+            | LabError::Process(ProcessError::Interrupted(error))
+            | LabError::Check(CheckError::Interrupted(error)) => error,
+            _ => return None,
+        };
+        Some(interrupted.signal)
+    }
+
+    /// Whether other arguments could help: something named by the user is missing or of no use.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            LabError::Program(_) => true,
+            LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script { .. }),
+            LabError::Work(error) => matches!(error, WorkError::Make { .. } | WorkError::Room { .. }),
+            _ => false,
+        }
+    }
+}

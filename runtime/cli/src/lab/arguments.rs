@@ -1,0 +1,145 @@
+//! The command line of `nap lab`.
+//!
+//! Owns names, defaults, ranges and help texts of all arguments. Does not own what they cause.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use napreduce_lab::{ByteSize, Peer, Program};
+
+/// `nap lab`
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub experiment: Experiment,
+}
+
+/// An experiment.
+#[derive(Debug, Subcommand)]
+pub enum Experiment {
+    Speed(SpeedArguments),
+    Memory(MemoryArguments),
+    Start(StartArguments),
+}
+
+/// Compare the speed of wordcount and terasort with other programs
+///
+/// Every contender does the same work on the same input, in turn, with a warm page cache; the whole process from start
+/// to exit is timed. Every output is checked outside the measured time. A contender that fails or is wrong is named, and
+/// the exit status is 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nap lab speed
+  nap lab speed --python .venv/bin/python --json speed.json
+  nap lab speed --size 1GiB,10GiB --programs terasort --peers sort --work /mnt/fast")]
+pub struct SpeedArguments {
+    /// Input sizes
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "1GiB")]
+    pub size: Vec<ByteSize>,
+
+    /// Programs: wordcount, terasort
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
+    pub programs: Vec<Program>,
+
+    /// Measured runs of each contender, after one that warms up
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+
+    /// Exactly these peers: sort, coreutils, duckdb, polars [default: all that are found but coreutils, which is slow]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub peers: Option<Vec<Peer>>,
+
+    /// A Python that has DuckDB or Polars installed
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Check that tasks keep to their memory budget on a large input
+///
+/// Runs each program once, checks its output, and compares the anonymous memory of every task process with the bound.
+/// The exit status is 1 when one takes more.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nap lab memory
+  nap lab memory --size 2GiB --task-memory 64MiB --programs terasort")]
+pub struct MemoryArguments {
+    /// Input size
+    #[arg(long, value_name = "SIZE", default_value = "10GiB")]
+    pub size: ByteSize,
+
+    /// Programs: wordcount, terasort
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
+    pub programs: Vec<Program>,
+
+    /// The bound of a task process, as a multiple of its budget
+    #[arg(long, value_name = "FACTOR", default_value = "1.3", value_parser = factor)]
+    pub factor: f64,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Measure what starting costs: a tiny job, and one more map task
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nap lab start
+  nap lab start --runs 200 --slots 1")]
+pub struct StartArguments {
+    /// Measured runs of the tiny job, after one that warms up
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: u32,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What every experiment is asked for.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Attempts that run at the same time; for other programs, threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub slots: Option<u32>,
+
+    /// Memory budget of one task
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub task_memory: ByteSize,
+
+    /// Where inputs and outputs go, in a folder of their own that is removed at the end [default: the system's
+    /// folder for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub work: Option<PathBuf>,
+
+    /// Leave inputs and outputs in place
+    #[arg(long)]
+    pub keep: bool,
+
+    /// The folder of the wordcount and terasort binaries [default: that of nap itself]
+    #[arg(long, value_name = "DIR")]
+    pub bin_dir: Option<PathBuf>,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Also write the report with every single time to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// How a report is printed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    Table,
+    Json,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().map_err(|_| "write a number such as 1.3".to_owned())?;
+    if (1.0..=100.0).contains(&factor) { Ok(factor) } else { Err("choose 1 to 100".to_owned()) }
+}

@@ -1,0 +1,97 @@
+//! Programs that stand in for wordcount and terasort, and a folder in which `nap lab` runs with them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tempfile::TempDir;
+
+/// Counts words with the tools of the system.
+pub const PLAIN_WORDCOUNT: &str = r#"#!/bin/sh
+input=$1; output=$3
+mkdir "$output"
+find "$input" -type f -exec cat {} + | tr -s ' ' '\n' | LC_ALL=C sort | uniq -c \
+  | awk '{ print $2 "\t" $1 }' > "$output/part-r-00000"
+echo '{"counters": {"PEAK_ANON_BYTES": 1048576}}' > "$output/_SUCCESS"
+"#;
+
+/// Sorts rows with the tools of the system.
+pub const PLAIN_TERASORT: &str = r#"#!/bin/sh
+input=$1; output=$3
+mkdir "$output"
+LC_ALL=C sort -o "$output/part-r-00000" "$input"
+echo '{"counters": {"PEAK_ANON_BYTES": 1048576}}' > "$output/_SUCCESS"
+"#;
+
+/// Writes its process id into the pipe `hanging` beside its folder and then never ends by itself.
+pub const HANGING: &str = r#"#!/bin/sh
+echo $$ > "$(dirname "$0")/../hanging"
+while true; do sleep 1000; done
+"#;
+
+/// How a run of `nap` ended.
+pub struct Ended {
+    pub status: i32,
+    pub output: String,
+    pub errors: String,
+}
+
+/// A folder with stand-ins in `bin` and an empty `work`.
+pub struct Lab {
+    folder: TempDir,
+}
+
+impl Lab {
+    pub fn with(wordcount: &str, terasort: &str) -> Lab {
+        let lab = Lab { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(lab.path("bin")).unwrap();
+        fs::create_dir(lab.path("work")).unwrap();
+        mknodat(CWD, lab.path("hanging"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        lab.script("wordcount", wordcount);
+        lab.script("terasort", terasort);
+        lab
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn name(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// An executable script in `bin`.
+    pub fn script(&self, name: &str, text: &str) {
+        let path = self.path("bin").join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// `nap lab` with these arguments; the folders for binaries and work come first, so that a test may replace them.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nap"));
+        command.arg("lab").args(arguments);
+        for (flag, folder) in [("--bin-dir", "bin"), ("--work", "work")] {
+            if !arguments.contains(&flag) {
+                command.arg(flag).arg(self.path(folder));
+            }
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        let output = self.command(arguments).output().unwrap();
+        Ended {
+            status: output.status.code().unwrap(),
+            output: String::from_utf8(output.stdout).unwrap(),
+            errors: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    pub fn assert_work_is_empty(&self) {
+        assert_eq!(fs::read_dir(self.path("work")).unwrap().count(), 0);
+    }
+}

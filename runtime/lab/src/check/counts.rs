@@ -1,0 +1,180 @@
+//! Owns the reference for counting words: a plain counter with nothing clever in it, and the comparison of an output
+//! with it. A word is a run of bytes between ASCII white space.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use super::CheckError;
+use crate::process::Interrupt;
+
+const BUFFER_BYTES: usize = 1 << 20;
+/// How many lines are compared between two looks at the interrupt.
+const LINES_PER_CHECK: usize = 1 << 16;
+
+/// How often each word occurs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WordCounts {
+    counts: HashMap<Box<[u8]>, u64>,
+}
+
+impl WordCounts {
+    /// Counts the words of a file.
+    pub fn of(path: &Path, interrupt: &Interrupt) -> Result<WordCounts, CheckError> {
+        let failed = |source| CheckError::Read { path: path.to_owned(), source };
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
+        let mut counts = WordCounts::default();
+        // The word that the last buffer-full ended in.
+        let mut open = Vec::new();
+        loop {
+            interrupt.check()?;
+            let buffer = reader.fill_buf().map_err(failed)?;
+            if buffer.is_empty() {
+                counts.add(&open);
+                return Ok(counts);
+            }
+            let mut pieces = buffer.split(u8::is_ascii_whitespace).peekable();
+            while let Some(piece) = pieces.next() {
+                if pieces.peek().is_none() {
+                    open.extend_from_slice(piece);
+                } else if open.is_empty() {
+                    counts.add(piece);
+                } else {
+                    open.extend_from_slice(piece);
+                    counts.add(&open);
+                    open.clear();
+                }
+            }
+            let length = buffer.len();
+            reader.consume(length);
+        }
+    }
+
+    fn add(&mut self, word: &[u8]) {
+        if word.is_empty() {
+            return;
+        }
+        match self.counts.get_mut(word) {
+            Some(count) => *count += 1,
+            None => {
+                self.counts.insert(word.into(), 1);
+            }
+        }
+    }
+
+    /// Holds lines of `word TAB count` against the counts: each word once, with its number, and none missing.
+    pub fn verify(&self, files: &[PathBuf], interrupt: &Interrupt) -> Result<(), CheckError> {
+        let mut seen: HashSet<&[u8]> = HashSet::with_capacity(self.counts.len());
+        let mut line = Vec::new();
+        for path in files {
+            let failed = |source: io::Error| CheckError::Read { path: path.clone(), source };
+            let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
+            for number in 1.. {
+                if number % LINES_PER_CHECK == 0 {
+                    interrupt.check()?;
+                }
+                line.clear();
+                if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+                    break;
+                }
+                self.verify_line(&line, &mut seen).map_err(|what| {
+                    let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+                    CheckError::Wrong(format!("{file} line {number}: {what}"))
+                })?;
+            }
+        }
+        if let Some(word) = self.counts.keys().find(|word| !seen.contains(word.as_ref())) {
+            let missing = self.counts.len() - seen.len();
+            let word = word.escape_ascii();
+            return Err(CheckError::Wrong(format!("{missing} words are missing, one is \"{word}\"")));
+        }
+        Ok(())
+    }
+
+    fn verify_line<'a>(&'a self, line: &[u8], seen: &mut HashSet<&'a [u8]>) -> Result<(), String> {
+        let shown = || line.escape_ascii().to_string();
+        let body = line.strip_suffix(b"\n").ok_or_else(|| format!("\"{}\" has no newline", shown()))?;
+        let tab = body.iter().rposition(|&byte| byte == b'\t');
+        let tab = tab.ok_or_else(|| format!("\"{}\" has no tab", shown()))?;
+        let (word, count) = (&body[..tab], &body[tab + 1..]);
+        let count = std::str::from_utf8(count).ok().and_then(|text| text.parse::<u64>().ok());
+        let count = count.ok_or_else(|| format!("\"{}\" has no count", shown()))?;
+        let (word, expected) = self
+            .counts
+            .get_key_value(word)
+            .ok_or_else(|| format!("\"{}\" is no word of the input", word.escape_ascii()))?;
+        if count != *expected {
+            let word = word.escape_ascii();
+            return Err(format!("\"{word}\" is said to occur {count} times and occurs {expected} times"));
+        }
+        if !seen.insert(word) {
+            return Err(format!("\"{}\" is there twice", word.escape_ascii()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+
+    fn counted(text: &[u8]) -> WordCounts {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        fs::write(&path, text).unwrap();
+        WordCounts::of(&path, &Interrupt::never()).unwrap()
+    }
+
+    fn check(output: &str) -> Result<(), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part");
+        fs::write(&path, output).unwrap();
+        let counts = counted(b"to be or not to be\n");
+        counts.verify(&[path], &Interrupt::never()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_right_counts_pass_in_any_order() {
+        assert_eq!(check("to\t2\nbe\t2\nor\t1\nnot\t1\n"), Ok(()));
+        assert_eq!(check("not\t1\nor\t1\nbe\t2\nto\t2\n"), Ok(()));
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let wrong = |output: &str, part: &str| {
+            let error = check(output).unwrap_err();
+            assert!(error.contains(part), "{output:?}: {error}");
+        };
+        wrong("to\t3\n", "part line 1: \"to\" is said to occur 3 times and occurs 2 times");
+        wrong("or\t1\nor\t1\n", "part line 2: \"or\" is there twice");
+        wrong("is\t1\n", "\"is\" is no word of the input");
+        wrong("to\t2\nbe\t2\nor\t1\n", "1 words are missing, one is \"not\"");
+        wrong("to 2\n", "has no tab");
+        wrong("to\tmany\n", "has no count");
+        wrong("to\t2", "has no newline");
+        wrong("", "4 words are missing");
+    }
+
+    #[test]
+    fn words_that_cross_a_buffer_are_counted_whole() {
+        let text = [vec![b' '; BUFFER_BYTES - 2], b"word".to_vec(), vec![b'x'; 2 * BUFFER_BYTES]].concat();
+        let counts = counted(&text);
+        assert_eq!(counts.counts.len(), 1);
+        assert_eq!(counts.counts.keys().next().unwrap().len(), 4 + 2 * BUFFER_BYTES);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn any_bytes_count_as_splitting_them_says(text in prop::collection::vec(prop::sample::select(b"ab \t\r\n\xff".to_vec()), 0..200)) {
+            let mut expected: HashMap<Box<[u8]>, u64> = HashMap::new();
+            for word in text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+                *expected.entry(word.into()).or_default() += 1;
+            }
+            prop_assert_eq!(counted(&text).counts, expected);
+        }
+    }
+}

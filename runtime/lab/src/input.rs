@@ -1,0 +1,108 @@
+//! Owns the inputs of experiments: made by datagen, one file each, and read into the page cache before every run.
+//! What a right output looks like belongs to the checks.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use datagen::output::OutputSettings;
+use datagen::tera::{self, RECORD_BYTES, TeraError, TeraSettings};
+use datagen::text::{self, TextError, TextSettings};
+
+use crate::bytes::ByteSize;
+use crate::process::{Interrupt, InterruptError};
+use crate::program::Program;
+
+/// How much is read at once when warming the page cache.
+const WARM_BYTES: usize = 1 << 20;
+
+/// A generated input.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The one file.
+    pub file: PathBuf,
+    /// Its length.
+    pub bytes: ByteSize,
+}
+
+/// An input cannot be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// The rows to sort cannot be made.
+    #[error(transparent)]
+    Tera(#[from] TeraError),
+    /// The text to count cannot be made.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// It was made and is not what was asked for.
+    #[error("datagen wrote {count} files to {folder} and one was expected")]
+    Files {
+        /// The output folder.
+        folder: PathBuf,
+        /// How many files there are.
+        count: usize,
+    },
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The input.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A signal asked the experiment to end.
+    #[error(transparent)]
+    Interrupted(#[from] InterruptError),
+}
+
+/// Makes an input of about `size` for `program` in `folder`; rows to sort are whole, so theirs may be up to 99 bytes
+/// smaller.
+///
+/// # Errors
+///
+/// When it cannot be written, and on an interrupt.
+pub fn generate(
+    program: Program,
+    size: ByteSize,
+    folder: &Path,
+    interrupt: &Interrupt,
+) -> Result<Input, InputError> {
+    let mut output = OutputSettings::new(folder);
+    output.watch = interrupt.watch();
+    let made = match program {
+        Program::Wordcount => text::generate(&TextSettings::new(size.0, output)).map_err(InputError::from),
+        Program::Terasort => {
+            let records = size.0 / RECORD_BYTES as u64;
+            let settings = TeraSettings { records, start: 0, format: tera::Format::Ascii, output };
+            tera::generate(&settings).map_err(InputError::from)
+        }
+    };
+    // An interrupt is one kind of error here, whoever noticed it first.
+    interrupt.check()?;
+    let written = made?;
+    match written.files.as_slice() {
+        [file] => Ok(Input { file: file.clone(), bytes: ByteSize(written.bytes) }),
+        files => Err(InputError::Files { folder: folder.to_owned(), count: files.len() }),
+    }
+}
+
+/// Reads a file, or every file of a folder, so that the page cache holds it.
+///
+/// # Errors
+///
+/// When it cannot be read, and on an interrupt.
+pub fn warm(path: &Path, interrupt: &Interrupt) -> Result<(), InputError> {
+    let failed = |source| InputError::Read { path: path.to_owned(), source };
+    if path.is_dir() {
+        for entry in fs::read_dir(path).map_err(failed)? {
+            warm(&entry.map_err(failed)?.path(), interrupt)?;
+        }
+        return Ok(());
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let mut buffer = vec![0; WARM_BYTES];
+    while file.read(&mut buffer).map_err(failed)? > 0 {
+        interrupt.check()?;
+    }
+    Ok(())
+}

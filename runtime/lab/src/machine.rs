@@ -1,0 +1,104 @@
+//! Owns the description of the machine a measurement ran on, read from the kernel's own reports.
+//! A value the kernel does not tell is left empty: a description never fails an experiment.
+
+use std::fs;
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::bytes::ByteSize;
+
+/// What a reader needs to judge or repeat a figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// Processors this process may use.
+    pub cpus: usize,
+    /// Processor model as the kernel prints it.
+    pub model: Option<String>,
+    /// Physical memory.
+    pub memory_bytes: Option<ByteSize>,
+    /// Operating system and kernel release.
+    pub kernel: Option<String>,
+    /// Seconds since 1970 when the experiment began.
+    pub started_unix_seconds: u64,
+}
+
+impl Machine {
+    /// Describes this machine.
+    pub fn describe() -> Machine {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Machine {
+            cpus: cpus(),
+            model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            memory_bytes: read("/proc/meminfo").and_then(|text| kibibytes(&field(&text, "MemTotal")?)),
+            kernel: kernel(),
+            started_unix_seconds: now,
+        }
+    }
+
+    /// One line for the head of a report.
+    pub fn line(&self) -> String {
+        let unknown = || "unknown".to_owned();
+        format!(
+            "{} cpus ({}), {} memory, {}",
+            self.cpus,
+            self.model.clone().unwrap_or_else(unknown),
+            self.memory_bytes.map_or_else(unknown, ByteSize::rounded),
+            self.kernel.clone().unwrap_or_else(unknown),
+        )
+    }
+}
+
+/// Processors this process may use; 1 when the system does not say.
+pub fn cpus() -> usize {
+    thread::available_parallelism().map_or(1, |count| count.get())
+}
+
+/// The load average of the last minute: a figure taken while others keep the machine busy says so.
+pub fn load_average() -> Option<f64> {
+    read("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
+}
+
+fn kernel() -> Option<String> {
+    let system = read("/proc/sys/kernel/ostype")?;
+    let release = read("/proc/sys/kernel/osrelease")?;
+    Some(format!("{} {}", system.trim(), release.trim()))
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+/// The value of the first `name : value` line.
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+fn kibibytes(text: &str) -> Option<ByteSize> {
+    let number: u64 = text.split_whitespace().next()?.parse().ok()?;
+    number.checked_mul(1024).map(ByteSize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_kernels_reports() {
+        let text = "processor\t: 0\nmodel name\t: A Processor @ 2 GHz\nmodel name\t: second\n";
+        assert_eq!(field(text, "model name").as_deref(), Some("A Processor @ 2 GHz"));
+        assert_eq!(field(text, "absent"), None);
+        assert_eq!(kibibytes("24682416 kB"), Some(ByteSize(24_682_416 * 1024)));
+    }
+
+    #[test]
+    fn a_description_names_the_processors() {
+        let machine = Machine::describe();
+        assert!(machine.cpus >= 1);
+        assert!(machine.line().contains("cpus"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Owns the check that tasks keep to their memory budget however large the input is.
+//! What counts is anonymous memory of each task process; mapped files are page cache and are left out.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::bytes::ByteSize;
+use crate::check::Truth;
+use crate::input;
+use crate::job_result::peak_task_bytes;
+use crate::machine::Machine;
+use crate::process::{Sampling, Usage, run};
+use crate::program::{Program, Resources};
+use crate::session::Session;
+use crate::table::{seconds, table};
+use crate::workspace::{WorkFolder, WorkSettings, remove};
+
+/// Room per byte of input: the input, intermediate files, the output.
+const ROOM_PER_INPUT_BYTE: u64 = 4;
+
+/// What to check.
+#[derive(Clone, Debug)]
+pub struct MemorySettings {
+    /// Input size of each program.
+    pub size: ByteSize,
+    /// Programs.
+    pub programs: Vec<Program>,
+    /// What each may use.
+    pub resources: Resources,
+    /// The bound of a task process as a multiple of its budget.
+    pub factor: f64,
+    /// The folder of our binaries.
+    pub binaries: PathBuf,
+    /// Where inputs and outputs go.
+    pub work: WorkSettings,
+}
+
+/// All of one check.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryReport {
+    /// Always `memory`.
+    pub experiment: &'static str,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What each program could use.
+    #[serde(flatten)]
+    pub resources: Resources,
+    /// What no task process may exceed: `factor` times its budget.
+    pub bound_bytes: ByteSize,
+    /// One for each program.
+    pub results: Vec<MemoryResult>,
+}
+
+/// One program under its budget.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryResult {
+    /// The program.
+    pub program: Program,
+    /// The length of its input.
+    pub input_bytes: ByteSize,
+    /// The command.
+    pub command: String,
+    /// What it took; the output was right.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Largest anonymous memory of any task as the job's counters tell.
+    pub counted_task_peak_bytes: Option<ByteSize>,
+    /// Largest anonymous memory of any task process: the larger of counter and samples. Absent when neither is there.
+    pub task_peak_bytes: Option<ByteSize>,
+    /// Whether that is known and within the bound.
+    pub within_bound: bool,
+}
+
+/// Runs every program once under its budget and checks output and memory.
+///
+/// # Errors
+///
+/// When a program cannot run or its output is wrong, and on an interrupt. Too much memory is part of the report.
+pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryReport, LabError> {
+    let wanted = ByteSize(settings.size.0.saturating_mul(ROOM_PER_INPUT_BYTE));
+    let binaries = settings
+        .programs
+        .iter()
+        .map(|program| Ok((*program, program.binary(&settings.binaries)?)))
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let work = WorkFolder::make(&settings.work, wanted)?;
+    let bound_bytes = ByteSize((settings.resources.task_memory.0 as f64 * settings.factor) as u64);
+    let mut report = MemoryReport {
+        experiment: "memory",
+        machine: Machine::describe(),
+        resources: settings.resources,
+        bound_bytes,
+        results: Vec::new(),
+    };
+    for (program, binary) in binaries {
+        let result = check(program, &binary, settings, bound_bytes, &work, session)?;
+        let peak = result.task_peak_bytes.map_or_else(|| "unknown".to_owned(), ByteSize::rounded);
+        session.say(format!("{program}: output right, largest task {peak}"));
+        report.results.push(result);
+    }
+    Ok(report)
+}
+
+fn check(
+    program: Program,
+    binary: &std::path::Path,
+    settings: &MemorySettings,
+    bound: ByteSize,
+    work: &WorkFolder,
+    session: &Session,
+) -> Result<MemoryResult, LabError> {
+    let interrupt = &session.interrupt;
+    let folder = work.fresh(program.name())?;
+    session.say(format!("{program} {}: making the input and the reference", settings.size));
+    let input = input::generate(program, settings.size, &folder.join("in"), interrupt)?;
+    let truth = Truth::of(program, &input.file, interrupt)?;
+    session.say(format!("{program} {}: running", settings.size));
+    let output = folder.join("out");
+    let command = program.command(binary, &input.file, &output, settings.resources);
+    let usage = run(&command, &folder, Sampling::Tree, interrupt)?;
+    truth.verify(&output, interrupt)?;
+    let counted = peak_task_bytes(&output)?;
+    let sampled = usage.memory.map(|memory| memory.descendant_bytes).filter(|bytes| *bytes > 0);
+    let peak = counted.max(sampled).map(ByteSize);
+    if !settings.work.keep {
+        remove(&folder)?;
+    }
+    Ok(MemoryResult {
+        program,
+        input_bytes: input.bytes,
+        command: command.typed(),
+        usage,
+        counted_task_peak_bytes: counted.map(ByteSize),
+        task_peak_bytes: peak,
+        within_bound: peak.is_some_and(|peak| peak < bound),
+    })
+}
+
+impl MemoryReport {
+    /// Whether every task kept to its bound.
+    pub fn succeeded(&self) -> bool {
+        self.results.iter().all(|result| result.within_bound)
+    }
+
+    /// The figures as a table.
+    pub fn table(&self) -> String {
+        let dash = || "-".to_owned();
+        let rows = self.results.iter().map(|result| {
+            let tree = result.usage.memory.map(|memory| ByteSize(memory.tree_bytes));
+            vec![
+                result.program.to_string(),
+                result.input_bytes.rounded(),
+                seconds(result.usage.wall_seconds),
+                result.task_peak_bytes.map_or_else(dash, ByteSize::rounded),
+                result.counted_task_peak_bytes.map_or_else(dash, ByteSize::rounded),
+                tree.map_or_else(dash, ByteSize::rounded),
+                if result.within_bound { "within bound" } else { "TOO MUCH" }.to_owned(),
+            ]
+        });
+        let columns = ["input", "time", "largest task", "by counter", "all processes", "verdict"];
+        format!(
+            "{}\n{} slots, {} task memory, bound {} for each task process\n\n{}\n",
+            self.machine.line(),
+            self.resources.slots,
+            self.resources.task_memory,
+            self.bound_bytes.rounded(),
+            table(&["program"], &columns, rows.collect()),
+        )
+    }
+}

@@ -1,0 +1,283 @@
+//! Owns the programs we are compared with: which are installed, in which version, and the fastest way we found to have
+//! each do the same work.
+//! Every peer gets as many threads as our job has slots. GNU sort gets the memory of all slots together; DuckDB and
+//! Polars may take what they like, which is in their favour.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
+use crate::program::{Program, Resources};
+
+const WORDCOUNT_DUCKDB: &str = include_str!("peers/wordcount_duckdb.py");
+const WORDCOUNT_POLARS: &str = include_str!("peers/wordcount_polars.py");
+const TERASORT_DUCKDB: &str = include_str!("peers/terasort_duckdb.py");
+const TERASORT_POLARS: &str = include_str!("peers/terasort_polars.py");
+
+/// The words of a text one a line, sorted, counted, and written as `word TAB count`.
+const WORDCOUNT_COREUTILS: &str = r#"set -o pipefail; tr -s ' ' '\n' < "$1" | LC_ALL=C sort --parallel="$3" -S "$4" -T "$5" \
+  | uniq -c | awk '$2 != "" { print $2 "\t" $1 }' > "$2""#;
+
+/// Another program that does the same work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Peer {
+    /// GNU sort; sorts rows.
+    Sort,
+    /// `tr | sort | uniq -c`; counts words.
+    Coreutils,
+    /// DuckDB from Python.
+    DuckDb,
+    /// Polars from Python.
+    Polars,
+}
+
+/// Which peers take part.
+#[derive(Clone, Debug)]
+pub struct PeerSettings {
+    /// Exactly these; when absent all that are found, without the coreutils pipeline, which takes minutes.
+    pub chosen: Option<Vec<Peer>>,
+    /// A Python that may have DuckDB and Polars.
+    pub python: Option<PathBuf>,
+}
+
+/// A peer that is installed.
+#[derive(Clone, Debug)]
+pub struct InstalledPeer {
+    /// Which one.
+    pub peer: Peer,
+    /// Its version as it prints it.
+    pub version: String,
+    /// The program to start: a Python, or a tool of the system.
+    program: PathBuf,
+}
+
+/// A peer cannot take part.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// There is no such peer.
+    #[error("no peer {name:?}; choose from sort, coreutils, duckdb, polars")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// A peer that was asked for by name is not installed.
+    #[error("peer {peer} was asked for and cannot run: {source}; install it or leave it out of --peers")]
+    NotInstalled {
+        /// The peer.
+        peer: Peer,
+        /// Why.
+        source: ProcessError,
+    },
+    /// A peer needs a Python and none is named.
+    #[error("peer {peer} was asked for and needs a Python that has it; name one with --python")]
+    NoPython {
+        /// The peer.
+        peer: Peer,
+    },
+    /// The Python that was named does not run.
+    #[error("--python {path}: {source}")]
+    BadPython {
+        /// What was named.
+        path: PathBuf,
+        /// Why.
+        source: ProcessError,
+    },
+    /// The peer's script cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Script {
+        /// The script.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A signal asked the experiment to end.
+    #[error(transparent)]
+    Interrupted(#[from] crate::process::InterruptError),
+}
+
+/// What is installed, and a line for the user about each peer that is not.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The peers that can run.
+    pub installed: Vec<InstalledPeer>,
+    /// Why others cannot.
+    pub remarks: Vec<String>,
+}
+
+impl Peer {
+    const ALL: [Peer; 4] = [Peer::Sort, Peer::Coreutils, Peer::DuckDb, Peer::Polars];
+
+    /// The peer's name in arguments and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Peer::Sort => "sort",
+            Peer::Coreutils => "coreutils",
+            Peer::DuckDb => "duckdb",
+            Peer::Polars => "polars",
+        }
+    }
+
+    /// Whether the peer does the work of `program`.
+    pub fn does(self, program: Program) -> bool {
+        match self {
+            Peer::Sort => program == Program::Terasort,
+            Peer::Coreutils => program == Program::Wordcount,
+            Peer::DuckDb | Peer::Polars => true,
+        }
+    }
+
+    fn module(self) -> Option<&'static str> {
+        matches!(self, Peer::DuckDb | Peer::Polars).then_some(self.name())
+    }
+
+    /// The command whose first line of output is the version.
+    fn version_command(self, program: &Path) -> CommandLine {
+        match self.module() {
+            None => CommandLine::new(program).arg("--version"),
+            Some(module) => {
+                let script = format!("import {module}; print('{module}', {module}.__version__)");
+                CommandLine::new(program).flag("-c", script)
+            }
+        }
+    }
+
+    fn wanted(self, settings: &PeerSettings) -> bool {
+        match &settings.chosen {
+            Some(chosen) => chosen.contains(&self),
+            None => self != Peer::Coreutils,
+        }
+    }
+}
+
+impl FromStr for Peer {
+    type Err = PeerError;
+
+    fn from_str(name: &str) -> Result<Peer, PeerError> {
+        let found = Peer::ALL.into_iter().find(|peer| peer.name() == name);
+        found.ok_or_else(|| PeerError::Unknown { name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Finds the peers that `settings` ask for. `folder` takes what the programs print.
+///
+/// # Errors
+///
+/// When a peer that was asked for by name cannot run, when the Python does not run, and on an interrupt.
+pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Result<Found, PeerError> {
+    let mut found = Found::default();
+    let python = settings.python.as_ref().map(|path| python(path, folder, interrupt)).transpose()?;
+    for peer in Peer::ALL.into_iter().filter(|peer| peer.wanted(settings)) {
+        let program = match (peer.module(), &python) {
+            (None, _) => PathBuf::from("sort"),
+            (Some(_), Some(python)) => python.clone(),
+            (Some(_), None) if settings.chosen.is_some() => return Err(PeerError::NoPython { peer }),
+            (Some(module), None) => {
+                found
+                    .remarks
+                    .push(format!("{peer}: left out; name a Python that has {module} with --python"));
+                continue;
+            }
+        };
+        match run_and_read(&peer.version_command(&program), folder, interrupt) {
+            Ok(text) => {
+                let version = text.lines().next().unwrap_or_default().to_owned();
+                found.installed.push(InstalledPeer { peer, version, program });
+            }
+            Err(ProcessError::Interrupted(interrupted)) => return Err(interrupted.into()),
+            Err(source) if settings.chosen.is_some() => return Err(PeerError::NotInstalled { peer, source }),
+            Err(_) => found.remarks.push(format!("{peer}: left out; {} cannot run it", program.display())),
+        }
+    }
+    Ok(found)
+}
+
+/// The interpreter behind `path`, absolute, because programs run in another folder.
+fn python(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, PeerError> {
+    // A bare name is looked up by the system; a link is not followed, because a virtual environment is found by it.
+    let program = match path.components().count() {
+        0 | 1 => path.to_owned(),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    };
+    match run_and_read(&CommandLine::new(&program).arg("--version"), folder, interrupt) {
+        Ok(_) => Ok(program),
+        Err(ProcessError::Interrupted(interrupted)) => Err(interrupted.into()),
+        Err(source) => Err(PeerError::BadPython { path: path.to_owned(), source }),
+    }
+}
+
+/// Where one run of a peer reads and writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The input file.
+    pub input: &'a Path,
+    /// The file to write.
+    pub output: &'a Path,
+    /// A folder for temporary files and scripts.
+    pub scratch: &'a Path,
+}
+
+impl InstalledPeer {
+    /// The command that does the work of `program`. Scripts are written to the scratch folder.
+    ///
+    /// # Errors
+    ///
+    /// When the script cannot be written.
+    pub fn command(
+        &self,
+        program: Program,
+        places: Places<'_>,
+        resources: Resources,
+    ) -> Result<CommandLine, PeerError> {
+        let threads = resources.slots.to_string();
+        // GNU sort counts a bare number in kibibytes.
+        let kibibytes = (resources.memory().0 / 1024).max(1).to_string();
+        let script = match (self.peer, program) {
+            (Peer::Sort, _) => return Ok(sort(&self.program, places, &threads, &kibibytes)),
+            (Peer::Coreutils, _) => return Ok(coreutils(places, &threads, &kibibytes)),
+            (Peer::DuckDb, Program::Wordcount) => WORDCOUNT_DUCKDB,
+            (Peer::DuckDb, Program::Terasort) => TERASORT_DUCKDB,
+            (Peer::Polars, Program::Wordcount) => WORDCOUNT_POLARS,
+            (Peer::Polars, Program::Terasort) => TERASORT_POLARS,
+        };
+        let path = places.scratch.join(format!("{program}_{}.py", self.peer));
+        fs::write(&path, script).map_err(|source| PeerError::Script { path: path.clone(), source })?;
+        let command = CommandLine::new(&self.program).arg(path).arg(places.input).arg(places.output);
+        Ok(match self.peer {
+            Peer::Polars => command.env("POLARS_MAX_THREADS", threads),
+            _ => command.arg(threads).arg(places.scratch),
+        })
+    }
+}
+
+fn sort(program: &Path, places: Places<'_>, threads: &str, kibibytes: &str) -> CommandLine {
+    CommandLine::new(program)
+        .env("LC_ALL", "C")
+        .arg(format!("--parallel={threads}"))
+        .flag("-S", kibibytes)
+        .flag("-T", places.scratch)
+        .flag("-o", places.output)
+        .arg(places.input)
+}
+
+fn coreutils(places: Places<'_>, threads: &str, kibibytes: &str) -> CommandLine {
+    CommandLine::new("bash")
+        .flag("-c", WORDCOUNT_COREUTILS)
+        .arg("bash")
+        .arg(places.input)
+        .arg(places.output)
+        .arg(threads)
+        .arg(kibibytes)
+        .arg(places.scratch)
+}

@@ -1,0 +1,305 @@
+//! Owns running other programs: start, wait to the exact end, measure, and end early on Ctrl-C.
+//! Every program the lab runs, generator and validator included, goes through [`run`], so that none outlives
+//! an interrupted experiment. What is run and what it means belongs to the experiments.
+
+mod interrupt;
+mod tree;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use serde::Serialize;
+
+pub use interrupt::{Interrupt, InterruptError};
+pub use tree::MemoryPeak;
+
+use tree::TreeSampler;
+
+/// How often memory is looked at while a measured program runs.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
+/// How long a program may take to clean up after the polite signal before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+/// How much of a failed program's last words an error repeats, in bytes.
+const LAST_WORDS_MAX: usize = 2_000;
+
+/// A program to run, complete with arguments.
+#[derive(Clone, Debug)]
+pub struct CommandLine {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(String, String)>,
+}
+
+impl CommandLine {
+    /// A program without arguments yet.
+    pub fn new(program: impl Into<PathBuf>) -> CommandLine {
+        CommandLine { program: program.into(), arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    /// Adds one argument.
+    pub fn arg(mut self, argument: impl Into<OsString>) -> CommandLine {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds a flag and its value.
+    pub fn flag(self, name: &str, value: impl Into<OsString>) -> CommandLine {
+        self.arg(name).arg(value)
+    }
+
+    /// Sets an environment variable of the program.
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> CommandLine {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The command as a person would type it into a shell.
+    pub fn typed(&self) -> String {
+        let variables = self.environment.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
+        let words = std::iter::once(self.program.as_os_str())
+            .chain(self.arguments.iter().map(OsString::as_os_str))
+            .map(|word| quoted(&word.to_string_lossy()));
+        variables.chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    fn name(&self) -> String {
+        let name = self.program.file_name().unwrap_or(self.program.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Whether memory is sampled while a program runs. Sampling costs a few system calls every 20 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// Nothing is looked at while the program runs.
+    Off,
+    /// The program and all its descendants, every 20 ms.
+    Tree,
+}
+
+/// What one run of a program took.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Usage {
+    /// From just before the start to just after the exit.
+    pub wall_seconds: f64,
+    /// Processor time in user mode of the program and every descendant it waited for, to 10 ms.
+    pub user_seconds: f64,
+    /// The same in kernel mode.
+    pub system_seconds: f64,
+    /// Largest amounts of anonymous memory seen; absent without sampling or where the kernel does not list children.
+    pub memory: Option<MemoryPeak>,
+}
+
+/// A program did not do what it was run for.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// It could not be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// The program's path.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended, but not well.
+    #[error("{name} failed ({status}){last_words}")]
+    Failed {
+        /// The program's file name.
+        name: String,
+        /// Its exit status.
+        status: ExitStatus,
+        /// The end of what it wrote to its standard error.
+        last_words: String,
+    },
+    /// Waiting for it failed.
+    #[error("cannot watch {name}: {source}")]
+    Watch {
+        /// The program's file name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A log file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Log {
+        /// The log file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A signal asked the experiment to end.
+    #[error(transparent)]
+    Interrupted(#[from] InterruptError),
+}
+
+/// Runs `command` to its end with `folder` as its working folder; what it prints goes to `folder/NAME.out` and
+/// `folder/NAME.err`. An exit status other than 0 is an error with the last words of the program.
+pub fn run(
+    command: &CommandLine,
+    folder: &Path,
+    sampling: Sampling,
+    interrupt: &Interrupt,
+) -> Result<Usage, ProcessError> {
+    interrupt.check()?;
+    let name = command.name();
+    let errors = folder.join(format!("{name}.err"));
+    let mut process = Command::new(&command.program);
+    process
+        .args(&command.arguments)
+        .envs(command.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(log(&folder.join(format!("{name}.out")))?)
+        .stderr(log(&errors)?)
+        .process_group(0);
+    let before = tree::children_time();
+    let start = Instant::now();
+    let mut child =
+        process.spawn().map_err(|source| ProcessError::Start { program: command.program.clone(), source })?;
+    let (status, memory) = watch(&mut child, &name, sampling, interrupt)?;
+    let wall = start.elapsed();
+    let after = tree::children_time();
+    if !status.success() {
+        return Err(ProcessError::Failed { name, status, last_words: last_words(&errors) });
+    }
+    Ok(Usage {
+        wall_seconds: wall.as_secs_f64(),
+        user_seconds: (after.user - before.user).max(0.0),
+        system_seconds: (after.system - before.system).max(0.0),
+        memory,
+    })
+}
+
+/// Runs `command` as [`run`] does and returns what it printed on its standard output.
+pub fn run_and_read(
+    command: &CommandLine,
+    folder: &Path,
+    interrupt: &Interrupt,
+) -> Result<String, ProcessError> {
+    run(command, folder, Sampling::Off, interrupt)?;
+    let path = folder.join(format!("{}.out", command.name()));
+    fs::read_to_string(&path).map_err(|source| ProcessError::Log { path, source })
+}
+
+fn log(path: &Path) -> Result<File, ProcessError> {
+    File::create(path).map_err(|source| ProcessError::Log { path: path.to_owned(), source })
+}
+
+fn last_words(errors: &Path) -> String {
+    let text = fs::read(errors).unwrap_or_default();
+    let end = &text[text.len().saturating_sub(LAST_WORDS_MAX)..];
+    let end = String::from_utf8_lossy(end);
+    if end.trim().is_empty() { String::new() } else { format!(":\n{}", end.trim_end()) }
+}
+
+/// Waits for the child on a descriptor of the process, so that its end is seen at once and not at the next sample.
+fn watch(
+    child: &mut Child,
+    name: &str,
+    sampling: Sampling,
+    interrupt: &Interrupt,
+) -> Result<(ExitStatus, Option<MemoryPeak>), ProcessError> {
+    let failed = |source: io::Error| ProcessError::Watch { name: name.to_owned(), source };
+    let id = Pid::from_child(child);
+    let mut sampler = TreeSampler::new(id);
+    let every = Timespec { tv_sec: 0, tv_nsec: SAMPLE_EVERY.subsec_nanos().into() };
+    let descriptor = match pidfd_open(id, PidfdFlags::empty()) {
+        Ok(descriptor) => descriptor,
+        Err(error) => {
+            end(child, id, &sampler);
+            return Err(failed(error.into()));
+        }
+    };
+    loop {
+        let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+        match poll(&mut descriptors, Some(&every)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => break,
+            Err(error) => {
+                end(child, id, &sampler);
+                return Err(failed(error.into()));
+            }
+        }
+        if let Err(interrupted) = interrupt.check() {
+            end(child, id, &sampler);
+            return Err(interrupted.into());
+        }
+        if sampling == Sampling::Tree {
+            sampler.sample();
+        }
+    }
+    Ok((child.wait().map_err(failed)?, sampler.peak()))
+}
+
+/// Ends a program and what it started: politely first, then by force. Errors mean that it is gone already.
+fn end(child: &mut Child, id: Pid, sampler: &TreeSampler) {
+    let _ = kill_process_group(id, Signal::TERM);
+    let deadline = Instant::now() + GRACE;
+    while Instant::now() < deadline {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(SAMPLE_EVERY);
+    }
+    for descendant in sampler.members() {
+        let _ = kill_process(descendant, Signal::KILL);
+    }
+    let _ = kill_process_group(id, Signal::KILL);
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_would_be_typed() {
+        let command = CommandLine::new("/bin/sort")
+            .env("LC_ALL", "C")
+            .flag("-o", "it's here")
+            .arg("")
+            .arg("--parallel=2");
+        assert_eq!(command.typed(), r"LC_ALL=C /bin/sort -o 'it'\''s here' '' --parallel=2");
+    }
+
+    #[test]
+    fn a_failure_names_the_program_its_status_and_its_last_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = CommandLine::new("/bin/sh").arg("-c").arg("echo gone wrong >&2; exit 3");
+        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
+        assert!(
+            error.contains("sh failed") && error.contains("3") && error.contains("gone wrong"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = CommandLine::new("/nowhere/at-all");
+        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
+        assert!(error.starts_with("cannot start /nowhere/at-all"), "{error}");
+    }
+
+    #[test]
+    fn what_a_program_prints_is_returned() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = CommandLine::new("/bin/echo").arg("hello");
+        assert_eq!(run_and_read(&command, folder.path(), &Interrupt::never()).unwrap(), "hello\n");
+    }
+}

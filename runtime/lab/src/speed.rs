@@ -1,0 +1,157 @@
+//! Owns the comparison of speed: our programs and their peers on the same input, in turn, whole process from start to
+//! exit. Every output is checked outside the measured time; a contender with a wrong one is taken out and named.
+//! Finding peers, making inputs and judging outputs belong to modules of their own.
+
+mod contender;
+mod report;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::bytes::ByteSize;
+use crate::check::Truth;
+use crate::input::{self, Input};
+use crate::machine::Machine;
+use crate::peers::{self, InstalledPeer, PeerSettings};
+use crate::program::{Program, Resources};
+use crate::session::Session;
+use crate::workspace::{WorkFolder, WorkSettings, remove};
+use contender::Contender;
+
+pub use contender::Run;
+pub use report::{ContenderReport, Measurement, SpeedReport};
+
+/// How much room an experiment wants per byte of input: the input, our intermediate files, the output.
+const ROOM_PER_INPUT_BYTE: u64 = 4;
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct SpeedSettings {
+    /// Input sizes.
+    pub sizes: Vec<ByteSize>,
+    /// Programs.
+    pub programs: Vec<Program>,
+    /// Measured runs of each contender, after one that warms up.
+    pub runs: u32,
+    /// What each may use.
+    pub resources: Resources,
+    /// Whom we are compared with.
+    pub peers: PeerSettings,
+    /// The folder of our binaries.
+    pub binaries: PathBuf,
+    /// Where inputs and outputs go.
+    pub work: WorkSettings,
+}
+
+/// What a reader needs to repeat the comparison.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Conditions {
+    /// Measured runs of each contender.
+    pub runs: u32,
+    /// What each could use.
+    #[serde(flatten)]
+    pub resources: Resources,
+}
+
+/// Runs the comparison.
+///
+/// # Errors
+///
+/// When binaries or peers are missing, when the work folder cannot be used, and on an interrupt. A contender that fails
+/// or gives a wrong output is part of the report and no error here.
+pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport, LabError> {
+    let largest = settings.sizes.iter().max().map_or(0, |size| size.0);
+    let ours = settings
+        .programs
+        .iter()
+        .map(|program| Ok((*program, program.binary(&settings.binaries)?)))
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let work = WorkFolder::make(&settings.work, ByteSize(largest.saturating_mul(ROOM_PER_INPUT_BYTE)))?;
+    if settings.work.keep {
+        session.say(format!("keeping everything in {}", work.path().display()));
+    }
+    let machine = Machine::describe();
+    let found = peers::find(&settings.peers, work.path(), &session.interrupt)?;
+    found.remarks.iter().for_each(|remark| session.say(remark));
+    let mut measurements = Vec::new();
+    for &size in &settings.sizes {
+        for (program, binary) in &ours {
+            let contenders = field(*program, binary, &found.installed);
+            let bout = Bout { program: *program, size, work: &work, settings, session };
+            measurements.push(bout.run(contenders)?);
+        }
+    }
+    let conditions = Conditions { runs: settings.runs, resources: settings.resources };
+    Ok(SpeedReport { experiment: "speed", machine, conditions, measurements })
+}
+
+/// Everyone who takes part in `program`, we first.
+fn field(program: Program, binary: &std::path::Path, installed: &[InstalledPeer]) -> Vec<Contender> {
+    let peers = installed.iter().filter(|found| found.peer.does(program)).cloned().map(Contender::peer);
+    std::iter::once(Contender::ours(binary)).chain(peers).collect()
+}
+
+/// One program at one size: every contender in every round.
+struct Bout<'a> {
+    program: Program,
+    size: ByteSize,
+    work: &'a WorkFolder,
+    settings: &'a SpeedSettings,
+    session: &'a Session,
+}
+
+impl Bout<'_> {
+    fn run(&self, mut contenders: Vec<Contender>) -> Result<Measurement, LabError> {
+        let (program, size, session) = (self.program, self.size, self.session);
+        session.say(format!("{program} {size}: making the input and the reference"));
+        let folder = self.work.path().join(format!("{program}-{size}"));
+        let input = input::generate(program, size, &folder, &session.interrupt)?;
+        let truth = Truth::of(program, &input.file, &session.interrupt)?;
+        for round in 0..=self.settings.runs {
+            for contender in contenders.iter_mut().filter(|contender| contender.failure.is_none()) {
+                self.turn(contender, round, &input, &truth)?;
+            }
+        }
+        if !self.settings.work.keep {
+            remove(&folder)?;
+        }
+        Ok(Measurement::new(program, size, input.bytes, contenders))
+    }
+
+    /// One run of one contender; round 0 warms up. Its failure is kept with it.
+    fn turn(
+        &self,
+        contender: &mut Contender,
+        round: u32,
+        input: &Input,
+        truth: &Truth,
+    ) -> Result<(), LabError> {
+        let folder = self.work.fresh(&contender.folder_name(self.program))?;
+        input::warm(&input.file, &self.session.interrupt)?;
+        self.work.settle()?;
+        let resources = self.settings.resources;
+        let outcome = contender.run(self.program, input, &folder, truth, resources, &self.session.interrupt);
+        // An interrupt ends the experiment; it is no failure of whoever was running.
+        self.session.interrupt.check()?;
+        let stage = if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", self.settings.runs) };
+        let line = match outcome {
+            Ok(run) => {
+                let line = format!("{:.3} s, output right", run.usage.wall_seconds);
+                contender.keep(round, run);
+                line
+            }
+            Err(error) => {
+                let failure = error.to_string();
+                contender.failure = Some(failure.clone());
+                format!("out: {failure}")
+            }
+        };
+        self.session.say(format!("{} {} {stage} {}: {line}", self.program, self.size, contender.name));
+        if !self.settings.work.keep {
+            remove(&folder)?;
+        }
+        Ok(())
+    }
+}

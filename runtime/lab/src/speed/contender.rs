@@ -1,0 +1,132 @@
+//! Owns one contender of a comparison: how it is run once, what that took, and all it did so far.
+//! When it is its turn belongs to the comparison.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::check::Truth;
+use crate::input::Input;
+use crate::job_result::peak_task_bytes;
+use crate::machine::load_average;
+use crate::peers::{InstalledPeer, Places};
+use crate::process::{CommandLine, Interrupt, Sampling, Usage, run};
+use crate::program::{Program, Resources};
+use crate::workspace::WorkError;
+
+/// One run that ended well with the right output.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// What it took.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// The largest anonymous memory of any one task as the job's own counters tell; ours only.
+    pub task_peak_bytes: Option<u64>,
+    /// The machine's load average just before the start.
+    pub load_before: Option<f64>,
+}
+
+enum Kind {
+    Ours { binary: PathBuf },
+    Peer(InstalledPeer),
+}
+
+/// Someone who takes part.
+pub struct Contender {
+    pub name: String,
+    pub version: String,
+    /// The command of the latest run.
+    pub command: String,
+    pub warm_up: Option<Run>,
+    pub runs: Vec<Run>,
+    /// Why it is out.
+    pub failure: Option<String>,
+    kind: Kind,
+}
+
+impl Contender {
+    /// Our program behind `binary`.
+    pub fn ours(binary: &Path) -> Contender {
+        let version = format!("napreduce {}", env!("CARGO_PKG_VERSION"));
+        Contender::new("napreduce", version, Kind::Ours { binary: binary.to_owned() })
+    }
+
+    /// Another program.
+    pub fn peer(peer: InstalledPeer) -> Contender {
+        Contender::new(peer.peer.name(), peer.version.clone(), Kind::Peer(peer))
+    }
+
+    fn new(name: &str, version: String, kind: Kind) -> Contender {
+        Contender {
+            name: name.to_owned(),
+            version,
+            command: String::new(),
+            warm_up: None,
+            runs: Vec::new(),
+            failure: None,
+            kind,
+        }
+    }
+
+    pub fn is_ours(&self) -> bool {
+        matches!(self.kind, Kind::Ours { .. })
+    }
+
+    /// The folder of its runs inside the work folder.
+    pub fn folder_name(&self, program: Program) -> String {
+        format!("run-{program}-{}", self.name)
+    }
+
+    /// Keeps a run; round 0 is the warm-up.
+    pub fn keep(&mut self, round: u32, run: Run) {
+        match round {
+            0 => self.warm_up = Some(run),
+            _ => self.runs.push(run),
+        }
+    }
+
+    /// Runs once in the empty `folder` and holds the output against the truth.
+    pub fn run(
+        &mut self,
+        program: Program,
+        input: &Input,
+        folder: &Path,
+        truth: &Truth,
+        resources: Resources,
+        interrupt: &Interrupt,
+    ) -> Result<Run, LabError> {
+        let output = folder.join("out");
+        let command = self.command(program, &input.file, folder, &output, resources)?;
+        self.command = command.typed();
+        let load_before = load_average();
+        let usage = run(&command, folder, Sampling::Tree, interrupt)?;
+        truth.verify(&output, interrupt)?;
+        let task_peak_bytes = if self.is_ours() { peak_task_bytes(&output)? } else { None };
+        Ok(Run { usage, task_peak_bytes, load_before })
+    }
+
+    fn command(
+        &self,
+        program: Program,
+        input: &Path,
+        folder: &Path,
+        output: &Path,
+        resources: Resources,
+    ) -> Result<CommandLine, LabError> {
+        match &self.kind {
+            Kind::Ours { binary } => Ok(program.command(binary, input, output, resources)),
+            Kind::Peer(peer) => {
+                fs::create_dir(output).map_err(|source| WorkError::Use {
+                    action: "make",
+                    path: output.to_owned(),
+                    source,
+                })?;
+                let file = output.join("part-r-00000");
+                let places = Places { input, output: &file, scratch: folder };
+                Ok(peer.command(program, places, resources)?)
+            }
+        }
+    }
+}

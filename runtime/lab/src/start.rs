@@ -1,0 +1,177 @@
+//! Owns the cost of starting: a tiny job from start to exit, and what one more map task adds.
+//! Memory is not sampled here, so that nothing disturbs the short times.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::check::Truth;
+use crate::machine::Machine;
+use crate::process::{Sampling, run};
+use crate::program::{Program, Resources};
+use crate::session::Session;
+use crate::statistics::{Interval, Summary, median_interval, percentile};
+use crate::table::{seconds, table};
+use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+
+/// Map tasks beyond the first in the large one of the two jobs.
+const MORE_TASKS: u32 = 400;
+/// How often the job with many tasks is measured.
+const MORE_TASKS_RUNS: u32 = 5;
+/// What each input file holds.
+const TINY_TEXT: &str = "to nap or not to nap\n";
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct StartSettings {
+    /// Measured runs of the tiny job, after one that warms up.
+    pub runs: u32,
+    /// What a job may use.
+    pub resources: Resources,
+    /// The folder of our binaries.
+    pub binaries: PathBuf,
+    /// Where inputs and outputs go.
+    pub work: WorkSettings,
+}
+
+/// All of one measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct StartReport {
+    /// Always `start`.
+    pub experiment: &'static str,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What each job could use.
+    #[serde(flatten)]
+    pub resources: Resources,
+    /// The command of the tiny job.
+    pub command: String,
+    /// Wall seconds of a job over one tiny file, every run.
+    pub tiny_seconds: Vec<f64>,
+    /// Their statistics.
+    pub tiny: Option<Summary>,
+    /// Their 99th percentile.
+    pub tiny_p99_seconds: Option<f64>,
+    /// Map tasks of the large job beyond those of the tiny one.
+    pub more_tasks: u32,
+    /// Wall seconds of a job over one file and right after it of one over many, every pair.
+    pub pairs_seconds: Vec<(f64, f64)>,
+    /// Median seconds that one more map task adds.
+    pub task_seconds: Option<f64>,
+    /// Bootstrap interval (95 %) of that median.
+    pub task_interval: Option<Interval>,
+}
+
+/// Runs the measurement.
+///
+/// # Errors
+///
+/// When the job cannot run or its output is wrong, and on an interrupt.
+pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport, LabError> {
+    let binary = Program::Wordcount.binary(&settings.binaries)?;
+    let work = WorkFolder::make(&settings.work, crate::ByteSize(0))?;
+    let one = Job::prepare(&work, "one", 1, session)?;
+    let many = Job::prepare(&work, "many", 1 + MORE_TASKS, session)?;
+    let once = |job: &Job| job.run(&work, &binary, settings.resources, session);
+    once(&one)?;
+    let mut tiny_seconds = Vec::new();
+    for _ in 0..settings.runs {
+        tiny_seconds.push(once(&one)?);
+    }
+    session.say(format!("tiny job: {} runs done", settings.runs));
+    let mut pairs_seconds = Vec::new();
+    for round in 1..=MORE_TASKS_RUNS {
+        pairs_seconds.push((once(&one)?, once(&many)?));
+        session.say(format!("{} map tasks more: {round}/{MORE_TASKS_RUNS}", MORE_TASKS));
+    }
+    let per_task: Vec<f64> =
+        pairs_seconds.iter().map(|(one, many)| (many - one) / f64::from(MORE_TASKS)).collect();
+    Ok(StartReport {
+        experiment: "start",
+        machine: Machine::describe(),
+        resources: settings.resources,
+        command: one.command(&work, &binary, settings.resources).typed(),
+        tiny: Summary::of(&tiny_seconds),
+        tiny_p99_seconds: percentile(&tiny_seconds, 99.0),
+        tiny_seconds,
+        more_tasks: MORE_TASKS,
+        pairs_seconds,
+        task_seconds: crate::statistics::median(&per_task),
+        task_interval: median_interval(&per_task),
+    })
+}
+
+/// A job over tiny files, one map task each.
+struct Job {
+    input: PathBuf,
+    truth: Truth,
+}
+
+impl Job {
+    fn prepare(work: &WorkFolder, name: &str, files: u32, session: &Session) -> Result<Job, LabError> {
+        let input = work.fresh(name)?;
+        let write = |path: PathBuf, text: &str| {
+            let failed = |source| WorkError::Use { action: "write", path: path.clone(), source };
+            fs::write(&path, text).map_err(failed)
+        };
+        for file in 0..files {
+            write(input.join(format!("{file:05}.txt")), TINY_TEXT)?;
+        }
+        let whole = work.path().join(format!("{name}.txt"));
+        write(whole.clone(), &TINY_TEXT.repeat(files as usize))?;
+        let truth = Truth::of(Program::Wordcount, &whole, &session.interrupt)?;
+        Ok(Job { input, truth })
+    }
+
+    fn command(&self, work: &WorkFolder, binary: &Path, resources: Resources) -> crate::process::CommandLine {
+        Program::Wordcount.command(binary, &self.input, &work.path().join("run").join("out"), resources)
+    }
+
+    /// Runs once and returns wall seconds. Every output is checked; a fast wrong job is no fast job.
+    fn run(
+        &self,
+        work: &WorkFolder,
+        binary: &Path,
+        resources: Resources,
+        session: &Session,
+    ) -> Result<f64, LabError> {
+        let folder = work.fresh("run")?;
+        let usage = run(&self.command(work, binary, resources), &folder, Sampling::Off, &session.interrupt)?;
+        self.truth.verify(&folder.join("out"), &session.interrupt)?;
+        Ok(usage.wall_seconds)
+    }
+}
+
+impl StartReport {
+    /// The figures as a table.
+    pub fn table(&self) -> String {
+        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), seconds);
+        let range = |low: Option<f64>, high: Option<f64>| format!("{} .. {}", shown(low), shown(high));
+        let tiny = self.tiny.as_ref();
+        let rows = vec![
+            vec![
+                "tiny job, start to exit".to_owned(),
+                self.tiny_seconds.len().to_string(),
+                shown(tiny.map(|summary| summary.median)),
+                range(tiny.map(|summary| summary.min), tiny.map(|summary| summary.max)),
+                shown(self.tiny_p99_seconds),
+            ],
+            vec![
+                format!("one more map task, of {}", self.more_tasks),
+                self.pairs_seconds.len().to_string(),
+                shown(self.task_seconds),
+                range(self.task_interval.map(|at| at.low), self.task_interval.map(|at| at.high)),
+                "-".to_owned(),
+            ],
+        ];
+        format!(
+            "{}\n{} slots, {} task memory\n\n{}\n",
+            self.machine.line(),
+            self.resources.slots,
+            self.resources.task_memory,
+            table(&["what"], &["runs", "median", "range", "p99"], rows),
+        )
+    }
+}
