@@ -50,8 +50,6 @@ pub(crate) struct Cluster {
     pub workers: BTreeMap<WorkerId, Worker>,
     pub attempts: BTreeMap<AttemptId, Attempt>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
-    /// How many slots are kept for a job, on all workers.
-    pub reserved: usize,
     pub deadlines: BTreeSet<(Time, Deadline)>,
     pub free: ByKind<BTreeSet<OfferOrder>>,
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
@@ -164,7 +162,6 @@ impl Cluster {
     pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
         self.deadlines.insert((reservation.until, Deadline::Reservation(worker)));
         self.worker_mut(worker).reservations.push(reservation);
-        self.reserved += 1;
         self.job_mut(reservation.job).reserved_on.insert(worker);
     }
 
@@ -186,7 +183,6 @@ impl Cluster {
                 job.reserved_on.remove(&worker);
             }
         }
-        self.reserved -= dropped.len();
         self.worker_mut(worker).reservations = kept;
     }
 

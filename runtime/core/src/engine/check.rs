@@ -164,12 +164,6 @@ fn check_requests(cluster: &Cluster) -> Result<(), String> {
 }
 
 fn check_indices(cluster: &Cluster) -> Result<(), String> {
-    let reserved: usize = cluster.workers.values().map(|worker| worker.reservations.len()).sum();
-    ensure!(
-        cluster.reserved == reserved,
-        "{} slots reserved by count, {reserved} by worker",
-        cluster.reserved
-    );
     for (due, deadline) in &cluster.deadlines {
         let known = match deadline {
             Deadline::Grace(attempt) => cluster.requests.contains_key(attempt),

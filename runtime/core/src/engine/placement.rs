@@ -66,7 +66,10 @@ impl Engine {
             return Err(format!("{id} is lost"));
         }
         if !worker.has_slot_for(job, kind) {
-            return Err(format!("{id} has no {kind} slot for {job}: {} free", worker.free(kind)));
+            let (free, reserved) = (worker.free(kind), worker.reserved(kind));
+            return Err(format!(
+                "{id} has no {kind} slot for {job}: {free} free and {reserved} of them reserved"
+            ));
         }
         Ok(())
     }

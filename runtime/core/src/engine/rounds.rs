@@ -17,17 +17,10 @@ const TICK: Span = Span(1);
 impl Engine {
     /// Offers every free slot that somebody wants, then asks once without an offer.
     pub(super) fn schedule(&mut self) {
-        loop {
-            for kind in TaskKind::ALL {
-                self.offer_slots(kind);
-            }
-            let reserved = self.cluster.reserved;
-            self.ask(None);
-            // Giving up a reservation makes a slot free for others. New ones come from reports only, so this ends.
-            if self.cluster.reserved >= reserved {
-                return;
-            }
+        for kind in TaskKind::ALL {
+            self.offer_slots(kind);
         }
+        self.ask(None);
     }
 
     /// Offers the free slots of a kind, one at a time, on the worker with the most of them first. A worker whose slot
@@ -106,7 +99,9 @@ impl Engine {
                 }
             }
         }
-        self.wakes = self.wakes.split_off(&(now + TICK));
+        while self.wakes.first().is_some_and(|&wake| wake <= now) {
+            self.wakes.pop_first();
+        }
     }
 
     /// Tells the driver when to come back, if it does not know that already.

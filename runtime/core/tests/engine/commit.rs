@@ -120,3 +120,21 @@ fn a_commit_asked_for_while_stopping_is_granted_after_the_resume() {
              > job 1 succeeded",
     );
 }
+
+#[test]
+fn a_commit_asked_for_while_stopping_comes_before_the_next_suspend() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy suspend m0.1
+             > suspend m0.1
+         commits m0.1
+         suspended m0.1
+             > resume m0.1
+         policy suspend m0.1
+         resumed m0.1
+             > commit m0.1",
+    );
+}

@@ -131,3 +131,17 @@ fn reports_about_attempts_that_are_over_are_dropped_and_counted() {
          tally stale_reports 2",
     );
 }
+
+#[test]
+fn a_worker_is_not_believed_about_attempts_of_another() {
+    check(
+        "worker 1 1+0
+         worker 2 0+0
+         job 1 maps 1 reduces 1
+             > launch m0.1 on 1
+         done m0.1@2
+         tally stale_reports 1
+         done m0.1
+         tally stale_reports 1",
+    );
+}

@@ -51,12 +51,11 @@ fn priority_may_be_ignored() {
 #[test]
 fn a_map_goes_where_its_input_is() {
     check(
-        "job 1 maps 2 local 2
-         job 2 maps 2
-         worker 2 1+0
-             > launch m0.1 on 2
+        "job 1 maps 3 local 2
          worker 1 1+0
-             > launch m1.1 on 1",
+             > launch m0.1 on 1
+         worker 2 2+0
+             > launch m2.1 on 2; launch m1.1 on 2",
     );
 }
 
@@ -95,10 +94,15 @@ fn a_slot_that_nobody_can_use_is_declined() {
          suspended m0.1
              > launch 2:m1.1 on 1
          tally slots_declined 0
+         declined 2:
          started 2:m0.1
          commits 2:m0.1
              > commit 2:m0.1
          done 2:m0.1
-         tally slots_declined 1",
+         tally slots_declined 1
+         declined 2: every job that wants a slot waits for one of another worker
+         job 3 maps 1
+             > launch 3:m0.1 on 2
+         declined 2:",
     );
 }

@@ -40,7 +40,9 @@ fn a_reduce_is_not_blamed_for_lost_inputs_however_often() {
          failed r0.2 retryable losing m1.1: damaged
              > launch m1.2 on 1
          done m1.2
-             > launch r0.3 on 1 reading m0.2 m1.2",
+             > launch r0.3 on 1 reading m0.2 m1.2
+         failed r1.2 task: a bad row
+             > launch r1.3 on 1 reading m0.2 m1.2",
     );
 }
 

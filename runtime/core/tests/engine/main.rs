@@ -13,6 +13,7 @@ mod lost_outputs;
 mod names;
 mod policy;
 mod preemption;
+mod races;
 mod random;
 mod reservations;
 mod script;

@@ -1,4 +1,6 @@
-//! Requests to preempt: created, ordered, satisfied, forced or cancelled, and the races on the way.
+//! Requests to preempt: created, ordered, satisfied, forced or cancelled.
+//!
+//! Owns the life of a request. What crosses an order on its way is in `races`.
 
 use crate::script::check;
 
@@ -136,23 +138,6 @@ fn asking_again_changes_nothing() {
 }
 
 #[test]
-fn an_attempt_that_has_not_said_hello_is_stopped_after_it_did() {
-    check(
-        "worker 1 1+0
-         job 1 maps 1
-             > launch m0.1 on 1
-         policy suspend m0.1
-         started m0.1
-             > suspend m0.1
-         suspended m0.1
-             > resume m0.1
-         policy checkpoint m0.1
-         resumed m0.1
-             > checkpoint m0.1",
-    );
-}
-
-#[test]
 fn after_its_grace_a_wait_becomes_a_kill() {
     contest(
         "policy wait m0.1 grace 10ms for 2
@@ -178,100 +163,6 @@ fn a_kill_with_a_grace_waits_for_it() {
          killed m0.1
              > launch 2:m0.1 on 1
          tally requests_satisfied 1",
-    );
-}
-
-#[test]
-fn a_grace_is_over_even_before_the_hello() {
-    check(
-        "worker 1 1+0
-         job 1 maps 1
-             > launch m0.1 on 1
-         policy suspend m0.1 grace 10ms
-         at 10ms
-         wake
-             > kill m0.1
-         started m0.1
-         killed m0.1
-             > launch m0.2 on 1",
-    );
-}
-
-#[test]
-fn it_may_be_done_while_it_is_stopped_saved_or_killed() {
-    for (primitive, order) in [("suspend", "suspend"), ("checkpoint", "checkpoint"), ("kill", "kill")] {
-        check(&format!(
-            "worker 1 1+0
-             job 1 maps 2 reduces 1
-                 > launch m0.1 on 1
-             started m0.1
-             policy {primitive} m0.1
-                 > {order} m0.1
-             done m0.1
-                 > launch m1.1 on 1
-             tally requests_satisfied 1"
-        ));
-    }
-}
-
-#[test]
-fn it_may_fail_while_it_is_stopped_or_saved_and_that_counts() {
-    for primitive in ["suspend", "checkpoint"] {
-        check(&format!(
-            "worker 1 1+0
-             job 1 maps 1 attempts 1
-                 > launch m0.1 on 1
-             started m0.1
-             policy {primitive} m0.1
-                 > {primitive} m0.1
-             failed m0.1 task: a bad row
-                 > job 1 failed: job_0001_m_0000 failed 1 time; last: a bad row"
-        ));
-    }
-}
-
-#[test]
-fn a_failure_while_it_is_killed_is_the_kill() {
-    check(
-        "worker 1 1+0
-         job 1 maps 1 attempts 1
-             > launch m0.1 on 1
-         started m0.1
-         policy kill m0.1
-             > kill m0.1
-         failed m0.1 fatal: broken pipe
-             > launch m0.2 on 1",
-    );
-}
-
-#[test]
-fn a_checkpoint_may_cross_the_kill_and_is_kept() {
-    check(
-        "worker 1 1+0
-         job 1 maps 1
-             > launch m0.1 on 1
-         started m0.1
-         policy checkpoint m0.1 grace 5ms
-             > checkpoint m0.1
-         at 5ms
-         wake
-             > kill m0.1
-         checkpointed m0.1
-             > launch m0.2 on 1 from m0.1",
-    );
-}
-
-#[test]
-fn a_stop_may_cross_the_kill_and_the_slot_is_free_only_after_it() {
-    contest(
-        "policy suspend m0.1 grace 5ms for 2
-             > suspend m0.1
-         at 5ms
-         wake
-             > kill m0.1
-         suspended m0.1
-         killed m0.1
-             > launch 2:m0.1 on 1",
     );
 }
 
@@ -339,7 +230,7 @@ fn what_is_not_possible_is_refused_with_the_reason() {
          job 1 maps 2
              > launch m0.1 on 1
          policy launch m1 on 1
-             > warn the scheduler wants Launch { task: TaskId { job: JobId(1), kind: Map, index: 1 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0001: 0 free; ignored
+             > warn the scheduler wants Launch { task: TaskId { job: JobId(1), kind: Map, index: 1 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved; ignored
          policy resume m0.1
              > warn the scheduler wants Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but job_0001_m_0000.1 is Launching and its job Active; ignored
          policy cancel m0.1
@@ -347,6 +238,24 @@ fn what_is_not_possible_is_refused_with_the_reason() {
          policy decline
              > warn the scheduler wants Decline { reason: \"not now\" }, but no slot was offered; ignored
          tally illegal_actions 4",
+    );
+}
+
+#[test]
+fn a_resume_needs_a_free_slot() {
+    check(
+        "lenient
+         worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         policy resume m0.1
+             > warn the scheduler wants Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved; ignored",
     );
 }
 
@@ -368,6 +277,41 @@ fn a_policy_may_ask_to_be_woken() {
          wake
              > wake at 30ms
          at 30ms
-         wake",
+         wake
+         policy wake 60ms
+             > wake at 60ms
+         policy wake 40ms
+             > wake at 40ms
+         at 50ms
+         job 1 maps 1
+             > wake at 60ms",
+    );
+}
+
+#[test]
+fn time_stands_still_for_an_attempt_from_its_verified_stop_to_its_resume() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         at 5ms
+         started m0.1
+         at 8ms
+         active m0.1 3ms
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         at 9ms
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         at 20ms
+         active m0.1 4ms
+         failed 2:m0.1 fatal: no
+             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > resume m0.1
+         at 30ms
+         resumed m0.1
+         at 32ms
+         active m0.1 6ms",
     );
 }

@@ -81,7 +81,8 @@ fn a_beneficiary_that_got_a_slot_elsewhere_gets_nothing() {
 #[test]
 fn a_slot_kept_for_a_job_that_does_not_take_it_goes_by_order_when_that_expires() {
     check(
-        "show wakes
+        "lenient
+         show wakes
          worker 1 1+0
          job 1 maps 1
              > launch m0.1 on 1
@@ -98,6 +99,9 @@ fn a_slot_kept_for_a_job_that_does_not_take_it_goes_by_order_when_that_expires()
          job 3 maps 1 priority 9
          at 10ms
          wake
+             > wake at 415ms
+         policy launch 3:m0 on 1
+             > warn the scheduler wants Launch { task: TaskId { job: JobId(3), kind: Map, index: 0 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0003: 1 free and 1 of them reserved; ignored
              > wake at 415ms
          at 415ms
          release

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! worker 1 2+1                          a worker with 2 map slots and 1 reduce slot
-//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (input of every map)
+//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (has the input of the last map)
 //!     > launch m0.1 on 1; launch m1.1 on 1
-//! started m0.1                          also: commits, done, suspended, resumed, checkpointed, killed
+//! started m0.1                          said by the worker it runs on, or by 2: `started m0.1@2`; also: commits, done, suspended, resumed, checkpointed, killed
 //! failed m0.1 task: a bad row           or retryable, fatal; `losing m0.1 m1.1` before the colon
 //! progress m0.1 5/10
 //! lost 1                                the worker
@@ -14,6 +14,8 @@
 //! hold                                  FIFO leaves every slot empty, until `release`
 //! show records                          or wakes: then these are expected, too
 //! tally stale_reports 1
+//! active m0.1 5ms                       how long it has been at work
+//! declined 1: not now                   why the map slot of worker 1 was left empty; nothing: it was not
 //! ```
 //!
 //! After every event all invariants are checked. Illegal actions panic unless the script begins with `lenient`.
@@ -24,7 +26,8 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, FailureClass, Fifo,
-    JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span, Start, Time, WorkerId,
+    JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span, Start, TaskKind, Time,
+    WorkerId,
 };
 
 use crate::names::{attempt, describe, name, number, task, worker};
@@ -139,6 +142,17 @@ impl Stage {
                 assert!(tally.contains(&format!(" {what}: {count} ")), "{line}, but {tally}");
                 return Vec::new();
             }
+            ["active", of, expected] => {
+                let attempt = self.engine.view().attempt(attempt(of)).expect("a live attempt");
+                assert_eq!(attempt.active_time(self.now), millis(expected), "{line}");
+                return Vec::new();
+            }
+            ["declined", id] => {
+                let worker =
+                    self.engine.view().worker(worker(id.trim_end_matches(':'))).expect("a known worker");
+                assert_eq!(worker.declined(TaskKind::Map).unwrap_or(""), reason, "{line}");
+                return Vec::new();
+            }
             ["wake"] => Event::Woken,
             ["policy", ref order @ ..] => {
                 self.orders.lock().expect("one thread").push(action(order));
@@ -155,8 +169,10 @@ impl Stage {
             ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
             ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
             [what, of, ref rest @ ..] => {
+                let (of, by) = of.split_once('@').map_or((of, None), |(of, by)| (of, Some(worker(by))));
                 let attempt = attempt(of);
-                let Some(&worker) = self.places.get(&attempt) else { panic!("{line}: never launched") };
+                let place = by.or_else(|| self.places.get(&attempt).copied());
+                let worker = place.unwrap_or_else(|| panic!("{line}: never launched"));
                 Event::Reported { worker, attempt, report: report(what, rest, reason) }
             }
             _ => panic!("what is '{line}'?"),
@@ -191,8 +207,8 @@ fn asked(asks: &[&str]) -> JobSpec {
     spec.priority = value("priority").unwrap_or(0) as i32;
     spec.attempts_max = value("attempts").unwrap_or(4);
     spec.slowstart_permille = value("slowstart").unwrap_or(1000);
-    if let Some(held) = value("local") {
-        spec.maps.iter_mut().for_each(|map| map.preferred.push(WorkerId(held)));
+    if let (Some(held), Some(last)) = (value("local"), spec.maps.last_mut()) {
+        last.preferred.push(WorkerId(held));
     }
     spec
 }
