@@ -57,7 +57,7 @@ pub struct MapTask {
     /// The sealed segment file to write; the part file when the job is map-only. Its directory exists.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
-    /// An existing directory of this attempt alone, removed when the attempt has ended.
+    /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
 }
@@ -75,7 +75,7 @@ pub struct ReduceTask {
     /// The part file to write. Its directory exists.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
-    /// An existing directory of this attempt alone, removed when the attempt has ended.
+    /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
 }

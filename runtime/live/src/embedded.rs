@@ -85,7 +85,11 @@ async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, Jo
     };
     display.end();
     cluster.stop().await?;
-    ended
+    match interrupts.arrived() {
+        // It came too late to end this job, but it must not be lost on a driver that has more to do.
+        Some(signal) => Err(interrupted(signal, &output, ended)),
+        None => ended,
+    }
 }
 
 /// What a signal led to: mostly a killed job, but one that was being committed is committed to its end.

@@ -63,6 +63,14 @@ pub enum JobError {
         /// The output directory.
         path: String,
     },
+    /// The output directory cannot be made or read.
+    #[error("cannot use {path} as the output directory: {source}")]
+    OutputUnusable {
+        /// The output directory.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Another run writes into the output directory at this moment.
     #[error("output directory {path}/ is being written by another run; wait for it or choose another")]
     OutputInUse {
@@ -104,6 +112,7 @@ impl JobError {
         match self {
             JobError::Failed { .. } | JobError::Io { .. } | JobError::Internal(_) => 1,
             JobError::Plan(_)
+            | JobError::OutputUnusable { .. }
             | JobError::OutputExists { .. }
             | JobError::OutputUnfinished { .. }
             | JobError::OutputInUse { .. } => 2,

@@ -65,13 +65,19 @@ impl OutputClaim {
 
 /// Makes the output directory and its parents; those that were missing, outermost first.
 fn make_directories(output: &Path) -> Result<Vec<PathBuf>, JobError> {
-    let failed = |error| JobError::io(format!("create the output directory {}", output.display()), error);
+    let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
     let missing: Vec<PathBuf> = output
         .ancestors()
         .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
         .map(Path::to_owned)
         .collect();
-    fs::create_dir_all(output).map_err(failed)?;
+    match fs::create_dir_all(output) {
+        // Said of a file in its place, which is no directory rather than one that exists.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(failed(io::ErrorKind::NotADirectory.into()));
+        }
+        other => other.map_err(failed)?,
+    }
     Ok(missing.into_iter().rev().collect())
 }
 
@@ -108,7 +114,7 @@ fn inspect(paths: &JobPaths, overwrite: bool) -> Result<(), JobError> {
 /// Makes `_temporary` anew and locks it.
 fn prepare(paths: &JobPaths) -> Result<File, JobError> {
     let temporary = paths.temporary();
-    let failed = |error| JobError::io(format!("create {}", temporary.display()), error);
+    let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
     match fs::remove_dir_all(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(JobError::io(format!("remove {}", temporary.display()), error));

@@ -60,6 +60,13 @@ impl Interrupts {
         self.arrivals.read_exact(&mut signal).await?;
         Ok(i32::from(signal[0]))
     }
+
+    /// The first signal, if it has come and was not awaited.
+    pub(crate) fn arrived(&self) -> Option<i32> {
+        let mut signal = [0];
+        // Would block: no signal has come.
+        self.arrivals.try_read(&mut signal).is_ok_and(|count| count == 1).then(|| i32::from(signal[0]))
+    }
 }
 
 impl Drop for Interrupts {

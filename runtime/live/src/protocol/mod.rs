@@ -6,6 +6,8 @@
 mod description;
 mod task_messages;
 mod wire;
+#[cfg(test)]
+mod wire_tests;
 mod worker_messages;
 
 pub(crate) use description::{TaskDescription, Work};

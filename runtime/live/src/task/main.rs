@@ -132,9 +132,14 @@ fn work(
     }
 }
 
-/// Not with its parents: a job's directory that is missing was removed by somebody.
+/// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed by somebody.
 fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
-    create_dir(scratch).map_err(|error| in_output(format!("create {}", scratch.display()), &error))
+    match create_dir(scratch) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(in_output(format!("create {}", scratch.display()), &error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Asks for the right to commit, waits for it, and promotes the part file with one rename.

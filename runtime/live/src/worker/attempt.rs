@@ -11,6 +11,7 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
@@ -40,9 +41,16 @@ pub(super) enum AttemptOrder {
 #[derive(Debug)]
 pub(super) enum AttemptEvent {
     Started,
-    Progressed { bytes_done: u64, bytes_total: u64 },
+    Progressed {
+        bytes_done: u64,
+        bytes_total: u64,
+    },
     CommitRequested,
-    Ended(AttemptEnd),
+    Ended {
+        end: AttemptEnd,
+        /// Its directory, empty, for another attempt to use.
+        idle_scratch: Option<PathBuf>,
+    },
 }
 
 /// How an attempt ended; its process is gone.
@@ -69,8 +77,8 @@ impl Supervision {
             Ok(supervised) => supervised.run(&mut self).await,
             Err(error) => AttemptEnd::Failed(error),
         };
-        self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
-        self.tell(AttemptEvent::Ended(end));
+        let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
+        self.tell(AttemptEvent::Ended { end, idle_scratch });
     }
 
     async fn start(&mut self) -> Result<Supervised, TaskError> {
@@ -90,9 +98,9 @@ impl Supervision {
         })
     }
 
-    /// Removes the scratch of the ended attempt, and its segment unless that is the result. What cannot be removed is
-    /// tried again with everything else when the job ends.
-    async fn remove_files(&self, done: bool) {
+    /// Removes what is in the scratch of the ended attempt, and its segment unless that is the result. What cannot be
+    /// removed is tried again with everything else when the job ends. The directory itself, if it is empty now.
+    async fn remove_files(&self, done: bool) -> Option<PathBuf> {
         let (scratch, output) = match &self.description.work {
             Work::Map(task) => (&task.scratch, &task.output),
             Work::Reduce(task) => (&task.scratch, &task.output),
@@ -101,11 +109,13 @@ impl Supervision {
             // Missing unless the attempt ended between sealing and saying so.
             let _ = fs::remove_file(output);
         }
-        // Mostly empty by now; a large one is removed beside the loop.
-        if fs::remove_dir(scratch).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+        if fs::read_dir(scratch).ok()?.next().is_some() {
+            // It may be large, so beside the loop.
             let scratch = scratch.clone();
             let _ = tokio::task::spawn_blocking(move || fs::remove_dir_all(scratch)).await;
+            return None;
         }
+        Some(scratch.clone())
     }
 
     fn tell(&self, event: AttemptEvent) {

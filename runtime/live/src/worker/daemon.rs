@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +35,10 @@ pub(crate) struct WorkerSettings {
 struct KnownJob {
     description: JobDescription,
     paths: JobPaths,
+    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making and removing one
+    /// each time costs a file system as much as starting a process, and ext4 far more, since it searches past every
+    /// inode that was freed in the last minutes.
+    idle_scratch: Vec<PathBuf>,
 }
 
 /// An attempt whose process is not known to be gone.
@@ -101,7 +107,7 @@ impl Worker {
         match order {
             ToWorker::Define(description) => {
                 let paths = JobPaths::new(&description.output, description.job, &description.part_extension);
-                self.jobs.insert(description.job, KnownJob { description, paths });
+                self.jobs.insert(description.job, KnownJob { description, paths, idle_scratch: Vec::new() });
             }
             ToWorker::Forget { job } => drop(self.jobs.remove(&job)),
             ToWorker::Launch { attempt, work } => self.launch(attempt, work),
@@ -124,11 +130,12 @@ impl Worker {
     }
 
     fn launch(&mut self, attempt: AttemptId, work: LaunchWork) {
-        let Some(job) = self.jobs.get(&attempt.task.job) else {
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
             let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
             return self.report(attempt, failed(error));
         };
         let environment = environment(attempt, &work);
+        job.pass_on_scratch(attempt);
         let description = job.describe(attempt, work);
         let (orders, inbox) = unbounded_channel();
         let supervision = Supervision {
@@ -151,7 +158,12 @@ impl Worker {
                 }
             }
             AttemptEvent::CommitRequested => self.report(attempt, Report::CommitRequested),
-            AttemptEvent::Ended(end) => self.on_ended(attempt, end),
+            AttemptEvent::Ended { end, idle_scratch } => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.idle_scratch.extend(idle_scratch);
+                }
+                self.on_ended(attempt, end);
+            }
         }
     }
 
@@ -179,6 +191,14 @@ impl Worker {
 }
 
 impl KnownJob {
+    /// Gives an attempt the directory of one that has ended. Without one the task process makes its own.
+    fn pass_on_scratch(&mut self, attempt: AttemptId) {
+        if let Some(idle) = self.idle_scratch.pop() {
+            // One that cannot be renamed is left to the end of the job.
+            let _ = fs::rename(idle, self.paths.attempt(attempt));
+        }
+    }
+
     fn describe(&self, attempt: AttemptId, work: LaunchWork) -> TaskDescription {
         let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, .. } =
             &self.description;

@@ -1,0 +1,186 @@
+//! Tests of the wire format: fixed bytes, limits, garbage, and messages that arrive in pieces.
+
+use std::path::PathBuf;
+
+use napreduce_core::{AttemptId, FailureClass, JobId, TaskId, TaskKind};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::body::{MapTask, PartOutput, ReduceTask, Split};
+use crate::counters::CounterValues;
+use crate::task::TaskError;
+
+fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
+}
+
+/// One of each that a task says.
+fn said_by_a_task() -> Vec<FromTask> {
+    let mut counters = CounterValues::default();
+    counters.add("bad rows", 3);
+    counters.add("MAP_INPUT_RECORDS", 1 << 40);
+    let lost = TaskError::lost_inputs("cannot read", vec![attempt(TaskKind::Map, 3, 1)]);
+    vec![
+        FromTask::Hello { version: PROTOCOL_VERSION },
+        FromTask::Progress { bytes_done: 1000, bytes_total: 70_000 },
+        FromTask::CommitRequest { part: PartOutput { records: 1, bytes: 2, digest: u64::MAX } },
+        FromTask::Done { counters },
+        FromTask::Failed(lost),
+    ]
+}
+
+/// One of each that a task is told, with paths that are not UTF-8.
+fn told_to_a_task() -> Vec<ToTask> {
+    use std::os::unix::ffi::OsStringExt;
+    let odd = PathBuf::from(std::ffi::OsString::from_vec(vec![b'/', 0xff, b'x']));
+    let description = |work, promote_to| {
+        let (definition, parameters) = ("count".to_owned(), vec![0, 255]);
+        let attempt = attempt(TaskKind::Reduce, 7, 2);
+        ToTask::Start(Box::new(TaskDescription {
+            attempt,
+            definition,
+            parameters,
+            memory: 1,
+            work,
+            promote_to,
+        }))
+    };
+    let split = Split { path: odd.clone(), offset: 5, length: 6, file_length: 11 };
+    let map = MapTask {
+        split,
+        partitions: 2,
+        cuts: vec![vec![], vec![1, 2]],
+        compress: true,
+        output: odd.clone(),
+        scratch: odd.clone(),
+    };
+    let reduce = ReduceTask {
+        partition: 7,
+        inputs: vec![
+            (attempt(TaskKind::Map, 0, 1), odd.clone()),
+            (attempt(TaskKind::Map, 1, 2), odd.clone()),
+        ],
+        compress: false,
+        output: odd.clone(),
+        scratch: odd.clone(),
+    };
+    vec![
+        description(Work::Map(map), None),
+        description(Work::Reduce(reduce), Some(odd)),
+        ToTask::CommitGranted,
+    ]
+}
+
+fn frames<T: serde::Serialize>(messages: &[T]) -> Vec<u8> {
+    messages.iter().flat_map(|message| encode(message).unwrap()).collect()
+}
+
+#[test]
+fn messages_are_these_bytes() {
+    let hello = encode(&FromTask::Hello { version: 1 }).unwrap();
+    assert_eq!(hello, [2, 0, 0, 0, 0, 1]);
+    let progress = encode(&FromTask::Progress { bytes_done: 1000, bytes_total: 70_000 }).unwrap();
+    assert_eq!(progress, [9, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0]);
+    assert_eq!(encode(&ToTask::CommitGranted).unwrap(), [1, 0, 0, 0, 1]);
+    let failed = TaskError { class: FailureClass::Fatal, message: "no".into(), lost_inputs: vec![] };
+    assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [6, 0, 0, 0, 4, 2, 2, b'n', b'o', 0]);
+}
+
+#[test]
+fn what_is_sent_is_received() {
+    let bytes = frames(&said_by_a_task());
+    let mut stream = bytes.as_slice();
+    for message in said_by_a_task() {
+        assert_eq!(read_message(&mut stream).unwrap(), Some(message));
+    }
+    assert_eq!(read_message::<FromTask>(&mut stream).unwrap(), None);
+
+    let bytes = frames(&told_to_a_task());
+    let mut stream = bytes.as_slice();
+    for message in told_to_a_task() {
+        assert_eq!(read_message(&mut stream).unwrap(), Some(message));
+    }
+}
+
+#[test]
+fn a_stream_that_ends_inside_a_frame_is_an_error() {
+    let bytes = encode(&FromTask::Progress { bytes_done: 1, bytes_total: 2 }).unwrap();
+    for length in 1..bytes.len() {
+        let read = read_message::<FromTask>(&bytes[..length]);
+        assert!(matches!(read, Err(WireError::CutShort)), "{length}: {read:?}");
+        let mut buffer = FrameBuffer::default();
+        buffer.push(&bytes[..length]);
+        assert_eq!(buffer.next::<FromTask>().unwrap(), None);
+        assert!(!buffer.is_between_frames());
+    }
+}
+
+#[test]
+fn a_frame_that_is_too_long_is_refused_before_it_is_read() {
+    let bytes = [1, 0, 0, 4, 0];
+    let refused = "a message of 67108865 bytes is longer than the 67108864 bytes a frame may have";
+    assert_eq!(read_message::<FromTask>(bytes.as_slice()).unwrap_err().to_string(), refused);
+    let mut buffer = FrameBuffer::default();
+    buffer.push(&bytes);
+    assert_eq!(buffer.next::<FromTask>().unwrap_err().to_string(), refused);
+    let parameters = vec![0_u8; (64 << 20) + 1];
+    assert!(encode(&parameters).is_err());
+}
+
+#[test]
+fn a_message_must_fill_its_frame() {
+    let bytes = [3, 0, 0, 0, 0, 1, 9];
+    let error = read_message::<FromTask>(bytes.as_slice()).unwrap_err();
+    assert_eq!(error.to_string(), "a frame of 3 bytes holds a message of 2 bytes");
+}
+
+#[test]
+fn a_length_inside_a_message_is_not_believed() {
+    // Failed, Task, and a text of 2^63 bytes.
+    let bytes = [11, 0, 0, 0, 4, 1, 253, 0, 0, 0, 0, 0, 0, 0, 0x80];
+    assert!(matches!(read_message::<FromTask>(bytes.as_slice()), Err(WireError::Undecodable { .. })));
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_an_error_or_a_message_but_never_a_panic(bytes in vec(any::<u8>(), 0..200)) {
+        let mut frame = (bytes.len() as u32).to_le_bytes().to_vec();
+        frame.extend_from_slice(&bytes);
+        for stream in [&bytes, &frame] {
+            let _ = read_message::<FromTask>(stream.as_slice());
+            let _ = read_message::<ToTask>(stream.as_slice());
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_an_error_or_another_message(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+        let mut bytes = frames(&told_to_a_task());
+        let at = at.index(bytes.len());
+        bytes[at] = to;
+        let mut buffer = FrameBuffer::default();
+        buffer.push(&bytes);
+        while let Ok(Some(_)) = buffer.next::<ToTask>() {}
+    }
+
+    #[test]
+    fn pieces_of_any_size_make_the_same_messages(sizes in vec(1_usize..40, 1..200)) {
+        let bytes = frames(&said_by_a_task());
+        let mut rest = bytes.as_slice();
+        let mut buffer = FrameBuffer::default();
+        let mut received = Vec::new();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at((*size).min(rest.len()));
+            rest = after;
+            buffer.push(piece);
+            while let Some(message) = buffer.next::<FromTask>().unwrap() {
+                received.push(message);
+            }
+        }
+        prop_assert_eq!(received, said_by_a_task());
+        prop_assert!(buffer.is_between_frames());
+    }
+}

@@ -1,0 +1,58 @@
+//! The commit of attempts: a part gets into place once, by the attempt that may, or not at all.
+
+mod scenario;
+
+use std::fs;
+
+use scenario::{Scenario, names};
+
+#[test]
+fn a_part_is_not_committed_before_the_attempt_has_finished_writing() {
+    let job = Scenario::new(&["a"]).pause("r_0000.1", "written");
+    let running = job.start();
+    let moment = running.moment();
+    let temporary = job.output().join("_temporary/job_0001");
+    assert_eq!(names(&temporary.join("job_0001_r_0000.1")), ["part-r-00000"]);
+    assert_eq!(names(&temporary.join("committed")), [""; 0]);
+    moment.go_on();
+    running.end().assert_success();
+    assert_eq!(job.counts(), "a\t1\n");
+}
+
+#[test]
+fn parts_of_other_tasks_wait_for_the_job() {
+    let job = Scenario::new(&["a"]).with("reduces=2").with("slots=1").pause("r_0001.1", "work");
+    let running = job.start();
+    let moment = running.moment();
+    assert_eq!(job.output_names(), ["_temporary"]);
+    assert_eq!(names(&job.output().join("_temporary/job_0001/committed")), ["part-r-00000"]);
+    moment.go_on();
+    running.end().assert_success();
+    assert_eq!(job.output_names(), ["_SUCCESS", "part-r-00000", "part-r-00001"]);
+}
+
+#[test]
+fn an_attempt_that_died_after_its_commit_is_replaced_by_the_next() {
+    let job = Scenario::new(&["a"]).pause("r_0000.1", "written");
+    let running = job.start();
+    let moment = running.moment();
+    // What a process killed between its rename and its last message leaves.
+    let temporary = job.output().join("_temporary/job_0001");
+    fs::write(temporary.join("committed/part-r-00000"), "of the first attempt").unwrap();
+    moment.kill();
+    running.end().assert_success();
+    assert_eq!(job.counts(), "a\t1\n");
+    assert_eq!(job.output_names(), ["_SUCCESS", "part-r-00000"]);
+}
+
+#[test]
+fn parts_that_cannot_be_put_into_place_fail_the_job_and_leave_none() {
+    let job = Scenario::new(&["a"]).with("reduces=2").pause("r_0001.1", "work");
+    let running = job.start();
+    let moment = running.moment();
+    // In the way of the second part.
+    fs::create_dir(job.output().join("part-r-00001")).unwrap();
+    moment.go_on();
+    running.end().assert_failure(1, &["cannot move", "part-r-00001"]);
+    assert_eq!(job.output_names(), ["part-r-00001"]);
+}

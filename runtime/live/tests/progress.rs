@@ -1,0 +1,27 @@
+//! What a person sees on standard error while a job runs, when it is not a terminal.
+
+mod scenario;
+
+use scenario::Scenario;
+
+#[test]
+fn a_short_job_says_nothing() {
+    let job = Scenario::new(&["a"]);
+    assert_eq!(job.run().stderr, "");
+}
+
+#[test]
+fn progress_that_is_always_wanted_is_one_line_a_phase() {
+    let job = Scenario::new(&["a", "b"]).with("progress=always").with("reduces=1");
+    let ended = job.run();
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("100%")).collect();
+    assert_eq!(lines.len(), 2, "{}", ended.stderr);
+    assert!(lines[0].starts_with("map    100%  2/2 tasks, 0 running, 0 suspended, 0 checkpointed, 2 B, "));
+    assert!(lines[1].starts_with("reduce 100%  1/1 tasks, "));
+}
+
+#[test]
+fn quiet_wins() {
+    let job = Scenario::new(&["a"]).with("progress=always").with("quiet=yes");
+    assert_eq!(job.run().stderr, "");
+}

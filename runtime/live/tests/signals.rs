@@ -1,0 +1,121 @@
+//! What is left when the job program is interrupted or killed: nothing that runs, and nothing that is half done.
+
+mod scenario;
+
+use rustix::process::Signal;
+use scenario::{Moment, Running, Scenario, names};
+
+fn two_moments(running: &Running<'_>) -> [Moment; 2] {
+    [running.moment(), running.moment()]
+}
+
+#[test]
+fn an_interrupt_ends_every_task_and_leaves_nothing() {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let job = Scenario::new(&["a", "b"]).pause("*", "work");
+        let running = job.start();
+        let moments = two_moments(&running);
+        running.signal(signal);
+        let ended = running.end();
+        ended.assert_failure(status, &["interrupted by signal", "nothing of the job is left in"]);
+        for moment in &moments {
+            moment.assert_gone();
+        }
+        assert!(!job.output().exists());
+        assert_eq!(names(&job.path("")), ["first.stderr", "first.stdout", "in", "moments"]);
+    }
+}
+
+#[test]
+fn an_interrupt_takes_what_the_tasks_started() {
+    let job = Scenario::new(&["a"]);
+    let socket = job.path("moments");
+    let job = job.rule(&format!("* work child {}", socket.display()));
+    let running = job.start();
+    let grandchild = running.moment();
+    running.signal(Signal::INT);
+    running.end().assert_failure(130, &[]);
+    grandchild.assert_gone();
+}
+
+#[test]
+fn what_a_finished_task_started_is_ended_with_it() {
+    let job = Scenario::new(&["a"]);
+    let socket = job.path("moments");
+    let job = job.rule(&format!("m_0000.1 work child {}", socket.display()));
+    let running = job.start();
+    let grandchild = running.moment();
+    let watched = grandchild.watch();
+    grandchild.go_on();
+    watched.assert_gone();
+    running.end().assert_success();
+}
+
+#[test]
+fn an_older_output_survives_an_interrupt() {
+    let job = Scenario::new(&["a"]);
+    job.run().assert_success();
+    let job = job.with("overwrite=yes").pause("*", "work");
+    let running = job.start();
+    let moment = running.moment();
+    running.signal(Signal::INT);
+    running.end().assert_failure(130, &[]);
+    moment.assert_gone();
+    assert_eq!(job.counts(), "a\t1\n");
+    assert_eq!(job.output_names(), ["_SUCCESS", "part-r-00000"]);
+}
+
+#[test]
+fn a_killed_job_program_takes_its_tasks_along() {
+    let job = Scenario::new(&["a", "b"]).pause("*", "work");
+    let running = job.start();
+    let moments = two_moments(&running);
+    running.signal(Signal::KILL);
+    running.end().assert_killed_by(Signal::KILL);
+    for moment in &moments {
+        moment.assert_gone();
+    }
+
+    let next = job.run();
+    next.assert_failure(2, &["holds _temporary of a run that did not end"]);
+}
+
+#[test]
+fn a_second_signal_ends_the_program_at_once() {
+    let job = Scenario::new(&["a"]).pause("*", "work");
+    let running = job.start();
+    let moment = running.moment();
+    // Both are delivered in one go when it continues, before it can do anything about the first.
+    running.signal(Signal::STOP);
+    running.wait_until_stopped();
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    running.signal(Signal::CONT);
+    let status = running.end().status_code();
+    assert!(status == Some(130) || status == Some(143), "{status:?}");
+    moment.assert_gone();
+    assert_eq!(job.output_names(), ["_temporary"]);
+}
+
+#[test]
+fn a_signal_that_comes_when_the_job_is_done_is_not_lost() {
+    let job = Scenario::new(&["a"]).with("jobs=2").with("overwrite=yes").pause("r_0000.1", "written");
+    let running = job.start();
+    let moment = running.moment();
+    running.signal(Signal::STOP);
+    running.wait_until_stopped();
+    moment.go_on();
+    running.signal(Signal::INT);
+    running.signal(Signal::CONT);
+    running.end().assert_failure(130, &["interrupted by signal 2"]);
+}
+
+#[test]
+fn between_two_jobs_a_signal_does_what_it_always_does() {
+    let job = Scenario::new(&["a"]).with("jobs=2").with("between=stop");
+    let running = job.start();
+    running.wait_until_stopped();
+    running.signal(Signal::TERM);
+    running.signal(Signal::CONT);
+    running.end().assert_killed_by(Signal::TERM);
+}
