@@ -180,6 +180,11 @@ impl Job {
         if self.is_map_only() { self.phases.map.is_done() } else { self.phases.reduce.is_done() }
     }
 
+    /// Whether every map was done once; a reduce may have read the output of one that is lost now.
+    pub(crate) fn has_had_every_map(&self) -> bool {
+        self.phases.map.done + self.maps_lost == self.phases.map.total()
+    }
+
     pub(crate) fn task(&self, task: TaskId) -> Option<&Task> {
         self.phases[task.kind].task(task.index)
     }

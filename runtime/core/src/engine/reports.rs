@@ -6,7 +6,7 @@ use crate::effect::{Order, Record};
 use crate::engine::Engine;
 use crate::engine::endings::Failure;
 use crate::event::{FailureClass, Report};
-use crate::ids::{AttemptId, WorkerId};
+use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::states::{AttemptInput, AttemptState};
 
 impl Engine {
@@ -75,13 +75,17 @@ impl Engine {
         if self.step(id, AttemptInput::CommitRequested).is_none() {
             return;
         }
-        if !self.cluster.job(id.task.job).commits(id.task.kind) {
-            self.cluster.tally.illegal_reports += 1;
-            self.warn(format!("{id} asked to commit, but its output goes to reduces; ignored"));
-            return;
-        }
-        self.cluster.attempt_mut(id).wants_commit = true;
-        self.grant_commit(id);
+        let job = self.cluster.job(id.task.job);
+        let nonsense = if !job.commits(id.task.kind) {
+            "its output goes to reduces"
+        } else if id.task.kind == TaskKind::Reduce && !job.has_had_every_map() {
+            "some of the maps it reads were never done"
+        } else {
+            self.cluster.attempt_mut(id).wants_commit = true;
+            return self.grant_commit(id);
+        };
+        self.cluster.tally.illegal_reports += 1;
+        self.warn(format!("{id} asked to commit, but {nonsense}; ignored"));
     }
 
     /// Lets an attempt commit, if it asked, runs, and no other attempt of its task has the right.

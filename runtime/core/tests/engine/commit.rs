@@ -48,6 +48,22 @@ fn a_map_whose_output_goes_to_reduces_has_nothing_to_commit() {
 }
 
 #[test]
+fn a_reduce_cannot_commit_before_every_map_was_done() {
+    check(
+        "worker 1 1+1
+         job 1 maps 1 reduces 1 slowstart 0
+             > launch m0.1 on 1; launch r0.1 on 1
+         started r0.1
+         commits r0.1
+             > warn job_0001_r_0000.1 asked to commit, but some of the maps it reads were never done; ignored
+         done m0.1
+             > tell r0.1 of m0.1
+         commits r0.1
+             > commit r0.1",
+    );
+}
+
+#[test]
 fn no_right_is_given_to_an_attempt_that_is_being_killed() {
     check(
         "worker 1 1+0

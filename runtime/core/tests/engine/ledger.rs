@@ -18,6 +18,7 @@ pub struct Ledger {
     /// Who has the right to commit, or had it when it was done.
     granted: BTreeMap<TaskId, AttemptId>,
     done: BTreeMap<TaskId, AttemptId>,
+    done_once: BTreeSet<TaskId>,
     decided: BTreeMap<JobId, JobOutcome>,
     recorded: BTreeSet<JobId>,
     ended: BTreeSet<JobId>,
@@ -29,8 +30,14 @@ impl Ledger {
     }
 
     /// Whether an attempt at this task writes a part of the output.
-    pub fn commits(&self, task: TaskId) -> bool {
+    fn commits(&self, task: TaskId) -> bool {
         task.kind == TaskKind::Reduce || self.specs[&task.job].reduces == 0
+    }
+
+    /// Whether an attempt at this task writes a part of the output, and how many maps it reads.
+    pub fn duties(&self, task: TaskId) -> (bool, usize) {
+        let reads = if task.kind == TaskKind::Reduce { self.specs[&task.job].maps.len() } else { 0 };
+        (self.commits(task), reads)
     }
 
     /// Some attempt that has ended.
@@ -87,6 +94,18 @@ impl Ledger {
             }
             Record::TaskDone(attempt) => {
                 self.over.push(*attempt);
+                self.done_once.insert(attempt.task);
+                if attempt.task.kind == TaskKind::Reduce {
+                    let maps = self
+                        .done_once
+                        .range(TaskId { kind: TaskKind::Map, index: 0, ..attempt.task }..attempt.task);
+                    let maps = maps.filter(|task| task.kind == TaskKind::Map).count();
+                    assert_eq!(
+                        maps,
+                        self.specs[&attempt.task.job].maps.len(),
+                        "{attempt}: done before its maps"
+                    );
+                }
                 let right = self.granted.get(&attempt.task);
                 assert_eq!(
                     right.copied(),

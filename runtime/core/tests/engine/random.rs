@@ -82,10 +82,12 @@ impl Run {
             self.ledger.enter(effect);
             match effect {
                 Effect::Send { worker, order } => {
-                    let commits =
-                        matches!(order, Order::Launch { attempt, .. } if self.ledger.commits(attempt.task));
+                    let (commits, maps) = match order {
+                        Order::Launch { attempt, .. } => self.ledger.duties(attempt.task),
+                        _ => (false, 0),
+                    };
                     let daemon = self.daemons.get_mut(worker).expect("orders go to workers that are up");
-                    daemon.receive(order.clone(), commits);
+                    daemon.receive(order.clone(), commits, maps);
                 }
                 Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
                 Effect::Warn { message } => assert!(self.hostile, "{message}"),
@@ -212,14 +214,13 @@ impl Run {
                     self.handle(Event::Reported { worker, attempt, report });
                 }
             }
-            let idle = self.daemons.values().all(Daemon::is_idle);
+            self.now = self.now + Span::from_millis(1);
             match self.wake {
-                Some(wake) if idle => {
-                    self.now = self.now.max(wake);
+                Some(wake) if wake <= self.now => {
                     self.wake = None;
                     self.handle(Event::Woken);
                 }
-                None if idle => break,
+                None if self.daemons.values().all(Daemon::is_idle) => break,
                 _ => {}
             }
         }

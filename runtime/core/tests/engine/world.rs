@@ -3,7 +3,7 @@
 //! Owns the truth about processes, against which the engine's belief is checked: no worker runs more processes than it
 //! has slots. Orders and reports of one worker keep their order; between workers anything may happen first.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use napreduce_core::{AttemptId, FailureClass, Order, Report, Slots, TaskKind};
 use rand::Rng;
@@ -33,6 +33,8 @@ struct Process {
     /// False once it is stopped, until it is continued.
     runs: bool,
     inputs: Vec<AttemptId>,
+    /// How many maps it must have read before it can finish.
+    maps: usize,
 }
 
 /// A worker with its processes.
@@ -41,7 +43,7 @@ pub struct Daemon {
     slots: Slots,
     /// Whether the engine is told the truth about it, so that it can be held to its promises.
     trusted: bool,
-    orders: VecDeque<(Order, bool)>,
+    orders: VecDeque<(Order, bool, usize)>,
     reports: VecDeque<(AttemptId, Report)>,
     processes: BTreeMap<AttemptId, Process>,
 }
@@ -57,9 +59,10 @@ impl Daemon {
         }
     }
 
-    /// An order is on its way; `commits` tells whether a launched attempt writes a part of the output.
-    pub fn receive(&mut self, order: Order, commits: bool) {
-        self.orders.push_back((order, commits));
+    /// An order is on its way. If it launches an attempt: whether that writes a part of the output, and how many maps
+    /// it must have read before it can finish.
+    pub fn receive(&mut self, order: Order, commits: bool, maps: usize) {
+        self.orders.push_back((order, commits, maps));
     }
 
     /// The next report to hand in, if there is one.
@@ -74,7 +77,7 @@ impl Daemon {
 
     /// Reads one order that arrived.
     pub fn obey(&mut self) {
-        let Some((order, commits)) = self.orders.pop_front() else { return };
+        let Some((order, commits, maps)) = self.orders.pop_front() else { return };
         let trusted = self.trusted;
         match order {
             Order::Launch { attempt, inputs, .. } => {
@@ -85,6 +88,7 @@ impl Daemon {
                     granted: false,
                     runs: true,
                     inputs,
+                    maps,
                 };
                 assert!(self.processes.insert(attempt, process).is_none(), "{attempt} was launched twice");
                 self.check_slots(attempt);
@@ -159,7 +163,7 @@ impl Process {
         let races = may_fail && rng.random_bool(0.2);
         match self.doing {
             Doing::Starting => (Some(Doing::Working), Some(Report::Started)),
-            Doing::Working if rng.random_bool(0.5) => {
+            Doing::Working if rng.random_bool(0.5) || !self.has_read_everything() => {
                 (Some(Doing::Working), Some(Report::Progressed { bytes_done: 1, bytes_total: 2 }))
             }
             Doing::Working => self.finish(),
@@ -169,7 +173,7 @@ impl Process {
                 (None, Some(Report::Done))
             }
             Doing::Saving if self.granted => (None, Some(Report::Done)),
-            Doing::Stopping | Doing::Saving if races && !self.asked => {
+            Doing::Stopping | Doing::Saving if races && !self.asked && self.has_read_everything() => {
                 (Some(self.doing), Some(Report::CommitRequested))
             }
             Doing::Stopping => (Some(Doing::Stopped), Some(Report::Suspended)),
@@ -178,6 +182,11 @@ impl Process {
             Doing::Saving => (None, Some(Report::Checkpointed)),
             Doing::Dying => (None, Some(Report::Killed)),
         }
+    }
+
+    fn has_read_everything(&self) -> bool {
+        let read: BTreeSet<u32> = self.inputs.iter().map(|input| input.task.index).collect();
+        read.len() == self.maps
     }
 
     fn finish(&self) -> (Option<Doing>, Option<Report>) {
