@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 /// A number of bytes, read from and printed as a number with a unit.
 ///
-/// `k`, `M`, `G`, `T` and `KiB`, `MiB`, `GiB`, `TiB` are powers of 1024; `kB`, `MB`, `GB`, `TB` powers of 1000; upper and lower
-/// case are the same. No unit means bytes.
+/// `k`, `M`, `G`, `T` and `KiB`, `MiB`, `GiB`, `TiB` are powers of 1024; `kB`, `MB`, `GB`, `TB` powers of
+/// 1000; upper and lower case are the same. No unit means bytes.
 ///
 /// ```
 /// use napreduce::ByteSize;
@@ -93,7 +93,57 @@ impl fmt::Display for ByteSize {
         let unit = BINARY_UNITS.iter().find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
         match unit {
             Some((name, shift)) => write!(formatter, "{}{name}", self.0 >> shift),
-            None => write!(formatter, "{}", self.0),
+            None => write!(formatter, "{}B", self.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Result<u64, String> {
+        text.parse::<ByteSize>().map(ByteSize::bytes).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn units_are_powers_of_1024_unless_they_end_in_b_alone() {
+        for (text, expected) in [
+            ("0", 0),
+            ("17", 17),
+            ("17B", 17),
+            ("512k", 512 << 10),
+            ("512K", 512 << 10),
+            ("64MiB", 64 << 20),
+            ("64 mib", 64 << 20),
+            ("1G", 1 << 30),
+            ("2T", 2 << 40),
+            ("10kB", 10_000),
+            ("10MB", 10_000_000),
+            ("3GB", 3_000_000_000),
+            ("16777215TiB", 16_777_215 << 40),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_quoted() {
+        for text in ["", "M", "-1", "1.5G", "1 Mi B", "12X", "0x10", "１"] {
+            let message = bytes(text).expect_err("it is no size");
+            assert!(message.starts_with(&format!("{text:?} is not a size; write ")), "{message}");
+        }
+        for text in ["18446744073709551616", "16777216TiB"] {
+            assert_eq!(bytes(text), Err(format!("{text:?} is more than 18446744073709551615 bytes")));
+        }
+    }
+
+    #[test]
+    fn a_printed_size_reads_back() {
+        for size in [0, 1, 1023, 1024, 1025, 1 << 20, 3 << 30, 5 << 40, u64::MAX] {
+            assert_eq!(bytes(&ByteSize::new(size).to_string()), Ok(size));
+        }
+        assert_eq!(ByteSize::new(64 << 20).to_string(), "64MiB");
+        assert_eq!(ByteSize::new(1000).to_string(), "1000B");
     }
 }

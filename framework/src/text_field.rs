@@ -1,14 +1,15 @@
 //! Keys and values as text.
 //!
-//! Owns how one field of a text output is written. Does not own lines, files or the TAB between key and value.
+//! Owns how one field of a text output is written. Does not own lines, files or the TAB between key and
+//! value.
 
 use std::cmp::Reverse;
 use std::io::Write;
 
 /// A key or value that a text output can write.
 ///
-/// Text and bytes are written as they are, numbers in decimal (floats as short as they can be read back), `None` as
-/// nothing, tuples with a TAB between the fields.
+/// Text and bytes are written as they are, numbers in decimal (floats as short as they can be read back),
+/// `None` as nothing, tuples with a TAB between the fields.
 ///
 /// ```
 /// use napreduce::TextField;
@@ -117,7 +118,8 @@ macro_rules! text_floats {
     ($($type:ty)*) => {$(
         impl TextField for $type {
             fn write(&self, out: &mut Vec<u8>) {
-                // The debug form is the shortest that reads back, with an exponent where digits would not end.
+                // The debug form is the shortest that reads back, with an exponent where digits would not
+                // end.
                 write!(out, "{self:?}").expect("a Vec takes every write");
             }
         }
@@ -148,3 +150,47 @@ text_tuple!(A a, B b, C c);
 text_tuple!(A a, B b, C c, D d);
 text_tuple!(A a, B b, C c, D d, E e);
 text_tuple!(A a, B b, C c, D d, E e, F f);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(field: impl TextField) -> String {
+        let mut out = Vec::new();
+        field.write(&mut out);
+        String::from_utf8(out).expect("only text was written")
+    }
+
+    #[test]
+    fn fields_are_written_plainly() {
+        assert_eq!(text("a b"), "a b");
+        assert_eq!(text(String::from("é")), "é");
+        assert_eq!(text(b"bytes"), "bytes");
+        assert_eq!(text(&b"bytes"[..]), "bytes");
+        assert_eq!(text(vec![b'x']), "x");
+        assert_eq!(text('ß'), "ß");
+        assert_eq!(text(true), "true");
+        assert_eq!((text(u64::MAX), text(i8::MIN)), ("18446744073709551615".into(), "-128".into()));
+        assert_eq!(text(i128::MIN), i128::MIN.to_string());
+        assert_eq!(text(7usize), "7");
+        assert_eq!(text(Reverse(3)), "3");
+    }
+
+    #[test]
+    fn floats_are_as_short_as_they_read_back() {
+        assert_eq!((text(0.1f64), text(0.1f32), text(1.0)), ("0.1".into(), "0.1".into(), "1.0".into()));
+        assert_eq!((text(1e300), text(-2.5e-9)), ("1e300".into(), "-2.5e-9".into()));
+        assert_eq!((text(f64::NAN), text(f64::NEG_INFINITY)), ("NaN".into(), "-inf".into()));
+        for value in [f64::MAX, f64::MIN_POSITIVE, 1.0 / 3.0, 123_456_789.0] {
+            assert_eq!(text(value).parse(), Ok(value));
+        }
+    }
+
+    #[test]
+    fn tuples_have_tabs_and_nothing_is_nothing() {
+        assert_eq!(text(("a", 1, None::<u8>, Some(2.5))), "a\t1\t\t2.5");
+        assert_eq!(text((("a", 'b'), "c")), "a\tb\tc");
+        assert_eq!(text(()), "");
+        assert_eq!((<()>::EMPTY, <&()>::EMPTY, <((),)>::EMPTY, u8::EMPTY), (true, true, false, false));
+    }
+}

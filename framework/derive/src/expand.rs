@@ -1,7 +1,7 @@
 //! The generated code, as a whole.
 //!
-//! Owns the implementations of `Value`, `Key` and `GroupBy` and the owned companion of a type that borrows. Does not own
-//! what is accepted, nor the code of single methods.
+//! Owns the implementations of `Value`, `Key` and `GroupBy` and the owned companion of a type that borrows.
+//! Does not own what is accepted, nor the code of single methods.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};

@@ -1,7 +1,7 @@
 //! The types of fields.
 //!
-//! Owns the way from a field's type to its family (the lifetime becomes `'static`) and to the type that a reader gets,
-//! and the refusal of fields that own their text. Does not own the code that encodes them.
+//! Owns the way from a field's type to its family (the lifetime becomes `'static`) and to the type that a
+//! reader gets, and the refusal of fields that own their text. Does not own the code that encodes them.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;

@@ -1,7 +1,7 @@
 //! The bodies of the generated methods.
 //!
-//! Owns the code for the fields of a struct and for the tag and fields of an enum; both are matches, a struct's with one
-//! arm. Does not own the signatures around them.
+//! Owns the code for the fields of a struct and for the tag and fields of an enum; both are matches, a
+//! struct's with one arm. Does not own the signatures around them.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;

@@ -1,7 +1,7 @@
 //! What can be derived.
 //!
-//! Owns the checked description of a struct or enum and the errors about those that are not supported. Does not own the
-//! code made from it.
+//! Owns the checked description of a struct or enum and the errors about those that are not supported. Does
+//! not own the code made from it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident};

@@ -1,6 +1,7 @@
 //! What derived code and the built-in composites are made of.
 //!
-//! Owns the steps over one field of a composite. Does not own the composites. Public for `napreduce-derive` alone.
+//! Owns the steps over one field of a composite. Does not own the composites. Public for `napreduce-derive`
+//! alone.
 
 pub use super::{DecodeError, GroupBy, Key, Scratch, Value};
 

@@ -1,6 +1,7 @@
 //! What is wrong with bytes that do not decode.
 //!
-//! Owns the error of the codec. Does not own what a task makes of it: the record's file and task are named there.
+//! Owns the error of the codec. Does not own what a task makes of it: the record's file and task are named
+//! there.
 
 use std::borrow::Cow;
 

@@ -1,11 +1,12 @@
 //! Groups made by the first fields of a key.
 //!
-//! Owns the length of such a prefix and its decoding. Does not own grouping itself: the data plane compares the prefixes.
+//! Owns the length of such a prefix and its decoding. Does not own grouping itself: the data plane compares
+//! the prefixes.
 
 use super::{DecodeError, Key, Scratch};
 
-/// A key that begins with the fields of `G`, so that `G` can make the groups of a reduce while the whole key orders the
-/// values in a group (a secondary sort).
+/// A key that begins with the fields of `G`, so that `G` can make the groups of a reduce while the whole key
+/// orders the values in a group (a secondary sort).
 ///
 /// A tuple can be grouped by its first field or by a tuple of its first fields, a derived struct likewise.
 ///
@@ -28,8 +29,8 @@ use super::{DecodeError, Key, Scratch};
     note = "group `(A, B, C)` by `A` or by `(A, B)`"
 )]
 pub trait GroupBy<G: Key>: Key {
-    /// The length in bytes of the part of the encoded key that makes its group. Bytes that are no encoding of this key
-    /// are a group of their own as a whole.
+    /// The length in bytes of the part of the encoded key that makes its group. Bytes that are no encoding of
+    /// this key are a group of their own as a whole.
     #[inline]
     fn prefix_length(encoded: &[u8]) -> usize {
         G::skip(encoded, false).unwrap_or(encoded.len())

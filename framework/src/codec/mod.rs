@@ -1,7 +1,8 @@
 //! Typed keys and values as bytes, and back.
 //!
-//! Owns the traits `Value`, `Key` and `GroupBy` and the encodings of all built-in types. Order is defined by the encoded
-//! bytes alone: the data plane never calls back into these types to compare. Does not own records, blocks or text.
+//! Owns the traits `Value`, `Key` and `GroupBy` and the encodings of all built-in types. Order is defined by
+//! the encoded bytes alone: the data plane never calls back into these types to compare. Does not own
+//! records, blocks or text.
 
 mod arrays;
 #[doc(hidden)]
@@ -22,15 +23,15 @@ pub use self::error::DecodeError;
 pub use self::grouping::GroupBy;
 pub use self::serde_value::Serde;
 
-/// A type whose values travel as bytes, written as a *family*: the type names what is meant, `Ref<'a>` what is handed
-/// around. `String` is emitted and received as `&str`, `Vec<u8>` as `&[u8]`, `(String, u64)` as `(&str, u64)`, `u64` as
-/// itself, so that reading a value copies and allocates nothing.
+/// A type whose values travel as bytes, written as a *family*: the type names what is meant, `Ref<'a>` what
+/// is handed around. `String` is emitted and received as `&str`, `Vec<u8>` as `&[u8]`, `(String, u64)` as
+/// `(&str, u64)`, `u64` as itself, so that reading a value copies and allocates nothing.
 ///
-/// Every [`Key`] is a value with the same encoding; [`Serde`] makes one of any serde type; `#[derive(Value)]` of a struct
-/// or enum whose fields are values.
+/// Every [`Key`] is a value with the same encoding; [`Serde`] makes one of any serde type; `#[derive(Value)]`
+/// of a struct or enum whose fields are values.
 ///
-/// An encoding has two forms. As the *last* field of a record its end is the end of the bytes. Anywhere else it ends
-/// itself, and no such encoding is a prefix of another one.
+/// An encoding has two forms. As the *last* field of a record its end is the end of the bytes. Anywhere else
+/// it ends itself, and no such encoding is a prefix of another one.
 ///
 /// ```
 /// use napreduce::{Scratch, Value};
@@ -64,8 +65,8 @@ pub trait Value: 'static {
     /// As [`encode`](Value::encode), for a value that is held in its owned form.
     fn encode_owned(owned: &Self::Owned, last: bool, out: &mut Vec<u8>);
 
-    /// The encoding of `value` as the only field of a record. Text and bytes are returned as they are, without a copy;
-    /// everything else is written into `buffer`, whose content is replaced.
+    /// The encoding of `value` as the only field of a record. Text and bytes are returned as they are,
+    /// without a copy; everything else is written into `buffer`, whose content is replaced.
     #[inline]
     fn bytes<'b, 'a: 'b>(value: Self::Ref<'a>, buffer: &'b mut Vec<u8>) -> &'b [u8] {
         buffer.clear();
@@ -73,16 +74,16 @@ pub trait Value: 'static {
         buffer
     }
 
-    /// Takes one value off the front of `input`. What cannot be borrowed from `input` is put into `scratch`, which the
-    /// caller resets between records. After an error `input` stands anywhere.
+    /// Takes one value off the front of `input`. What cannot be borrowed from `input` is put into `scratch`,
+    /// which the caller resets between records. After an error `input` stands anywhere.
     fn decode<'a>(
         input: &mut &'a [u8],
         last: bool,
         scratch: &'a Scratch,
     ) -> Result<Self::Ref<'a>, DecodeError>;
 
-    /// The length in bytes of the encoding at the front of `bytes`, whose every byte was complemented where `flip` is
-    /// `0xFF`, and none where it is 0. Looks only at the bytes that decide the length.
+    /// The length in bytes of the encoding at the front of `bytes`, whose every byte was complemented where
+    /// `flip` is `0xFF`, and none where it is 0. Looks only at the bytes that decide the length.
     fn measure(bytes: &[u8], last: bool, flip: u8) -> Result<usize, DecodeError>;
 
     /// Copies what `value` borrows.
@@ -117,10 +118,10 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 
 /// A [`Value`] whose encodings compare, byte by byte and the shorter prefix first, as its values do.
 ///
-/// Keys are integers, floats (−0 and 0 are one key, so are all NaN; NaN comes last), `bool`, `char`, `()`, `String`,
-/// `Vec<u8>`, `[u8; N]`, `Option` (`None` first), [`Reverse`](std::cmp::Reverse), tuples of up to six, and structs and
-/// enums with `#[derive(Key)]`. Of these, `&'static str`, `&'static [u8]` and `&'static [u8; N]` are further names of the
-/// families of borrowed text and bytes.
+/// Keys are integers, floats (−0 and 0 are one key, so are all NaN; NaN comes last), `bool`, `char`, `()`,
+/// `String`, `Vec<u8>`, `[u8; N]`, `Option` (`None` first), [`Reverse`](std::cmp::Reverse), tuples of up to
+/// six, and structs and enums with `#[derive(Key)]`. Of these, `&'static str`, `&'static [u8]` and `&'static
+/// [u8; N]` are further names of the families of borrowed text and bytes.
 ///
 /// ```
 /// use napreduce::{Key, Value};
@@ -142,8 +143,8 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 /// assert!(encoded("ann", 10) < encoded("anna", 1));
 /// ```
 ///
-/// An implementation by hand promises that order, and that no encoding in the form that is not last is a prefix of
-/// another.
+/// An implementation by hand promises that order, and that no encoding in the form that is not last is a
+/// prefix of another.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key: it has no order-preserving encoding",
     label = "not a key",

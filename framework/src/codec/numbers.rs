@@ -1,11 +1,12 @@
 //! Integers, floats, `bool`, `char` and `()`.
 //!
-//! Owns their encodings of constant length: big-endian, the sign bit turned so that negative comes first. Does not own
-//! composites.
+//! Owns their encodings of constant length: big-endian, the sign bit turned so that negative comes first.
+//! Does not own composites.
 
 use super::{DecodeError, Key, Scratch, Value, measure_fixed};
 
-/// A key that is its own reference and owned form and takes `$length` bytes: `$write` makes them, `$read` reads them.
+/// A key that is its own reference and owned form and takes `$length` bytes: `$write` makes them, `$read`
+/// reads them.
 macro_rules! plain_key {
     ($type:ty, $length:expr, $expected:expr, $write:expr, $read:expr) => {
         impl Value for $type {

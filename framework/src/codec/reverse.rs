@@ -1,7 +1,7 @@
 //! `Reverse`: the descending order of a key.
 //!
-//! Owns the complement of an encoding. It is always that of the form which ends itself, also where nothing follows:
-//! only where no encoding is a prefix of another does the complement turn the order round.
+//! Owns the complement of an encoding. It is always that of the form which ends itself, also where nothing
+//! follows: only where no encoding is a prefix of another does the complement turn the order round.
 
 use std::cmp::Reverse;
 

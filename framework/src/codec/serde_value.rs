@@ -33,8 +33,8 @@ const LENGTH_BYTES: usize = 4;
 ///
 /// # Panics
 ///
-/// Encoding panics, and so fails the task, where the type's own `Serialize` returns an error or asks for what postcard
-/// cannot write (a sequence of unknown length, a flattened map).
+/// Encoding panics, and so fails the task, where the type's own `Serialize` returns an error or asks for what
+/// postcard cannot write (a sequence of unknown length, a flattened map).
 pub struct Serde<T>(PhantomData<fn() -> T>);
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {

@@ -1,7 +1,7 @@
 //! Text and bytes of any length.
 //!
-//! Owns the two forms of a byte string: as it is when last, otherwise with 00 escaped as 00 FF and ended by 00 00. Does
-//! not own byte strings of constant length.
+//! Owns the two forms of a byte string: as it is when last, otherwise with 00 escaped as 00 FF and ended by
+//! 00 00. Does not own byte strings of constant length.
 
 use super::{DecodeError, Key, Scratch, Value};
 

@@ -112,6 +112,14 @@ pub enum InputError {
     /// Records of no bytes.
     #[error("records of fixed length need a length of at least 1 byte")]
     NoRecordLength,
+    /// A compressed file whose decompression takes more memory than the task has.
+    #[error("{} needs {} to be decompressed; raise --task-memory", path.display(), ByteSize::new(*window))]
+    WindowTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that the decoder must keep.
+        window: u64,
+    },
     /// A compressed file that does not decompress.
     #[error("{} is damaged: {compression} data at byte {offset} {reason}", path.display())]
     Damaged {

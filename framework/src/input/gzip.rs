@@ -1,7 +1,7 @@
 //! Gzip input.
 //!
-//! Owns the decompression of all members of a file, one after another, and the words for what is wrong with it. Does not
-//! own the file.
+//! Owns the decompression of all members of a file, one after another, and the words for what is wrong with
+//! it. Does not own the file.
 
 use std::io::{ErrorKind, Read};
 

@@ -1,6 +1,7 @@
 //! Lines in the bytes of a split.
 //!
-//! Owns which lines belong to a split, and blocks of whole lines in a buffer. Does not own what a line is handed out as.
+//! Owns which lines belong to a split, and blocks of whole lines in a buffer. Does not own what a line is
+//! handed out as.
 
 use std::ops::Range;
 
@@ -94,8 +95,8 @@ impl LineBlocks {
         memchr::memrchr(b'\n', &available[search]).map(|newline| from + newline + 1)
     }
 
-    /// Passes over the rest of a line that began before this split; `false` if no line begins in it. That line may be of any
-    /// length, so it is not kept.
+    /// Passes over the rest of a line that began before this split; `false` if no line begins in it. That
+    /// line may be of any length, so it is not kept.
     fn pass_over_line(&mut self) -> Result<bool, InputError> {
         // A line that begins in the split follows a newline before the split's last byte.
         while self.window.offset().saturating_add(1) < self.end {
@@ -147,8 +148,8 @@ impl LineBlocks {
     }
 }
 
-/// Hands out the range of each line of `block`, which begins at `base`, without its newline and one CR before that. `line` is
-/// kept at the offset of the line that is handed out, and is left behind the last one.
+/// Hands out the range of each line of `block`, which begins at `base`, without its newline and one CR before
+/// that. `line` is kept at the offset of the line that is handed out, and is left behind the last one.
 #[inline]
 pub(super) fn for_each_line<E>(
     block: &[u8],

@@ -1,7 +1,7 @@
 //! What a job reads.
 //!
-//! Owns input formats and their readers, the list of files that INPUT arguments mean, and their cutting into splits. Does
-//! not own what happens to a record, nor which task reads which split.
+//! Owns input formats and their readers, the list of files that INPUT arguments mean, and their cutting into
+//! splits. Does not own what happens to a record, nor which task reads which split.
 
 mod compression;
 mod error;
@@ -23,14 +23,15 @@ pub use self::compression::Compression;
 pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
 pub use self::paths::{InputFile, expand};
-pub use self::splits::{SplitRange, Splitting, plan_splits, unsplit_reasons};
+pub use self::splits::{SplitRange, Splitting, plan_splits};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 
-/// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`], [`WholeFiles`], or a format
-/// of one's own.
+/// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`],
+/// [`WholeFiles`], or a format of one's own.
 ///
-/// A record belongs to the split that holds its first byte, so that every way to cut a file gives each record once.
+/// A record belongs to the split that holds its first byte, so that every way to cut a file gives each record
+/// once.
 ///
 /// ```
 /// use std::path::Path;
@@ -84,11 +85,12 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
 
     /// Whether files with this name can be read by several tasks.
     fn splittable(&self, path: &Path) -> bool {
-        !matches!(self.splitting(path), Splitting::Compressed(_) | Splitting::Whole)
+        self.splitting(path).refusal(path).is_none()
     }
 
     /// A reader of the records of `split` from `offset` on, which is where the split begins or what
-    /// [`RecordReader::offset`] said after a batch. For one huge record the reader may grow a buffer up to `memory` bytes.
+    /// [`RecordReader::offset`] said after a batch. For one huge record the reader may grow a buffer up to
+    /// `memory` bytes.
     fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<Self::Reader, InputError>;
 
     /// A reader of all records of `split`.
@@ -105,8 +107,9 @@ pub trait RecordReader<F: InputFormat> {
         each: &mut impl FnMut(F::Record<'_>) -> Result<(), E>,
     ) -> Result<bool, E>;
 
-    /// Where in the file the current record starts: inside `each`, and after it failed, the record it was given; after
-    /// a batch, the record with which a reader opened at this offset goes on. Counted in decompressed bytes.
+    /// Where in the file the current record starts: inside `each`, and after it failed, the record it was
+    /// given; after a batch, the record with which a reader opened at this offset goes on. Counted in
+    /// decompressed bytes.
     fn offset(&self) -> u64;
 
     /// Bytes of the split that are done; of a compressed file, compressed bytes.

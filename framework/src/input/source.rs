@@ -1,6 +1,7 @@
 //! The bytes of a split's file from an offset on, decompressed where needed.
 //!
-//! Owns opening, reading with `pread`, positioning and the end of what was planned. Does not own buffers or records.
+//! Owns opening, reading with `pread`, positioning and the end of what was planned. Does not own buffers or
+//! records.
 
 use std::fs::File;
 use std::io;
@@ -90,6 +91,7 @@ impl Source {
         match trouble {
             Trouble::Unreadable(error) => InputError::Unreadable { path, error },
             Trouble::Shortened { planned, found } => InputError::Shortened { path, planned, found },
+            Trouble::WindowTooLarge { window } => InputError::WindowTooLarge { path, window },
             Trouble::Damaged { compression, offset, reason } => {
                 InputError::Damaged { path, compression, offset, reason }
             }
@@ -101,6 +103,7 @@ impl Source {
 pub(super) enum Trouble {
     Unreadable(io::Error),
     Shortened { planned: u64, found: u64 },
+    WindowTooLarge { window: u64 },
     Damaged { compression: Compression, offset: u64, reason: String },
 }
 

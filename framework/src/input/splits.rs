@@ -1,6 +1,7 @@
 //! Splits: which bytes of which file each map task reads.
 //!
-//! Owns the cutting of files by size and the reasons why a file is not cut. Does not own what a format makes of a split.
+//! Owns the cutting of files by size and the reasons why a file is not cut. Does not own what a format makes
+//! of a split.
 
 use std::path::{Path, PathBuf};
 
@@ -44,8 +45,22 @@ pub enum Splitting {
     Whole,
 }
 
-/// Cuts `files` into splits of about `split_size` bytes, in the order of the files. A last piece of at most a tenth of
-/// `split_size` joins the piece before. An empty file has no split, unless a file is a record.
+impl Splitting {
+    /// Why a file at `path` is read by one task however large it is: `data.gz is compressed with gzip and
+    /// cannot be split`.
+    pub fn refusal(self, path: &Path) -> Option<String> {
+        match self {
+            Splitting::Anywhere | Splitting::Multiples(_) => None,
+            Splitting::Compressed(compression) => {
+                Some(format!("{} is compressed with {compression} and cannot be split", path.display()))
+            }
+            Splitting::Whole => Some(format!("{} is one record and cannot be split", path.display())),
+        }
+    }
+}
+
+/// Cuts `files` into splits of about `split_size` bytes, in the order of the files. A last piece of at most a
+/// tenth of `split_size` joins the piece before. An empty file has no split, unless a file is a record.
 pub fn plan_splits<F: InputFormat>(
     files: &[InputFile],
     split_size: u64,
@@ -89,16 +104,75 @@ fn cut(file: &InputFile, split_size: u64, splits: &mut Vec<SplitRange>) {
     }
 }
 
-/// Why files larger than `split_size` are read by one task each: `data.gz is compressed with gzip and cannot be split`.
-pub fn unsplit_reasons<F: InputFormat>(files: &[InputFile], split_size: u64, format: &F) -> Vec<String> {
-    files
-        .iter()
-        .filter(|file| file.size > split_size)
-        .filter_map(|file| match format.splitting(&file.path) {
-            Splitting::Compressed(compression) => {
-                Some(format!("{} is compressed with {compression} and cannot be split", file.path.display()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::{FixedRecords, TextLines, WholeFiles};
+
+    /// Offset and length of each split of one file.
+    fn plan<F: InputFormat>(name: &str, size: u64, split_size: u64, format: &F) -> Vec<(u64, u64)> {
+        let file = InputFile { path: name.into(), size };
+        let splits = plan_splits(&[file], split_size, format).expect("it can be planned");
+        assert!(splits.iter().all(|split| split.file_length == size && split.path == Path::new(name)));
+        splits.iter().map(|split| (split.offset, split.length)).collect()
+    }
+
+    #[test]
+    fn files_are_cut_by_size_and_a_small_rest_joins_the_piece_before() {
+        assert_eq!(plan("a", 0, 100, &TextLines), []);
+        assert_eq!(plan("a", 99, 100, &TextLines), [(0, 99)]);
+        assert_eq!(plan("a", 110, 100, &TextLines), [(0, 110)]);
+        assert_eq!(plan("a", 111, 100, &TextLines), [(0, 100), (100, 11)]);
+        assert_eq!(plan("a", 310, 100, &TextLines), [(0, 100), (100, 100), (200, 110)]);
+        assert_eq!(plan("a", 2, 0, &TextLines), [(0, 1), (1, 1)]);
+        assert_eq!(plan("a", u64::MAX, u64::MAX - 1, &TextLines), [(0, u64::MAX)]);
+    }
+
+    #[test]
+    fn every_byte_is_in_one_split() {
+        for size in 0..400 {
+            for split_size in [1, 3, 7, 64, 100] {
+                let mut end = 0;
+                for (offset, length) in plan("a", size, split_size, &FixedRecords { length: 1 }) {
+                    assert_eq!(offset, end);
+                    assert!(length > 0 && length <= split_size + split_size / 10);
+                    end = offset + length;
+                }
+                assert_eq!(end, size);
             }
-            Splitting::Anywhere | Splitting::Multiples(_) | Splitting::Whole => None,
-        })
-        .collect()
+        }
+    }
+
+    #[test]
+    fn splits_of_fixed_records_hold_whole_ones() {
+        assert_eq!(
+            plan("a", 1000, 250, &FixedRecords { length: 100 }),
+            [(0, 200), (200, 200), (400, 200), (600, 200), (800, 200)]
+        );
+        assert_eq!(plan("a", 300, 10, &FixedRecords { length: 100 }), [(0, 100), (100, 100), (200, 100)]);
+
+        let file = InputFile { path: "data/x".into(), size: 1050 };
+        let error =
+            plan_splits(&[file], 500, &FixedRecords { length: 100 }).expect_err("half a record is left");
+        assert_eq!(
+            error.to_string(),
+            "data/x has 1050 bytes, which is not a multiple of the record length 100"
+        );
+    }
+
+    #[test]
+    fn compressed_and_whole_files_are_not_cut() {
+        for (name, compression) in [("a.gz", "gzip"), ("b/a.ZST", "zstd")] {
+            assert_eq!(plan(name, 1000, 100, &TextLines), [(0, 1000)]);
+            assert_eq!(plan(name, 1001, 100, &FixedRecords { length: 100 }), [(0, 1001)]);
+            assert_eq!(plan(name, 0, 100, &TextLines), []);
+            let path = Path::new(name);
+            assert_eq!(
+                TextLines.splitting(path).refusal(path),
+                Some(format!("{name} is compressed with {compression} and cannot be split"))
+            );
+        }
+        assert_eq!(plan("a", 1000, 100, &WholeFiles), [(0, 1000)]);
+        assert_eq!(plan("a", 0, 100, &WholeFiles), [(0, 0)], "an empty file is a record too");
+    }
 }

@@ -1,7 +1,7 @@
 //! The stored bytes of a compressed file, buffered for a decoder.
 //!
-//! Owns the buffer, the count of bytes the decoder took, and the trouble that must not pass for corrupt data. Does not own
-//! decompression.
+//! Owns the buffer, the count of bytes the decoder took, and the trouble that must not pass for corrupt data.
+//! Does not own decompression.
 
 use std::io::{self, BufRead, Read};
 

@@ -9,8 +9,8 @@ use super::{Compression, InputError, InputFormat, RecordReader, SplitRange, Spli
 
 /// Lines of UTF-8 text, as `&str`.
 ///
-/// A line ends at `\n`; one `\r` before that is removed too. The last line needs no newline. A line may be as long as the
-/// task's memory. Files ending in `.gz` and `.zst` are decompressed.
+/// A line ends at `\n`; one `\r` before that is removed too. The last line needs no newline. A line may be as
+/// long as the task's memory. Files ending in `.gz` and `.zst` are decompressed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextLines;
 

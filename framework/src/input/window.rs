@@ -1,7 +1,7 @@
 //! The reused buffer between a source and the records in it.
 //!
-//! Owns reading into it, carrying what is left over to its front, growing for one huge record and shrinking afterwards.
-//! Does not own where records end.
+//! Owns reading into it, carrying what is left over to its front, growing for one huge record and shrinking
+//! afterwards. Does not own where records end.
 
 use super::InputError;
 use super::source::Source;
@@ -27,8 +27,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A buffer for what begins at `offset`, of at most `limit` bytes. No more than `expected` bytes will be read, if that
-    /// is known. It holds a multiple of `unit` bytes, and at least one.
+    /// A buffer for what begins at `offset`, of at most `limit` bytes. No more than `expected` bytes will be
+    /// read, if that is known. It holds a multiple of `unit` bytes, and at least one.
     pub(super) fn new(offset: u64, expected: Option<u64>, unit: usize, limit: usize) -> Self {
         let share = (limit / MEMORY_SHARE).clamp(1, BUFFER_BYTES);
         // One byte of room more than is there, to see the end without growing.
@@ -68,8 +68,8 @@ impl Window {
         self.start += bytes;
     }
 
-    /// Reads on until the buffer is full, the source ends, or the file is read up to `end`; then at least a little.
-    /// Returns `false` where the buffer is as large as it may get and full.
+    /// Reads on until the buffer is full, the source ends, or the file is read up to `end`; then at least a
+    /// little. Returns `false` where the buffer is as large as it may get and full.
     pub(super) fn fill(&mut self, source: &mut Source, end: u64) -> Result<bool, InputError> {
         if !self.make_room() {
             return Ok(false);

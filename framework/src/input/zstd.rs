@@ -1,7 +1,7 @@
 //! Zstandard input.
 //!
-//! Owns the decompression of all frames of a file, one after another, their checksums and the bound on their windows.
-//! Does not own the file.
+//! Owns the decompression of all frames of a file, one after another, their checksums and the bound on their
+//! windows. Does not own the file.
 
 use std::io::Read;
 
@@ -15,6 +15,8 @@ use super::stored::Stored;
 const HEADER_BYTES_MAX: usize = 18;
 /// Frames with a magic number between these carry no data of the file.
 const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
+/// A window that every decoder is expected to manage.
+const WINDOW_BYTES_ALWAYS: u64 = 8 << 20;
 const SKIPPABLE_HEADER_BYTES: u64 = 8;
 const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
@@ -26,9 +28,13 @@ pub(super) struct ZstdStream {
 }
 
 impl ZstdStream {
-    /// Frames may look back at most `memory` bytes.
+    /// Frames may look back at most `memory` bytes, or what is usual.
     pub(super) fn new(file: PlainFile, memory: usize) -> Self {
-        ZstdStream { stored: Stored::new(file), frame: None, window_max: memory as u64 }
+        ZstdStream {
+            stored: Stored::new(file),
+            frame: None,
+            window_max: (memory as u64).max(WINDOW_BYTES_ALWAYS),
+        }
     }
 
     /// Compressed bytes taken so far.
@@ -75,10 +81,11 @@ impl ZstdStream {
                 }
                 continue;
             }
-            // A frame of its own kind of memory: a decoder that is used again reserves the whole window at once.
+            // A frame of its own kind of memory: a decoder that is used again reserves the whole window at
+            // once.
             let window = window_size(header);
             if window > self.window_max {
-                return Err(self.damaged(format!("needs a window of {window} bytes; raise --task-memory")));
+                return Err(Trouble::WindowTooLarge { window });
             }
             let mut frame = FrameDecoder::new();
             if let Err(error) = frame.reset(&mut self.stored) {
@@ -112,8 +119,8 @@ fn skippable_length(header: &[u8]) -> Option<u32> {
     SKIPPABLE_MAGIC.contains(&u32::from_le_bytes(*magic)).then(|| u32::from_le_bytes(*length))
 }
 
-/// How far a frame may look back, in bytes, by the format's definition. 0 of a header that is cut off, which the decoder
-/// refuses.
+/// How far a frame may look back, in bytes, by the format's definition. 0 of a header that is cut off, which
+/// the decoder refuses.
 fn window_size(header: &[u8]) -> u64 {
     let Some((descriptor, rest)) = header.get(4..).and_then(<[u8]>::split_first) else { return 0 };
     let single_segment = descriptor & 0x20 != 0;

@@ -1,0 +1,66 @@
+//! The errors about types that cannot be derived.
+//!
+//! Owns their wording, as tests. What can be derived is tested where the traits are, in `napreduce`.
+
+use syn::parse_str;
+
+use crate::expand::{Promise, expand};
+
+fn refusal(item: &str) -> String {
+    let input = parse_str(item).expect("the item is Rust");
+    expand(&input, Promise::Key).expect_err("the item cannot be derived").to_string()
+}
+
+#[test]
+fn generic_types_are_refused() {
+    let message = "generic keys and values cannot be derived; derive for a concrete type, or use a tuple";
+    assert_eq!(refusal("struct Pair<T>(T, T);"), message);
+    assert_eq!(refusal("struct Block<const N: usize>([u8; N]);"), message);
+}
+
+#[test]
+fn two_lifetimes_are_refused() {
+    assert_eq!(
+        refusal("struct Pair<'a, 'b>(&'a str, &'b str);"),
+        "keys and values can have one lifetime; use the same one for all fields"
+    );
+}
+
+#[test]
+fn unions_and_empty_enums_are_refused() {
+    assert_eq!(
+        refusal("union Bits { float: f32, int: u32 }"),
+        "a union has no fields that could be read back; derive for a struct or an enum"
+    );
+    assert_eq!(refusal("enum Never {}"), "an enum without variants has no values");
+}
+
+#[test]
+fn discriminants_are_refused_because_they_would_change_the_order() {
+    assert_eq!(
+        refusal("enum Level { High = 2, Low = 1 }"),
+        "the order of variants is the order in which they are written; remove the discriminant"
+    );
+}
+
+#[test]
+fn more_variants_than_a_byte_can_tell_apart_are_refused() {
+    let variants = |count: usize| (0..count).map(|number| format!("V{number},")).collect::<String>();
+    let allowed = parse_str(&format!("enum Many {{ {} }}", variants(256))).expect("the item is Rust");
+    assert!(expand(&allowed, Promise::Key).is_ok());
+    assert_eq!(
+        refusal(&format!("enum Many {{ {} }}", variants(257))),
+        "257 variants do not fit the tag byte; 256 are allowed"
+    );
+}
+
+#[test]
+fn fields_that_own_text_are_refused_with_the_way_to_write_them() {
+    assert_eq!(
+        refusal("struct Page { name: Option<String> }"),
+        "a field of type String would be copied each time it is read; write `&'a str` and give the type a lifetime, or \
+         make the whole type a value with `Serde<..>`"
+    );
+    let message = refusal("struct Page<'p> { name: &'p str, body: Vec<u8> }");
+    assert!(message.contains("a field of type Vec") && message.contains("write `&'p [u8]`"), "{message}");
+}

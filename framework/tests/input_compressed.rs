@@ -1,0 +1,294 @@
+//! Gzip and zstd input: members and frames, resuming, and every kind of damage.
+//!
+//! Owns what is different about compressed files. Does not own line boundaries.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use flate2::{Compression as Level, GzBuilder, write::GzEncoder};
+use napreduce::{
+    ByteLines, FixedRecords, InputError, InputFormat, RecordReader, SplitRange, Splitting, TextLines,
+    WholeFile, WholeFiles,
+};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tempfile::TempDir;
+
+/// What the zstd program makes of `one`, `two` and `three`, with a checksum.
+const BY_ZSTD_PROGRAM: [u8; 27] = [
+    0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x68, 0x71, 0x00, 0x00, 0x6f, 0x6e, 0x65, 0x0a, 0x74, 0x77, 0x6f, 0x0a,
+    0x74, 0x68, 0x72, 0x65, 0x65, 0x0a, 0xa4, 0x58, 0x89, 0x34,
+];
+/// What the gzip program makes of `one`.
+const BY_GZIP_PROGRAM: [u8; 24] = [
+    0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xcb, 0xcf, 0x4b, 0xe5, 0x02, 0x00, 0x9f,
+    0xa8, 0x17, 0xf8, 0x04, 0x00, 0x00, 0x00,
+];
+
+struct TestFile {
+    _directory: TempDir,
+    path: PathBuf,
+    size: u64,
+}
+
+impl TestFile {
+    fn new(name: &str, content: &[u8]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join(name);
+        fs::write(&path, content).expect("a written file");
+        TestFile { _directory: directory, path, size: content.len() as u64 }
+    }
+
+    fn rewrite(&mut self, content: &[u8]) {
+        // In place: a file system may write out a file that was emptied before, which takes milliseconds.
+        let mut file = fs::OpenOptions::new().write(true).open(&self.path).expect("an open file");
+        file.write_all(content).expect("a written file");
+        file.set_len(content.len() as u64).expect("a file of that length");
+        self.size = content.len() as u64;
+    }
+
+    fn whole(&self) -> SplitRange {
+        SplitRange::whole(&self.path, self.size)
+    }
+
+    /// All lines, and what went wrong after them.
+    fn lines(&self, memory: usize) -> (Vec<Vec<u8>>, Option<InputError>) {
+        let mut lines = Vec::new();
+        let mut reader = match ByteLines.open(&self.whole(), memory) {
+            Ok(reader) => reader,
+            Err(error) => return (lines, Some(error)),
+        };
+        loop {
+            let batch = reader.read_batch(&mut |line: &[u8]| -> Result<(), InputError> {
+                lines.push(line.to_vec());
+                Ok(())
+            });
+            match batch {
+                Ok(true) => {}
+                Ok(false) => return (lines, None),
+                Err(error) => return (lines, Some(error)),
+            }
+        }
+    }
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Level::default());
+    encoder.write_all(content).expect("a Vec takes every write");
+    encoder.finish().expect("a Vec takes every write")
+}
+
+fn zstd(content: &[u8]) -> Vec<u8> {
+    compress_to_vec(content, CompressionLevel::Fastest)
+}
+
+type Compress = fn(&[u8]) -> Vec<u8>;
+
+const FORMATS: [(&str, Compress); 2] = [("a.gz", gzip), ("a.zst", zstd)];
+
+/// Lines whose compressed form has blocks of several kinds.
+fn content(lines: std::ops::Range<u64>) -> Vec<u8> {
+    lines
+        .map(|number| format!("{number} {:x} aaaaaaaaaaaaaaaa\n", number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+        .collect::<String>()
+        .into_bytes()
+}
+
+fn split_lines(content: &[u8]) -> Vec<Vec<u8>> {
+    content.split_inclusive(|byte| *byte == b'\n').map(|line| line[..line.len() - 1].to_vec()).collect()
+}
+
+#[test]
+fn members_and_frames_are_read_one_after_another() {
+    let all = content(0..40_000);
+    for (name, compress) in [("a.gz", gzip as Compress), ("a.GZ", gzip), ("a.zst", zstd)] {
+        let parts = [0..1, 1..1, 1..30_000, 30_000..40_000].map(|lines| compress(&content(lines)));
+        let (lines, error) = TestFile::new(name, &parts.concat()).lines(4 << 20);
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(lines, split_lines(&all));
+    }
+}
+
+#[test]
+fn what_other_programs_write_is_read() {
+    let (lines, error) = TestFile::new("a.zst", &BY_ZSTD_PROGRAM).lines(1 << 20);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(lines, [&b"one"[..], b"two", b"three"]);
+
+    let mut named =
+        GzBuilder::new().filename("name").comment("comment").extra("extra").write(Vec::new(), Level::best());
+    named.write_all(b"two\n").expect("a Vec takes every write");
+    let named = named.finish().expect("a Vec takes every write");
+    let (lines, error) = TestFile::new("a.gz", &[&BY_GZIP_PROGRAM[..], &named].concat()).lines(1 << 20);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(lines, [b"one", b"two"]);
+}
+
+#[test]
+fn skippable_frames_are_skipped() {
+    let skippable = [&0x184D_2A53u32.to_le_bytes()[..], &70_000u32.to_le_bytes(), &vec![1; 70_000]].concat();
+    let (one, two) = (zstd(b"one\n"), zstd(b"two\n"));
+    let file = TestFile::new("a.zst", &[&skippable[..], &one, &skippable, &two, &skippable].concat());
+    let (lines, error) = file.lines(1 << 20);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(lines, [b"one", b"two"]);
+
+    let (lines, error) = TestFile::new("a.zst", &[&one[..], &skippable[..60_000]].concat()).lines(1 << 20);
+    assert_eq!(lines.len(), 0);
+    assert!(error.expect("it is cut off").to_string().contains("ends too early; the file is incomplete"));
+}
+
+#[test]
+fn a_reader_resumes_anywhere_and_counts_compressed_bytes() {
+    let all = content(0..30_000);
+    for (name, bytes) in [("a.gz", gzip(&all)), ("a.zst", zstd(&all))] {
+        let file = TestFile::new(name, &bytes);
+        let mut lines = Vec::new();
+        let mut offset = 0;
+        loop {
+            let mut reader = TextLines.open_at(&file.whole(), offset, 2 << 20).expect("it opens");
+            let more = reader.read_batch(&mut |line: &str| -> Result<(), InputError> {
+                lines.push(line.as_bytes().to_vec());
+                Ok(())
+            });
+            assert!(reader.consumed() <= file.size);
+            if !more.expect("it is intact") {
+                assert_eq!((reader.offset(), reader.consumed()), (all.len() as u64, file.size));
+                break;
+            }
+            offset = reader.offset();
+        }
+        assert_eq!(lines, split_lines(&all));
+    }
+}
+
+/// Damaged bytes give an error that names the file, or what was there before the damage, or did no harm.
+fn check_damaged(file: &TestFile, intact: &[Vec<u8>]) -> Option<String> {
+    let (lines, error) = file.lines(1 << 18);
+    assert!(intact.starts_with(&lines), "lines were read that are not there: {lines:?}");
+    let error = error?;
+    let path = file.path.display();
+    let message = error.to_string();
+    match error {
+        InputError::Damaged { .. } => {
+            assert!(message.starts_with(&format!("{path} is damaged: ")), "{message}")
+        }
+        InputError::WindowTooLarge { .. } => {
+            assert!(message.starts_with(&format!("{path} needs ")), "{message}")
+        }
+        _ => panic!("{error:?}"),
+    }
+    Some(message)
+}
+
+#[test]
+fn a_file_cut_anywhere_is_an_error_except_between_members() {
+    for (name, compress) in FORMATS {
+        let (first, second) = (compress(&content(0..10)), compress(&content(10..20)));
+        let both = [first.clone(), second].concat();
+        let lines = split_lines(&content(0..20));
+        let mut file = TestFile::new(name, b"");
+        for cut in 0..both.len() {
+            file.rewrite(&both[..cut]);
+            let message = check_damaged(&file, &lines);
+            if cut == 0 || cut == first.len() {
+                assert_eq!(message, None);
+            } else {
+                let message = message.expect("half a member is an error");
+                assert!(
+                    message.ends_with(&format!("byte {cut} ends too early; the file is incomplete")),
+                    "{message}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_never_gives_wrong_lines() {
+    for (name, compress) in FORMATS {
+        let content = content(0..5);
+        let bytes = compress(&content);
+        let mut file = TestFile::new(name, b"");
+        let found = (0..bytes.len() * 8).filter(|bit| {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            file.rewrite(&flipped);
+            check_damaged(&file, &split_lines(&content)).is_some()
+        });
+        let found = found.count();
+        assert!(found > bytes.len() * 6, "only {found} of {} flips were found in {name}", bytes.len() * 8);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_compressed_at_all_is_an_error() {
+    for (name, compression) in [("a.gz", "gzip"), ("a.zst", "zstd")] {
+        let message = check_damaged(&TestFile::new(name, b"plain text\n"), &[]).expect("it is plain text");
+        assert!(message.contains(&format!("{compression} data at byte ")), "{message}");
+    }
+}
+
+#[test]
+fn a_zstd_window_must_fit_the_memory() {
+    // A frame whose header asks for 128 MiB.
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 17 << 3];
+    frame.extend_from_slice(&[0x01 | 4 << 3, 0, 0]);
+    frame.extend_from_slice(b"one\n");
+    let file = TestFile::new("a.zst", &frame);
+    let (lines, error) = file.lines(256 << 20);
+    assert!(error.is_none() && lines == [b"one"], "{error:?}");
+    let message = file.lines(64 << 20).1.expect("it does not fit").to_string();
+    assert!(message.ends_with(" needs 128MiB to be decompressed; raise --task-memory"), "{message}");
+}
+
+#[test]
+fn a_line_in_a_small_compressed_file_may_be_too_long() {
+    let file = TestFile::new("a.gz", &gzip(&[b"short\n", &[b'x'; 5_000_000][..]].concat()));
+    assert_eq!(file.lines(5_000_000).0.len(), 2);
+    let (lines, error) = file.lines(4_999_999);
+    assert_eq!(lines, [b"short"]);
+    assert!(error.expect("it does not fit").to_string().starts_with("line at byte 6 of "));
+}
+
+#[test]
+fn records_and_whole_files_are_decompressed_too() {
+    let file = TestFile::new("a.zst", &zstd(b"aaabbbccc"));
+    let mut records = Vec::new();
+    let mut reader = FixedRecords { length: 3 }.open(&file.whole(), 1 << 20).expect("it opens");
+    let mut keep = |record: &[u8]| -> Result<(), InputError> {
+        records.push(record.to_vec());
+        Ok(())
+    };
+    while reader.read_batch(&mut keep).expect("it is intact") {}
+    assert_eq!(records, [b"aaa", b"bbb", b"ccc"]);
+
+    let mut reader = FixedRecords { length: 4 }.open(&file.whole(), 1 << 20).expect("it opens");
+    let error = loop {
+        match reader.read_batch(&mut |_: &[u8]| -> Result<(), InputError> { Ok(()) }) {
+            Ok(more) => assert!(more),
+            Err(error) => break error.to_string(),
+        }
+    };
+    let path = file.path.display();
+    assert_eq!(error, format!("{path} has 9 bytes, which is not a multiple of the record length 4"));
+
+    let mut reader = WholeFiles.open(&file.whole(), 9).expect("it opens");
+    let mut whole = Vec::new();
+    reader
+        .read_batch(&mut |file: WholeFile<'_>| -> Result<(), InputError> {
+            whole = file.bytes.to_vec();
+            Ok(())
+        })
+        .expect("it is intact");
+    assert_eq!(whole, b"aaabbbccc");
+}
+
+#[test]
+fn compressed_files_refuse_to_be_split_and_say_why() {
+    let path = PathBuf::from("data.gz");
+    assert!(!TextLines.splittable(&path) && TextLines.splittable("data.txt".as_ref()));
+    let refusal = TextLines.splitting(&path).refusal(&path);
+    assert_eq!(refusal.as_deref(), Some("data.gz is compressed with gzip and cannot be split"));
+    assert_eq!(WholeFiles.splitting(&path), Splitting::Whole);
+}

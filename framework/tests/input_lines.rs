@@ -1,0 +1,313 @@
+//! Lines of split files, against a naive reading of the whole file.
+//!
+//! Owns line boundaries, splits, resuming, long lines and the errors about text. Does not own compressed
+//! files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use napreduce::{ByteLines, InputError, InputFormat, RecordReader, SplitRange, TextLines};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+/// What ends the reading of a test before the end.
+enum Stop {
+    Wanted,
+    Input(InputError),
+}
+
+impl From<InputError> for Stop {
+    fn from(error: InputError) -> Self {
+        Stop::Input(error)
+    }
+}
+
+struct TestFile {
+    directory: TempDir,
+    size: u64,
+}
+
+impl TestFile {
+    fn new(content: &[u8]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::write(directory.path().join("file"), content).expect("a written file");
+        TestFile { directory, size: content.len() as u64 }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("file")
+    }
+
+    fn whole(&self) -> SplitRange {
+        SplitRange::whole(&self.path(), self.size)
+    }
+
+    /// The file cut at `cuts`, in any order, also twice at the same place.
+    fn splits(&self, cuts: &[u64]) -> Vec<SplitRange> {
+        let mut ends: Vec<u64> = cuts.iter().map(|cut| cut % (self.size + 1)).chain([self.size]).collect();
+        ends.sort_unstable();
+        let mut offset = 0;
+        ends.into_iter()
+            .map(|end| {
+                let length = end - std::mem::replace(&mut offset, end);
+                SplitRange { path: self.path(), offset: end - length, length, file_length: self.size }
+            })
+            .filter(|split| split.length > 0)
+            .collect()
+    }
+}
+
+/// The offset of a line, and the line.
+type Line = (u64, Vec<u8>);
+
+/// Every line with its offset.
+fn naive(content: &[u8]) -> Vec<Line> {
+    let mut offset = 0;
+    let mut lines: Vec<_> = content
+        .split(|byte| *byte == b'\n')
+        .map(|line| {
+            let start = offset;
+            offset += line.len() as u64 + 1;
+            (start, line.strip_suffix(b"\r").unwrap_or(line).to_vec())
+        })
+        .collect();
+    if content.last().is_none_or(|byte| *byte == b'\n') {
+        lines.pop();
+    }
+    lines
+}
+
+/// Lines of a split with their offsets, which are asked for by failing at each line once; resumed after every
+/// batch where `resume`.
+fn read<F: InputFormat>(
+    format: &F,
+    split: &SplitRange,
+    memory: usize,
+    resume: bool,
+    bytes: impl Fn(F::Record<'_>) -> Vec<u8>,
+) -> Result<Vec<Line>, InputError> {
+    let mut lines = Vec::new();
+    let mut reader = format.open(split, memory)?;
+    loop {
+        let batch_at = reader.offset();
+        let mut failing = format.open_at(split, batch_at, memory)?;
+        let before = lines.len();
+        let more = reader.read_batch(&mut |line: F::Record<'_>| -> Result<(), InputError> {
+            lines.push((0, bytes(line)));
+            Ok(())
+        })?;
+        for (number, line) in lines.iter_mut().enumerate().skip(before) {
+            let mut left = number - before;
+            let mut stop_at_line = |_: F::Record<'_>| match left.checked_sub(1) {
+                Some(fewer) => {
+                    left = fewer;
+                    Ok(())
+                }
+                None => Err(Stop::Wanted),
+            };
+            let stopped = loop {
+                match failing.read_batch(&mut stop_at_line) {
+                    Ok(true) => {}
+                    other => break other,
+                }
+            };
+            match stopped {
+                Err(Stop::Wanted) => {}
+                Err(Stop::Input(error)) => panic!("{error}"),
+                Ok(_) => panic!("line {number} is missing"),
+            }
+            line.0 = failing.offset();
+            failing = format.open_at(split, batch_at, memory)?;
+        }
+        assert!(reader.consumed() <= split.length);
+        if !more {
+            assert_eq!(reader.consumed(), split.length);
+            return Ok(lines);
+        }
+        if resume {
+            reader = format.open_at(split, reader.offset(), memory)?;
+        }
+    }
+}
+
+fn read_bytes(split: &SplitRange, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
+    read(&ByteLines, split, memory, resume, |line: &[u8]| line.to_vec())
+}
+
+fn read_text(split: &SplitRange, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
+    read(&TextLines, split, memory, resume, |line: &str| line.as_bytes().to_vec())
+}
+
+fn check(content: &[u8], cuts: &[u64], memory: usize, resume: bool) {
+    let file = TestFile::new(content);
+    let splits = file.splits(cuts);
+    let all = |read: fn(&SplitRange, usize, bool) -> Result<Vec<Line>, InputError>| {
+        let mut lines = Vec::new();
+        for split in &splits {
+            lines.extend(read(split, memory, resume).expect("the file can be read"));
+        }
+        lines
+    };
+    assert_eq!(all(read_bytes), naive(content), "{splits:?}");
+    if std::str::from_utf8(content).is_ok() {
+        assert_eq!(all(read_text), naive(content), "{splits:?}");
+    }
+}
+
+/// Lines of every shape: empty, with NUL, CR inside and at the end, of several bytes a letter, longer than
+/// the buffer.
+fn content() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop::sample::select(vec![
+        "\n",
+        "\n",
+        "\r\n",
+        "a",
+        "bc",
+        "\0",
+        "\r",
+        "é",
+        "a longer piece of a line",
+    ]);
+    vec(piece, 0..60).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+proptest! {
+    #[test]
+    fn every_cut_and_buffer_gives_each_line_once(
+        content in content(), cuts in vec(any::<u64>(), 0..6), memory in 1500..6000usize, resume: bool,
+    ) {
+        check(&content, &cuts, memory, resume);
+    }
+
+    #[test]
+    fn lines_of_any_bytes_too(content in vec(0..16u8, 0..300), cuts in vec(any::<u64>(), 0..6), memory in 300..5000usize) {
+        check(&content, &cuts, memory, false);
+    }
+}
+
+#[test]
+fn every_single_cut_of_the_hard_shapes() {
+    for content in
+        ["", "\n", "\n\n", "a", "a\n", "a\nb", "a\r\nb\r\n", "\r\n\r", "\r\r\n", "ab\n\ncd\nef", "\0\n\0"]
+    {
+        for first in 0..=content.len() as u64 {
+            for second in first..=content.len() as u64 {
+                check(content.as_bytes(), &[first, second], 16, true);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_return_before_the_newline_belongs_to_it() {
+    let file = TestFile::new(b"a\r\n\r\nb\r\r\nc\r");
+    let lines: Vec<_> = read_bytes(&file.whole(), 100, false)
+        .expect("it can be read")
+        .into_iter()
+        .map(|line| line.1)
+        .collect();
+    assert_eq!(lines, [&b"a"[..], b"", b"b\r", b"c"]);
+}
+
+#[test]
+fn a_line_may_fill_the_memory_and_not_a_byte_more() {
+    for newline in ["\n", ""] {
+        let content = format!("ab\n{}{newline}", "x".repeat(1000));
+        let file = TestFile::new(content.as_bytes());
+        assert_eq!(read_text(&file.whole(), 1000, true).expect("it fits").len(), 2);
+        let error = read_text(&file.whole(), 999, true).expect_err("it does not fit");
+        let path = file.path();
+        assert_eq!(
+            error.to_string(),
+            format!("line at byte 3 of {} is longer than 999B; raise --task-memory", path.display())
+        );
+    }
+}
+
+#[test]
+fn lines_of_megabytes_in_a_small_buffer() {
+    let long = "long ".repeat(600_000);
+    let content = format!("first\n{long}\nbetween\n{long}{long}\nlast\n");
+    let file = TestFile::new(content.as_bytes());
+    let memory = 2 * long.len();
+    let lines = |split: &SplitRange| {
+        let mut lines = Vec::new();
+        let mut reader = TextLines.open(split, memory).expect("it opens");
+        let mut keep = |line: &str| -> Result<(), InputError> {
+            lines.push((line.len(), line.chars().next()));
+            Ok(())
+        };
+        while reader.read_batch(&mut keep).expect("it can be read") {}
+        lines
+    };
+    let expected = [
+        (5, Some('f')),
+        (long.len(), Some('l')),
+        (7, Some('b')),
+        (2 * long.len(), Some('l')),
+        (4, Some('l')),
+    ];
+    assert_eq!(lines(&file.whole()), expected);
+    // Most splits lie inside of one line and have none.
+    let cuts: Vec<u64> = (1..20).map(|number| number * file.size / 20).collect();
+    assert_eq!(file.splits(&cuts).iter().flat_map(lines).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_named_by_their_offset_in_the_file() {
+    let mut content = b"0123456789\n".repeat(60_000);
+    content[500_002] = 0xFF;
+    let file = TestFile::new(&content);
+    let message = format!(
+        "{} is not UTF-8 text at byte 500002; convert it, or read lines of bytes (Job::bytes())",
+        file.path().display()
+    );
+    let error = |split: &SplitRange, memory| {
+        let mut reader = TextLines.open(split, memory).expect("it opens");
+        loop {
+            match reader.read_batch(&mut |_: &str| -> Result<(), InputError> { Ok(()) }) {
+                Ok(more) => assert!(more, "the bad byte was not seen"),
+                Err(error) => return error.to_string(),
+            }
+        }
+    };
+    assert_eq!(error(&file.whole(), 1 << 20), message);
+    assert_eq!(error(&file.whole(), 16 << 20), message);
+    let split = file.splits(&[499_990]).pop().expect("two splits");
+    assert_eq!(error(&split, 64), message);
+    assert_eq!(read_bytes_count(&file.whole()), 60_000);
+}
+
+fn read_bytes_count(split: &SplitRange) -> usize {
+    let mut count = 0;
+    let mut reader = ByteLines.open(split, 1 << 20).expect("it opens");
+    let mut tally = |_: &[u8]| -> Result<(), InputError> {
+        count += 1;
+        Ok(())
+    };
+    while reader.read_batch(&mut tally).expect("it can be read") {}
+    count
+}
+
+#[test]
+fn a_file_that_became_shorter_is_an_error_and_one_that_grew_is_read_as_planned() {
+    let file = TestFile::new(b"one\ntwo\nthree");
+    let planned = SplitRange { length: 20, file_length: 20, ..file.whole() };
+    assert_eq!(
+        read_bytes(&planned, 100, false).expect_err("seven bytes are missing").to_string(),
+        format!(
+            "{} ends at byte 13 but had 20 bytes when the job began; run the job again",
+            file.path().display()
+        )
+    );
+    let planned = SplitRange { length: 8, file_length: 8, ..file.whole() };
+    assert_eq!(read_bytes(&planned, 100, false).expect("the planned part is there").len(), 2);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let split = SplitRange::whole(Path::new("no/such file"), 10);
+    let error = TextLines.open(&split, 100).err().expect("there is no such file");
+    assert_eq!(error.to_string(), "cannot read no/such file: no such file or directory");
+}
