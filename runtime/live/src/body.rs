@@ -12,7 +12,7 @@ use crate::task::{TaskContext, TaskError};
 
 /// The job definitions of one program, by name.
 ///
-/// A task process calls it once, before its first map or reduce call.
+/// A task process calls it once, before its map or reduce call. The [crate's example](crate) is a whole program.
 pub trait Definitions {
     /// Builds the job that `definition` names from its encoded parameters.
     ///
@@ -20,7 +20,8 @@ pub trait Definitions {
     fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError>;
 }
 
-/// A task as one object with a few coarse calls; the loops over records are monomorphised behind them.
+/// A task as one object with a few coarse calls; the loops over records are monomorphised behind them. The
+/// [crate's example](crate) implements it.
 pub trait JobBody {
     /// Reads one split and writes a sealed segment file, or a part file when the job is map-only, to `task.output`.
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError>;

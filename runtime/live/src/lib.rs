@@ -3,6 +3,54 @@
 //! Owns how a job really runs: processes, messages, files of the output directory, progress for people. Does not own
 //! the rules about jobs, tasks and slots (`napreduce-core`), how records are laid out (`napreduce-data`), nor what a
 //! user writes (`napreduce`, which implements [`JobBody`] and calls [`run_embedded`]).
+//!
+//! A program is its own driver and its own task process:
+//!
+//! ```no_run
+//! use napreduce_live::{
+//!     Definitions, EmbeddedSettings, JobBody, JobPlan, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Split,
+//!     TaskContext, TaskError, run_embedded, task_process_main, task_process_requested,
+//! };
+//!
+//! /// Copies each input file to a part file.
+//! struct Copy;
+//!
+//! impl JobBody for Copy {
+//!     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
+//!         let bytes = std::fs::copy(&task.split.path, &task.output)
+//!             .map_err(|error| TaskError::io(format!("copy {}", task.split.path.display()), &error))?;
+//!         context.progress().advance(bytes);
+//!         Ok(MapResult { part: Some(PartOutput { records: 1, bytes, digest: 0 }) })
+//!     }
+//!
+//!     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
+//!         Err(TaskError::fatal("copy has no reduces"))
+//!     }
+//! }
+//!
+//! struct Program;
+//!
+//! impl Definitions for Program {
+//!     fn build(&self, definition: &str, _parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError> {
+//!         match definition {
+//!             "copy" => Ok(Box::new(Copy)),
+//!             other => Err(TaskError::fatal(format!("no job is called {other}"))),
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     if task_process_requested() {
+//!         task_process_main(&Program);
+//!     }
+//!     let mut plan = JobPlan::new("copy", "out");
+//!     plan.reduces = 0;
+//!     plan.splits = vec![Split { path: "in.txt".into(), offset: 0, length: 100, file_length: 100 }];
+//!     let report = run_embedded(plan, &EmbeddedSettings::default())?;
+//!     println!("{} took {:?}", report.job, report.wall);
+//!     Ok(())
+//! }
+//! ```
 
 mod body;
 mod coordinator;

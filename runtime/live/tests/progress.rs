@@ -16,7 +16,7 @@ fn progress_that_is_always_wanted_is_one_line_a_phase() {
     let ended = job.run();
     let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("100%")).collect();
     assert_eq!(lines.len(), 2, "{}", ended.stderr);
-    assert!(lines[0].starts_with("map    100%  2/2 tasks, 0 running, 0 suspended, 0 checkpointed, 2 B, "));
+    assert!(lines[0].starts_with("map    100%  2/2 tasks, 0 running, 0 suspended, 0 checkpointed, 2 B"));
     assert!(lines[1].starts_with("reduce 100%  1/1 tasks, "));
 }
 

@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::layout::{JobPaths, PART_PREFIX, SUCCESS, SUCCESS_UNFINISHED, TEMPORARY};
+use super::removal::remove_temporary;
 use crate::report::JobError;
 
 /// An output directory that this run alone writes into.
@@ -53,11 +54,7 @@ impl OutputClaim {
     /// Removes everything this run has made; an older output stays as it is.
     pub(crate) fn discard(self) -> Result<(), JobError> {
         let temporary = self.paths.temporary();
-        let removed = match fs::remove_dir_all(&temporary) {
-            // A commit that failed late has removed it already.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        };
+        let removed = remove_temporary(&self.paths);
         remove_made(&self.made);
         removed.map_err(|error| JobError::io(format!("remove {}", temporary.display()), error))
     }

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use super::claim::{OutputClaim, is_job_output, list};
 use super::layout::{SUCCESS, SUCCESS_UNFINISHED};
+use super::removal::remove_temporary;
 use crate::counters::CounterValues;
 use crate::report::{JobError, PartReport};
 
@@ -106,9 +107,8 @@ fn place_parts(
             remove_if_there(&output.join(name))?;
         }
     }
-    let temporary = paths.temporary();
-    fs::remove_dir_all(&temporary)
-        .map_err(|error| JobError::io(format!("remove {}", temporary.display()), error))
+    remove_temporary(paths)
+        .map_err(|error| JobError::io(format!("remove {}", paths.temporary().display()), error))
 }
 
 /// A reader finds the whole text or none.

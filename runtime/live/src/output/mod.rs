@@ -6,6 +6,7 @@
 mod claim;
 mod commit;
 mod layout;
+mod removal;
 
 pub(crate) use claim::OutputClaim;
 pub(crate) use commit::{Manifest, commit_job};

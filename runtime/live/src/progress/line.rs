@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use super::snapshot::PhaseProgress;
 
+/// A rate over less time than this says nothing.
+const RATE_AFTER: Duration = Duration::from_millis(100);
+
 /// What to say of a phase that has been going on for `elapsed`.
 pub(super) fn phase_text(phase: &PhaseProgress, elapsed: Duration) -> String {
     let PhaseProgress { tasks, done, running, suspended, checkpointed, bytes_done, .. } = phase;
@@ -14,8 +17,11 @@ pub(super) fn phase_text(phase: &PhaseProgress, elapsed: Duration) -> String {
         phase.percent()
     );
     if *bytes_done > 0 {
-        let rate = bytes_per_second(*bytes_done, elapsed);
-        text.push_str(&format!(", {}, {}/s", bytes_text(*bytes_done), bytes_text(rate)));
+        text.push_str(&format!(", {}", bytes_text(*bytes_done)));
+        if elapsed >= RATE_AFTER {
+            let rate = bytes_per_second(*bytes_done, elapsed);
+            text.push_str(&format!(", {}/s", bytes_text(rate)));
+        }
     }
     if let Some(left) = time_left(phase, elapsed) {
         text.push_str(&format!(", {} left", time_text(left)));
@@ -31,7 +37,7 @@ fn bytes_per_second(bytes: u64, elapsed: Duration) -> u64 {
 /// At the rate so far; nothing while there is no rate, or no end in sight.
 fn time_left(phase: &PhaseProgress, elapsed: Duration) -> Option<Duration> {
     let left = phase.bytes_total.checked_sub(phase.bytes_done).filter(|_| !phase.is_done())?;
-    if phase.bytes_done == 0 {
+    if phase.bytes_done == 0 || elapsed < RATE_AFTER {
         return None;
     }
     let micros = elapsed.as_micros() * u128::from(left) / u128::from(phase.bytes_done);
