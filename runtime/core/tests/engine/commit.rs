@@ -1,4 +1,6 @@
 //! The right to commit: one attempt of a task has it at a time, and loses it only by ending.
+//!
+//! Owns when the right is given, and that preemption waits for who has it.
 
 use crate::script::check;
 

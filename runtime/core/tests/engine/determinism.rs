@@ -1,4 +1,6 @@
 //! The same events have the same effects: what recovery and the simulator are built on.
+//!
+//! Owns the comparison of runs. The runs themselves are those of `random`.
 
 use napreduce_core::{Engine, EngineSettings, Event, Fifo, JobId, Slots, Time, WorkerId};
 

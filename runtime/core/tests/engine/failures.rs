@@ -1,4 +1,6 @@
 //! Attempts that fail: which failures count, how often a task is tried, and what the job says in the end.
+//!
+//! Owns what counts and what is ignored. Failures for want of an input are in `lost_outputs`.
 
 use crate::script::check;
 

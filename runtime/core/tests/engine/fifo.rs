@@ -1,4 +1,6 @@
 //! FIFO: priority, then submit time, then id; within a job what is near, then what is first.
+//!
+//! Owns the order of giving under the only policy there is so far; what any policy may do is in `preemption`.
 
 use napreduce_core::Fifo;
 

@@ -1,4 +1,6 @@
 //! Jobs from submission to their end: every shape of job, and every way to stop one.
+//!
+//! Owns the plain path, too. What a failing task does to its job is in `failures`.
 
 use crate::script::check;
 

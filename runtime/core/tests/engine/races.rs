@@ -1,4 +1,6 @@
 //! What crosses an order on its way: the task finishes, fails or stops while it is being preempted.
+//!
+//! Owns the rows of the attempt table in which a report and an order meet, seen through the engine.
 
 use crate::script::check;
 

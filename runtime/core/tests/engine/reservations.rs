@@ -1,4 +1,6 @@
 //! A freed slot belongs to its beneficiary until it is used, no longer wanted, or the reservation expires.
+//!
+//! Owns what is kept for whom, and until when. How a slot comes to be freed is in `preemption`.
 
 use crate::script::check;
 

@@ -1,4 +1,6 @@
 //! Reduces that start before all maps are done, and what they are told later.
+//!
+//! Owns when a reduce may start, and that it hears of every output exactly when it is ready.
 
 use crate::script::check;
 

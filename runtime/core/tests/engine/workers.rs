@@ -1,4 +1,6 @@
 //! Workers that join, and workers that are lost in every state of what they run.
+//!
+//! Owns joining and loss. That a reduce meets an output that is gone is in `lost_outputs`.
 
 use crate::script::check;
 
