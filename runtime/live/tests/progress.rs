@@ -25,3 +25,13 @@ fn quiet_wins() {
     let job = Scenario::new(&["a"]).with("progress=always").with("quiet=yes");
     assert_eq!(job.run().stderr, "");
 }
+
+#[test]
+fn progress_comes_while_tasks_are_at_work() {
+    let job = Scenario::new(&["a", "b"]).with("progress=always").with("slots=1").pause("m_0000.1", "work");
+    let (running, mut heard) = job.start_heard();
+    let moment = running.moment();
+    assert!(heard.line().starts_with("map      0%  0/2 tasks, 1 running, 0 suspended, 0 checkpointed"));
+    moment.go_on();
+    running.end().assert_success();
+}

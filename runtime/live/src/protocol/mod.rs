@@ -5,9 +5,9 @@
 
 mod description;
 mod task_messages;
-mod wire;
 #[cfg(test)]
-mod wire_tests;
+mod tests;
+mod wire;
 mod worker_messages;
 
 pub(crate) use description::{TaskDescription, Work};

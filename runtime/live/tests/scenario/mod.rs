@@ -76,10 +76,16 @@ impl Scenario {
     }
 
     pub fn start(&self) -> Running<'_> {
-        self.start_as("first")
+        self.start_as("first", None)
     }
 
-    fn start_as(&self, name: &'static str) -> Running<'_> {
+    /// Starts it with standard error to be read here, as it comes.
+    pub fn start_heard(&self) -> (Running<'_>, Heard) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (self.start_as("first", Some(theirs)), Heard(BufReader::new(ours)))
+    }
+
+    fn start_as(&self, name: &'static str, stderr: Option<UnixStream>) -> Running<'_> {
         let file = |what: &str| fs::File::create(self.path(&format!("{name}.{what}"))).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_live-fixture"))
             .args([self.path("in"), self.output.clone()])
@@ -89,7 +95,7 @@ impl Scenario {
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())
             .stdout(file("stdout"))
-            .stderr(file("stderr"))
+            .stderr(stderr.map_or(Stdio::from(file("stderr")), |stream| Stdio::from(OwnedFd::from(stream))))
             .spawn()
             .unwrap();
         Running { scenario: self, name, child: Some(child) }
@@ -97,7 +103,7 @@ impl Scenario {
 
     /// Runs it a second time while it runs.
     pub fn run_another(&self) -> Ended {
-        self.start_as("second").end()
+        self.start_as("second", None).end()
     }
 
     /// Runs it to its end.
@@ -123,6 +129,19 @@ pub fn names(directory: &Path) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// Standard error of a job program, line by line.
+pub struct Heard(BufReader<UnixStream>);
+
+impl Heard {
+    /// Waits for the next line.
+    pub fn line(&mut self) -> String {
+        self.0.get_ref().set_read_timeout(Some(DEADLINE)).unwrap();
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a line in time");
+        line
+    }
 }
 
 /// A job that was started.
