@@ -200,6 +200,13 @@ fn every_single_cut_of_the_hard_shapes() {
 }
 
 #[test]
+fn an_empty_file_has_no_lines() {
+    let file = TestFile::new(b"");
+    assert_eq!(read_text(&file.whole(), 100, true).expect("it can be read"), []);
+    assert_eq!(read_bytes(&file.whole(), 0, true).expect("it can be read"), []);
+}
+
+#[test]
 fn one_return_before_the_newline_belongs_to_it() {
     let file = TestFile::new(b"a\r\n\r\nb\r\r\nc\r");
     let lines: Vec<_> = read_bytes(&file.whole(), 100, false)

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::newlines::{Newlines, PART_BYTES};
 use super::source::Source;
 use super::window::Window;
 use super::{InputError, SplitRange};
@@ -158,10 +159,14 @@ pub(super) fn for_each_line<E>(
     mut each: impl FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut start = 0;
-    for newline in memchr::memchr_iter(b'\n', block) {
-        *line = base + start as u64;
-        each(start..without_return(block, start, newline))?;
-        start = newline + 1;
+    let mut newlines = Newlines::new();
+    for (part, part_start) in block.chunks(PART_BYTES).zip((0..).step_by(PART_BYTES)) {
+        for position in newlines.find(part) {
+            let newline = part_start + usize::from(*position);
+            *line = base + start as u64;
+            each(start..without_return(block, start, newline))?;
+            start = newline + 1;
+        }
     }
     if start < block.len() {
         *line = base + start as u64;

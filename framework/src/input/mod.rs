@@ -8,6 +8,7 @@ mod error;
 mod fixed;
 mod gzip;
 mod lines;
+mod newlines;
 mod paths;
 mod source;
 mod splits;

@@ -10,6 +10,8 @@ use super::source::Source;
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
 /// The share of the memory limit that a buffer usually takes at most.
 const MEMORY_SHARE: usize = 16;
+/// A buffer doubles up to here and then grows by a quarter: what a huge record does not need counts in its memory too.
+const DOUBLED_BYTES: usize = 4 << 20;
 /// How much larger than usual a buffer stays after a huge record.
 const SLACK: usize = 16;
 
@@ -105,8 +107,10 @@ impl Window {
             if self.bytes.len() >= self.limit {
                 return false;
             }
-            let larger = self.bytes.len().saturating_mul(2).min(self.limit);
-            self.bytes.reserve_exact(larger - self.bytes.len());
+            let held = self.bytes.len();
+            let more = if held < DOUBLED_BYTES { held } else { held / 4 };
+            let larger = held.saturating_add(more).min(self.limit);
+            self.bytes.reserve_exact(larger - held);
             self.bytes.resize(larger, 0);
         }
         self.base += left.start as u64;
