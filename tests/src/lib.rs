@@ -1,1 +1,12 @@
-//! Being written.
+//! The vocabulary of the whole-system tests: folders, programs, outputs.
+//!
+//! Owns how a test runs a program and reads what it wrote, so that a scenario is a few lines. Does not own any
+//! expectation.
+
+mod folder;
+mod output;
+mod programs;
+
+pub use folder::Folder;
+pub use output::{counter, joined, parts, report, sorted_lines};
+pub use programs::{Ended, program, run};

@@ -5,13 +5,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use napreduce_data::{CollectorSettings, RecordEncoding};
-use napreduce_live::{Counter, MapResult, MapTask, PositionUnit, TaskContext, TaskError};
+use napreduce_live::{Counter, MapResult, MapTask, PositionUnit, Split, TaskContext, TaskError};
 
 use super::TaskInfo;
 use super::errors::collect_error;
 use crate::codec::Value;
 use crate::emit::Emit;
-use crate::input::{InputFormat, RecordReader, SplitRange};
+use crate::input::{InputError, InputFormat, RecordReader, SplitRange};
 use crate::job::{CombineStage, Mapper, PartitionChoice, Settings};
 
 /// Runs the map of one split and seals its output.
@@ -97,12 +97,13 @@ pub(crate) fn read_all<I: InputFormat, S>(
         let batch = catch_unwind(AssertUnwindSafe(|| {
             reader.read_batch(&mut |record: I::Record<'_>| {
                 records += 1;
-                map(record, sink)
+                map(record, sink).map_err(Stop::User)
             })
         }));
         let more = match batch {
             Ok(Ok(more)) => more,
-            Ok(Err(error)) => return Err(located(error, split, reader.offset())),
+            Ok(Err(Stop::Input(error))) => return Err(error.into()),
+            Ok(Err(Stop::User(error))) => return Err(located(error, split, reader.offset())),
             Err(panic) => {
                 // The message of the panic is completed with the record it happened at.
                 context.position().at(reader.offset());
@@ -122,11 +123,20 @@ pub(crate) fn read_all<I: InputFormat, S>(
     Ok(())
 }
 
-/// An error of the input names its place already; one of the user's gets it here.
-fn located(error: TaskError, split: &napreduce_live::Split, offset: u64) -> TaskError {
-    let path = split.path.display().to_string();
-    if error.message.contains(&path) {
-        return error;
+/// Why a batch ends before its time.
+enum Stop {
+    /// The error names its place already.
+    Input(InputError),
+    User(TaskError),
+}
+
+impl From<InputError> for Stop {
+    fn from(error: InputError) -> Stop {
+        Stop::Input(error)
     }
-    TaskError { message: format!("{}, reading {path} byte {offset}", error.message), ..error }
+}
+
+fn located(error: TaskError, split: &Split, offset: u64) -> TaskError {
+    let message = format!("{}, reading {} byte {offset}", error.message, split.path.display());
+    TaskError { message, ..error }
 }

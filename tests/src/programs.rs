@@ -1,0 +1,85 @@
+//! Running the project's programs as a person would, from outside.
+//!
+//! Owns where their executables are; builds those of other packages once, since cargo builds only its own package's for
+//! a test. Does not own what they are asked to do.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
+
+/// How a program ended and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Panics with what the program said unless it succeeded.
+    pub fn succeeded(self) -> Ended {
+        assert!(self.status.success(), "{}\n{}", self.status, self.stderr);
+        self
+    }
+
+    /// Panics unless the program ended with this status and said each of these on standard error.
+    pub fn failed(self, status: i32, says: &[&str]) -> Ended {
+        assert_eq!(self.status.code(), Some(status), "{}\n{}", self.status, self.stderr);
+        for words in says {
+            assert!(self.stderr.contains(words), "{words:?} is not in:\n{}", self.stderr);
+        }
+        self
+    }
+}
+
+/// A command that runs one of the project's programs, by the name of its executable.
+pub fn program(name: &str) -> Command {
+    let mut command = Command::new(executables().join(name));
+    // What a program says must not depend on who runs the tests.
+    command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Ended {
+    let Output { status, stdout, stderr } =
+        command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    Ended {
+        status,
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// The folder of executables that this test run belongs to, with everything in it built.
+fn executables() -> &'static PathBuf {
+    static EXECUTABLES: OnceLock<PathBuf> = OnceLock::new();
+    EXECUTABLES.get_or_init(|| {
+        // A test runs as `target/debug/deps/name-hash`.
+        let test = std::env::current_exe().expect("the path of this test");
+        let deps = test.parent().expect("a test lies in a folder");
+        let folder = deps.parent().expect("the folder of tests lies in a folder").to_owned();
+        let mut build = Command::new(env!("CARGO"));
+        build.arg("build").arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+        build.arg("--target-dir").arg(folder.parent().expect("a profile lies in a target folder"));
+        build.args([
+            "--quiet",
+            "--bins",
+            "-p",
+            "napreduce-examples",
+            "-p",
+            "datagen",
+            "-p",
+            "napreduce-tests",
+        ]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = run(&mut build);
+        assert!(built.status.success(), "the programs cannot be built:\n{}", built.stderr);
+        folder
+    })
+}

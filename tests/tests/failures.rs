@@ -1,0 +1,221 @@
+//! Failures of user code, processes, disks and people: the same output after a retry, or an error that says what
+//! happened and nothing left behind.
+//!
+//! Owns what happens around a job. Does not own odd input (`hard_inputs`, `hard_records`).
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use napreduce_tests::{Ended, Folder, counter, joined, program, run, sorted_lines};
+use rand::Rng;
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+/// How long anything here may take before the test gives up on it.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
+    let mut command = program("testjobs");
+    command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out", "--quiet"]).args(more);
+    run(&mut command)
+}
+
+#[test]
+fn a_panic_in_map_says_message_place_and_input() {
+    let folder = Folder::new();
+    folder.write("in", "good\nbad\n");
+    job(&folder, "panic-in-map", &[])
+        .failed(1, &["job_0001_m_0000 failed 4 times", "bad row", "testjobs.rs:", "reading in byte 5"]);
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn attempts_can_be_limited() {
+    let folder = Folder::new();
+    folder.write("in", "bad\n");
+    job(&folder, "panic-in-map", &["--conf", "attempts-max=2"])
+        .failed(1, &["job_0001_m_0000 failed 2 times"]);
+}
+
+#[test]
+fn a_panic_in_combine_says_message_and_place() {
+    let folder = Folder::new();
+    folder.write("in", "same\nsame\n");
+    job(&folder, "panic-in-combine", &[]).failed(1, &["failed 4 times", "cannot combine 1", "testjobs.rs:"]);
+}
+
+#[test]
+fn a_panic_in_reduce_says_message_place_and_group() {
+    let folder = Folder::new();
+    folder.write("in", "a\nb\nbad\nc\n");
+    job(&folder, "panic-in-reduce", &["--reduces", "1"])
+        .failed(1, &["job_0001_r_0000 failed 4 times", "bad group", "testjobs.rs:", "group 2"]);
+}
+
+#[test]
+fn an_error_of_the_map_function_is_its_message_and_the_place_in_the_input() {
+    let folder = Folder::new();
+    folder.write("in", "17\nx\n");
+    job(&folder, "error-in-map", &[]).failed(1, &["invalid digit found in string", "reading in byte 3"]);
+}
+
+#[test]
+fn a_task_killed_at_a_random_record_is_tried_again_with_the_same_output() {
+    let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_120);
+    println!("seed {seed} (set NAPREDUCE_SEED to choose)");
+    let mut random = Pcg64::seed_from_u64(seed);
+    let folder = Folder::new();
+    let text: String = (0..4000)
+        .map(|_| format!("w{} w{}\n", random.random_range(0..300), random.random_range(0..9)))
+        .collect();
+    folder.write("in", &text);
+    job(&folder, "words-without-combiner", &["--reduces", "2"]).succeeded();
+    let expected = joined(&folder.path("out"));
+    for name in ["killed-map", "killed-reduce"] {
+        for _ in 0..3 {
+            let at = random.random_range(0..if name == "killed-map" { 900 } else { 100 }).to_string();
+            let more = ["--number", &at, "--reduces", "2", "--split-size", "9k", "--overwrite"];
+            job(&folder, name, &more).succeeded();
+            assert!(joined(&folder.path("out")) == expected, "{name} at {at}: other output than undisturbed");
+            let failed = counter(&folder.path("out"), "NUM_FAILED_MAPS")
+                + counter(&folder.path("out"), "NUM_FAILED_REDUCES");
+            assert!(failed > 0, "{name} at {at}: the kill that was to be survived did not happen");
+        }
+    }
+}
+
+#[test]
+fn an_existing_output_is_refused_and_replaced_only_on_success() {
+    let folder = Folder::new();
+    folder.write("in", "bad\n");
+    folder.write("out/part-r-00000", "old\n");
+    folder.write("out/_SUCCESS", "{}");
+    job(&folder, "panic-in-map", &[])
+        .failed(2, &["output directory out/ exists; pass --overwrite or choose another"]);
+    job(&folder, "panic-in-map", &["--overwrite"]).failed(1, &["failed 4 times"]);
+    assert_eq!(joined(&folder.path("out")), b"old\n", "a failed job replaces nothing");
+    assert!(!folder.has("out/_temporary"));
+    job(&folder, "words-of-bytes", &["--overwrite", "--reduces", "1"]).succeeded();
+    assert_eq!(joined(&folder.path("out")), b"bad\t1\n");
+}
+
+/// Runs a job with its output on a file system of 4 MiB of its own, and lists what is left there.
+fn on_a_small_disk(folder: &Folder, arguments: &str) -> Option<Ended> {
+    std::fs::create_dir(folder.path("disk")).expect("a directory");
+    let script = format!(
+        "mount -t tmpfs -o size=4m tmpfs disk || exit 77; \"$0\" {arguments}; status=$?; \
+         echo \"left: $(ls -A disk)\" >&2; exit $status"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script]).arg(program("testjobs").get_program());
+    command.current_dir(folder.root());
+    let ended = run(&mut command);
+    if ended.status.code() == Some(77) || ended.stderr.contains("unshare failed") {
+        println!("skipped: this system does not let the test mount a file system: {}", ended.stderr.trim());
+        return None;
+    }
+    Some(ended)
+}
+
+#[test]
+fn a_disk_that_is_full_while_spilling_fails_the_job_at_once_and_leaves_nothing() {
+    let folder = Folder::new();
+    let text: String = (0..900_000).map(|number| format!("word{number}\n")).collect();
+    folder.write("in", text);
+    let arguments = "in --job words-without-combiner --output disk/out --quiet --task-memory 2MiB";
+    if let Some(ended) = on_a_small_disk(&folder, arguments) {
+        ended.failed(1, &["No space left on device", "disk/out", "left: \n"]);
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_while_writing_output_fails_the_job_at_once_and_leaves_nothing() {
+    let folder = Folder::new();
+    folder.write("in", "abc\n".repeat(5000));
+    // Map output is small once compressed; the parts are not.
+    let arguments =
+        "in --job big-values --number 2000 --output disk/out --quiet --reduces 1 --conf compression=lz4";
+    if let Some(ended) = on_a_small_disk(&folder, arguments) {
+        ended.failed(1, &["No space left on device", "cannot write", "part-r-00000", "left: \n"]);
+    }
+}
+
+/// A job that runs until it is ended, with the process of its one map.
+struct Running {
+    job: Child,
+    task: Pid,
+}
+
+fn start_endless(folder: &Folder) -> Running {
+    folder.write("in", "line\n");
+    let mut command = program("testjobs");
+    command.current_dir(folder.root()).args([
+        "in",
+        "--job",
+        "endless",
+        "--output",
+        "out",
+        "--progress",
+        "never",
+    ]);
+    let mut job = command.stderr(Stdio::piped()).spawn().expect("the job starts");
+    let stderr = BufReader::new(job.stderr.take().expect("its standard error"));
+    let (lines, said) = mpsc::channel();
+    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
+    loop {
+        let line = said.recv_timeout(DEADLINE).expect("the map says that it runs");
+        if let Some(rest) = line.strip_prefix("running job_0001_m_0000.1 ") {
+            let task = rest.parse().ok().and_then(Pid::from_raw).expect("a process id");
+            return Running { job, task };
+        }
+    }
+}
+
+impl Running {
+    /// Ends the job with a signal; gives its exit status and waits until the task's process is gone.
+    fn end(mut self, signal: Signal) -> std::process::ExitStatus {
+        let task = pidfd_open(self.task, PidfdFlags::empty()).expect("the task runs");
+        let job = Pid::from_child(&self.job);
+        kill_process(job, signal).expect("the job runs");
+        let status = self.job.wait().expect("the job can be waited for");
+        let mut waiting = [rustix::event::PollFd::new(&task, rustix::event::PollFlags::IN)];
+        let deadline = rustix::event::Timespec { tv_sec: DEADLINE.as_secs() as i64, tv_nsec: 0 };
+        let ended = rustix::event::poll(&mut waiting, Some(&deadline)).expect("a pidfd can be polled");
+        assert_eq!(ended, 1, "the task outlived its job");
+        status
+    }
+}
+
+#[test]
+fn ctrl_c_and_sigterm_end_every_process_remove_everything_and_say_so_by_status() {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let folder = Folder::new();
+        let ended = start_endless(&folder).end(signal);
+        assert_eq!(ended.code(), Some(status));
+        assert!(!folder.has("out"), "nothing is left of the output");
+    }
+}
+
+#[test]
+fn the_death_of_a_job_takes_its_tasks_and_its_remains_are_named_to_the_next_one() {
+    let folder = Folder::new();
+    start_endless(&folder).end(Signal::KILL);
+    job(&folder, "words-of-bytes", &[]).failed(2, &["out/", "_temporary"]);
+    job(&folder, "words-of-bytes", &["--overwrite"]).succeeded();
+    assert_eq!(sorted_lines(&joined(&folder.path("out"))), b"line\t1\n");
+    assert!(!folder.has("out/_temporary"));
+}
+
+#[test]
+fn wrong_usage_ends_with_status_2_and_says_what_is_allowed() {
+    let folder = Folder::new();
+    folder.write("in", "x\n");
+    job(&folder, "nothing", &[]).failed(2, &["defines no job \"nothing\"", "words-of-bytes"]);
+    job(&folder, "words-of-bytes", &["--conf", "speed=9"])
+        .failed(2, &["knows no setting \"speed\"", "fan-in"]);
+    job(&folder, "words-of-bytes", &["--task-memory", "lots"]).failed(2, &["--task-memory"]);
+    run(program("wordcount").current_dir(folder.root()).arg("in")).failed(2, &["--output"]);
+}

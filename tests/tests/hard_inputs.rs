@@ -1,0 +1,191 @@
+//! Inputs that break careless readers: each ends in the right result or in an error that names the thing.
+//!
+//! Owns odd shapes of input files. Does not own odd records between map and reduce (`hard_records`).
+
+use std::io::Write;
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use napreduce_tests::{Ended, Folder, counter, joined, program, run, sorted_lines};
+
+/// Runs one of the test jobs over `input`, both relative to the folder, into `out`.
+fn job(folder: &Folder, name: &str, input: &str, more: &[&str]) -> Ended {
+    let mut command = program("testjobs");
+    command
+        .current_dir(folder.root())
+        .args(["--job", name, "--output", "out", "--quiet"])
+        .args(more)
+        .arg(input);
+    run(&mut command)
+}
+
+fn wordcount(folder: &Folder, input: &str, more: &[&str]) -> Ended {
+    let mut command = program("wordcount");
+    command.current_dir(folder.root()).args(["--output", "out", "--quiet"]).args(more).arg(input);
+    run(&mut command)
+}
+
+fn output(folder: &Folder) -> String {
+    String::from_utf8(sorted_lines(&joined(&folder.path("out")))).expect("text output")
+}
+
+#[test]
+fn an_empty_file_gives_empty_parts() {
+    let folder = Folder::new();
+    folder.write("empty", "");
+    wordcount(&folder, "empty", &["--reduces", "3"]).succeeded();
+    assert_eq!(output(&folder), "");
+    assert!(folder.has("out/_SUCCESS") && folder.has("out/part-r-00002"));
+}
+
+#[test]
+fn an_empty_directory_gives_empty_parts() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("nothing")).expect("a directory");
+    wordcount(&folder, "nothing", &["--reduces", "1"]).succeeded();
+    assert_eq!(output(&folder), "");
+}
+
+#[test]
+fn the_last_line_needs_no_newline() {
+    let folder = Folder::new();
+    folder.write("text", "one two\ntwo");
+    wordcount(&folder, "text", &[]).succeeded();
+    assert_eq!(output(&folder), "one\t1\ntwo\t2\n");
+}
+
+#[test]
+fn carriage_returns_before_newlines_are_no_part_of_a_line() {
+    let folder = Folder::new();
+    folder.write("text", "a b\r\n\r\nb\r\n");
+    job(&folder, "lines-as-keys", "text", &[]).succeeded();
+    let lengths: Vec<String> =
+        output(&folder).lines().map(|line| line.split('\t').skip(1).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(lengths, ["0 1", "3 1", "1 1"]);
+}
+
+#[test]
+fn nul_bytes_are_ordinary_bytes() {
+    let folder = Folder::new();
+    folder.write("bytes", b"a\0b a\0b \0 a\n");
+    job(&folder, "words-of-bytes", "bytes", &[]).succeeded();
+    assert_eq!(output(&folder), "\0\t1\na\t1\na\0b\t2\n");
+}
+
+#[test]
+fn bytes_that_are_no_text_fail_a_text_job_by_offset_and_not_a_job_over_bytes() {
+    let folder = Folder::new();
+    folder.write("bytes", b"fine\nnot \xff fine\n");
+    wordcount(&folder, "bytes", &[]).failed(1, &["bytes is not UTF-8 text at byte 9", "failed 4 times"]);
+    assert!(!folder.has("out"), "a failed job leaves no output directory");
+    job(&folder, "words-of-bytes", "bytes", &[]).succeeded();
+    assert_eq!(joined(&folder.path("out")).iter().filter(|byte| **byte == 0xff).count(), 1);
+}
+
+#[test]
+fn a_line_of_200_megabytes_is_one_record() {
+    let folder = Folder::new();
+    let mut line = vec![b'x'; 200 << 20];
+    line.extend_from_slice(b"\nshort\n");
+    folder.write("long", &line);
+    job(&folder, "one-key", "long", &["--task-memory", "512MiB"]).succeeded();
+    assert_eq!(output(&folder), format!("key\t2\t{}\n", (200 << 20) + 5));
+}
+
+#[test]
+fn a_line_longer_than_the_memory_is_an_error_that_says_so() {
+    let folder = Folder::new();
+    folder.write("long", vec![b'x'; 40 << 20]);
+    job(&folder, "one-key", "long", &["--task-memory", "16MiB"])
+        .failed(1, &["line at byte 0 of long is longer than", "raise --task-memory"]);
+}
+
+#[test]
+fn a_thousand_tiny_files_are_a_thousand_maps() {
+    let folder = Folder::new();
+    for number in 0..1000 {
+        folder.write(&format!("many/{number:04}"), format!("word{} all\n", number % 10));
+    }
+    folder.write("many/_skipped", "never\n");
+    folder.write("many/.skipped", "never\n");
+    wordcount(&folder, "many", &[]).succeeded();
+    let expected: String = (0..10).map(|number| format!("word{number}\t100\n")).collect();
+    assert_eq!(output(&folder), format!("all\t1000\n{expected}"));
+    assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), 1000);
+}
+
+#[test]
+fn globs_and_several_inputs_are_read_together() {
+    let folder = Folder::new();
+    folder.write("logs/a.log", "x\n");
+    folder.write("logs/b.log", "y\n");
+    folder.write("logs/c.txt", "z\n");
+    folder.write("more", "x\n");
+    wordcount(&folder, "logs/*.log", &["more"]).succeeded();
+    assert_eq!(output(&folder), "x\t2\ny\t1\n");
+}
+
+#[test]
+fn a_missing_input_is_named_and_leaves_nothing() {
+    let folder = Folder::new();
+    wordcount(&folder, "data/x", &[]).failed(2, &["data/x does not exist"]);
+    wordcount(&folder, "data/*.log", &[]).failed(2, &["data/*.log matches no file"]);
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn an_unreadable_input_is_named_with_the_reason() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let input = folder.write("locked", "text\n");
+    std::fs::set_permissions(&input, std::fs::Permissions::from_mode(0)).expect("permissions can be set");
+    let plain = program("wordcount");
+    // Root reads everything, unless it gives up that privilege.
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set", "-all", "--inh-caps", "-all"]).arg(plain.get_program());
+        command
+    } else {
+        plain
+    };
+    command.current_dir(folder.root()).args(["locked", "--output", "out"]);
+    run(&mut command).failed(2, &["cannot read locked: permission denied"]);
+}
+
+#[test]
+fn gzip_input_is_one_map_and_every_member_is_read() {
+    let folder = Folder::new();
+    let mut packed = Vec::new();
+    for text in ["one two\n", "two three\n"] {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text.as_bytes()).expect("memory takes it");
+        packed.extend(encoder.finish().expect("memory takes it"));
+    }
+    folder.write("text.gz", &packed);
+    let mut command = program("wordcount");
+    command.current_dir(folder.root()).args(["text.gz", "--output", "out", "--split-size", "16"]);
+    let ended = run(&mut command).succeeded();
+    assert!(ended.stderr.contains("text.gz is compressed with gzip and cannot be split"), "{}", ended.stderr);
+    assert_eq!(output(&folder), "one\t1\nthree\t1\ntwo\t2\n");
+    assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), 1);
+}
+
+#[test]
+fn a_truncated_gzip_file_is_named_as_damaged() {
+    let folder = Folder::new();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all("some words in a file\n".repeat(100).as_bytes()).expect("memory takes it");
+    let packed = encoder.finish().expect("memory takes it");
+    folder.write("text.gz", &packed[..packed.len() / 2]);
+    wordcount(&folder, "text.gz", &[]).failed(1, &["text.gz is damaged: gzip data"]);
+}
+
+#[test]
+fn fixed_records_that_do_not_fill_the_file_are_refused() {
+    let folder = Folder::new();
+    folder.write("rows", vec![b'x'; 250]);
+    let mut command = program("terasort");
+    command.current_dir(folder.root()).args(["rows", "--output", "out", "--format", "hadoop"]);
+    run(&mut command).failed(2, &["rows has 250 bytes", "not a multiple of the record length 100"]);
+}

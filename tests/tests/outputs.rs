@@ -1,0 +1,119 @@
+//! Outputs equal a naive reference, byte for byte, whatever the number of maps, reduces and slots and the memory.
+//!
+//! Owns the combinations of the two big example programs. Does not own hard inputs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use datagen::tera;
+use napreduce_tests::{Folder, counter, joined, parts, program, run, sorted_lines};
+use rand::Rng;
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+
+const MAPS: [u64; 3] = [1, 2, 7];
+const REDUCES: [usize; 3] = [1, 2, 5];
+const MEMORIES: [&str; 3] = ["1MiB", "4MiB", "256MiB"];
+const SLOTS: [u32; 2] = [1, 2];
+
+/// Every combination, with the split size that gives exactly that number of maps for an input of `length` bytes.
+fn combinations(length: u64) -> impl Iterator<Item = (u64, u64, usize, &'static str, u32)> {
+    MAPS.into_iter().flat_map(move |maps| {
+        REDUCES.into_iter().flat_map(move |reduces| {
+            MEMORIES.into_iter().flat_map(move |memory| {
+                SLOTS.into_iter().map(move |slots| (maps, length.div_ceil(maps), reduces, memory, slots))
+            })
+        })
+    })
+}
+
+fn words(seed: u64, bytes: usize) -> String {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut text = String::new();
+    while text.len() < bytes {
+        let length = random.random_range(1..24);
+        let word: String = (0..length).map(|_| char::from(random.random_range(b'a'..b'e'))).collect();
+        text.push_str(&word);
+        text.push(if random.random_ratio(1, 9) { '\n' } else { ' ' });
+    }
+    text
+}
+
+fn count_naively(text: &str) -> String {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for word in text.split_ascii_whitespace() {
+        *counts.entry(word).or_default() += 1;
+    }
+    counts.iter().map(|(word, count)| format!("{word}\t{count}\n")).collect()
+}
+
+#[test]
+fn wordcount_equals_the_reference_for_every_combination() {
+    let folder = Folder::new();
+    let text = words(7, 3 << 20);
+    let expected = count_naively(&text);
+    let input = folder.write("text", &text);
+    for (maps, split_size, reduces, memory, slots) in combinations(text.len() as u64) {
+        let case = format!("{maps} maps, {reduces} reduces, {memory}, {slots} slots");
+        let output = folder.path(&format!("{maps}-{reduces}-{memory}-{slots}"));
+        let mut command = program("wordcount");
+        command.arg(&input).arg("--output").arg(&output).arg("--quiet");
+        command.args(["--split-size", &split_size.to_string(), "--reduces", &reduces.to_string()]);
+        command.args(["--task-memory", memory, "--slots", &slots.to_string()]);
+        run(&mut command).succeeded();
+
+        assert_eq!(counter(&output, "TOTAL_LAUNCHED_MAPS"), maps, "{case}");
+        let parts = parts(&output);
+        assert_eq!(parts.len(), reduces, "{case}");
+        for (name, bytes) in &parts {
+            assert!(sorted_lines(bytes) == *bytes, "{case}: {name} is not in order");
+        }
+        assert!(
+            sorted_lines(&joined(&output)) == expected.as_bytes(),
+            "{case}: other counts than the reference"
+        );
+        std::fs::remove_dir_all(&output).expect("the output can be removed");
+    }
+}
+
+fn rows(path: &Path, format: tera::Format, count: u64) -> Vec<[u8; 100]> {
+    let mut rows = Vec::new();
+    let mut row = [0; 100];
+    for number in 0..count {
+        tera::write_record(format, number, &mut row);
+        rows.push(row);
+    }
+    std::fs::write(path, rows.concat()).expect("rows can be written");
+    rows
+}
+
+#[test]
+fn terasort_equals_the_reference_for_every_combination_and_format() {
+    let folder = Folder::new();
+    for (format, name) in
+        [(tera::Format::Ascii, "ascii"), (tera::Format::Hadoop, "hadoop"), (tera::Format::Gensort, "gensort")]
+    {
+        let input = folder.path(name);
+        let mut expected = rows(&input, format, 20_000);
+        expected.sort();
+        let expected = expected.concat();
+        for (maps, split_size, reduces, memory, slots) in combinations(expected.len() as u64) {
+            let case = format!("{name}, {maps} maps, {reduces} reduces, {memory}, {slots} slots");
+            let output = folder.path("sorted");
+            let mut command = program("terasort");
+            command.arg(&input).arg("--output").arg(&output).args([
+                "--quiet",
+                "--overwrite",
+                "--format",
+                name,
+            ]);
+            command.args(["--split-size", &split_size.to_string(), "--reduces", &reduces.to_string()]);
+            command.args(["--task-memory", memory, "--slots", &slots.to_string()]);
+            run(&mut command).succeeded();
+
+            assert_eq!(counter(&output, "TOTAL_LAUNCHED_MAPS"), maps, "{case}");
+            assert_eq!(parts(&output).len(), reduces, "{case}");
+            assert!(joined(&output) == expected, "{case}: not the sorted rows");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What code may call: a core without a clock or the outside world, no `unwrap` outside tests, `unsafe` only where
+//! it is listed with a reason.
+//! Finding paths in code belongs to `paths`.
+
+use super::files::{SourceFile, Violation};
+use super::paths::{Named, in_imports, in_tokens};
+use quote::ToTokens;
+use std::collections::BTreeSet;
+use syn::visit::Visit;
+use syn::visit_mut::{self, VisitMut};
+
+const CORE: &str = "runtime/core/src/";
+
+/// What would make the core depend on anything but its arguments.
+const BANNED_IN_CORE: [&str; 11] = [
+    "Instant::now",
+    "SystemTime",
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "tokio",
+    "HashMap",
+    "HashSet",
+    "rand::rng",
+    "rand::random",
+    "thread_rng",
+];
+
+/// Where unsafe code may be, and why it has to be there.
+const UNSAFE_MODULES: [(&str, &str); 7] = [
+    ("runtime/data/src/region.rs", "maps anonymous memory"),
+    ("runtime/data/src/sort/arena.rs", "keeps records and entries in mapped memory"),
+    ("runtime/data/src/collect/table.rs", "keeps accumulators in mapped memory"),
+    ("runtime/data/src/segment/reader.rs", "maps segment files"),
+    ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
+    ("runtime/live/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
+    ("runtime/live/src/process/spawn.rs", "has a descriptor watched, which tokio cannot check"),
+];
+
+pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust() && file.path.starts_with(CORE)) {
+        let syntax = match file.syntax() {
+            Ok(syntax) => syntax,
+            Err(violation) => {
+                violations.push(violation);
+                continue;
+            }
+        };
+        // An import without braces is found both as an import and as tokens.
+        let mut found = BTreeSet::new();
+        for named in in_tokens(syntax.to_token_stream()).into_iter().chain(in_imports(&syntax)) {
+            let banned = BANNED_IN_CORE.into_iter().filter(|banned| named.contains(banned));
+            found.extend(banned.map(|banned| (named.line, banned)));
+        }
+        let violation = |(line, banned)| file.at(line, format!("{banned}; the core is given what it needs"));
+        violations.extend(found.into_iter().map(violation));
+    }
+    violations
+}
+
+pub fn no_unwrap(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
+        match file.syntax() {
+            Ok(mut syntax) => {
+                WithoutTests.visit_file_mut(&mut syntax);
+                let unwraps = |named: &Named| named.segments == [".", "unwrap"];
+                let found = in_tokens(syntax.to_token_stream()).into_iter().filter(unwraps);
+                let what = "unwrap(); return an error, or expect() with the invariant that holds";
+                violations.extend(found.map(|named| file.at(named.line, what)));
+            }
+            Err(violation) => violations.push(violation),
+        }
+    }
+    violations
+}
+
+/// Takes test modules and test functions out of a file.
+struct WithoutTests;
+
+impl WithoutTests {
+    fn is_test(item: &syn::Item) -> bool {
+        let attributes = match item {
+            syn::Item::Mod(module) => &module.attrs,
+            syn::Item::Fn(function) => &function.attrs,
+            syn::Item::Use(import) => &import.attrs,
+            syn::Item::Impl(implementation) => &implementation.attrs,
+            _ => return false,
+        };
+        attributes.iter().any(|attribute| {
+            let cfg_test = attribute.path().is_ident("cfg")
+                && attribute.parse_args::<syn::Ident>().is_ok_and(|ident| ident == "test");
+            cfg_test || attribute.path().is_ident("test")
+        })
+    }
+}
+
+impl VisitMut for WithoutTests {
+    fn visit_file_mut(&mut self, file: &mut syn::File) {
+        file.items.retain(|item| !WithoutTests::is_test(item));
+        visit_mut::visit_file_mut(self, file);
+    }
+
+    fn visit_item_mod_mut(&mut self, module: &mut syn::ItemMod) {
+        if let Some((_, items)) = &mut module.content {
+            items.retain(|item| !WithoutTests::is_test(item));
+        }
+        visit_mut::visit_item_mod_mut(self, module);
+    }
+}
+
+pub fn listed_unsafe(files: &[SourceFile]) -> Vec<Violation> {
+    unsafe_outside(files, &UNSAFE_MODULES)
+}
+
+fn unsafe_outside(files: &[SourceFile], listed: &[(&str, &str)]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let lines = match file.syntax() {
+            Ok(syntax) => unsafe_lines(&syntax),
+            Err(violation) => {
+                violations.push(violation);
+                continue;
+            }
+        };
+        match (listed.iter().any(|(path, _)| *path == file.path), lines.first()) {
+            (false, Some(line)) => violations.push(file.at(
+                *line,
+                format!("unsafe in {} places; list the module with its reason or do without", lines.len()),
+            )),
+            (true, None) => {
+                violations.push(file.at(0, "listed and has no unsafe code; take it off the list"))
+            }
+            _ => {}
+        }
+    }
+    violations
+}
+
+/// The lines of all unsafe blocks, functions, implementations and blocks of foreign items.
+fn unsafe_lines(file: &syn::File) -> Vec<usize> {
+    struct Unsafe(Vec<usize>);
+    impl<'ast> Visit<'ast> for Unsafe {
+        fn visit_token_stream(&mut self, tokens: &'ast proc_macro2::TokenStream) {
+            // Macro input is no syntax tree; its unsafe blocks are found as plain words.
+            let named = in_tokens(tokens.clone());
+            self.0.extend(named.iter().filter(|named| named.segments == ["unsafe"]).map(|named| named.line));
+        }
+        fn visit_expr_unsafe(&mut self, block: &'ast syn::ExprUnsafe) {
+            self.0.push(block.unsafe_token.span.start().line);
+            syn::visit::visit_expr_unsafe(self, block);
+        }
+        fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+            self.0.extend(signature.unsafety.map(|token| token.span.start().line));
+            syn::visit::visit_signature(self, signature);
+        }
+        fn visit_item_impl(&mut self, implementation: &'ast syn::ItemImpl) {
+            self.0.extend(implementation.unsafety.map(|token| token.span.start().line));
+            syn::visit::visit_item_impl(self, implementation);
+        }
+        fn visit_item_foreign_mod(&mut self, foreign: &'ast syn::ItemForeignMod) {
+            self.0.push(foreign.abi.extern_token.span.start().line);
+        }
+    }
+    let mut found = Unsafe(Vec::new());
+    found.visit_file(file);
+    found.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::{check_caught, check_passes};
+    use super::*;
+
+    fn core(code: &str) -> SourceFile {
+        SourceFile::sample("runtime/core/src/sample.rs", code)
+    }
+
+    fn data(code: &str) -> SourceFile {
+        SourceFile::sample("runtime/data/src/sample.rs", code)
+    }
+
+    #[test]
+    fn the_core_has_no_way_to_the_outside() {
+        check_caught(pure_core, core("fn f() {\n std::time::Instant::now(); }"), "sample.rs:2: Instant::now");
+        check_caught(pure_core, core("use std::time::SystemTime;"), "SystemTime");
+        check_caught(pure_core, core("use std::{fs, fmt};"), "std::fs");
+        check_caught(pure_core, core("fn f() { std::thread::sleep(d) }"), "std::thread");
+        check_caught(pure_core, core("use tokio::time::*;"), "tokio");
+        check_caught(pure_core, core("use std::collections::{BTreeMap, HashMap};"), "HashMap");
+        check_caught(pure_core, core("fn f() { log!(rand::rng()); }"), "rand::rng");
+        check_caught(pure_core, core("use rand::thread_rng as r;"), "thread_rng");
+    }
+
+    #[test]
+    fn the_core_may_talk_about_what_it_does_not_do() {
+        check_passes(
+            pure_core,
+            core("//! No HashMap, no tokio.\n/// Not std::fs.\nconst A: &str = \"SystemTime\";"),
+        );
+        check_passes(
+            pure_core,
+            core("use rand::Rng; struct Instant; fn f(instant: Instant) { instant.now() }"),
+        );
+        check_passes(pure_core, data("use std::collections::HashMap;"));
+    }
+
+    #[test]
+    fn unwrap_is_for_tests() {
+        check_caught(no_unwrap, data("fn f() {\n a().unwrap(); }"), "sample.rs:2: unwrap()");
+        check_caught(no_unwrap, data("fn f() { println!(\"{}\", a.unwrap()); }"), "unwrap()");
+        check_caught(no_unwrap, data("mod m { impl A { fn f() { a.unwrap(); } } }"), "unwrap()");
+        check_passes(
+            no_unwrap,
+            data("fn f() { a.unwrap_or_default().expect(\"why\"); } /// x.unwrap()\nfn g() {}"),
+        );
+        check_passes(no_unwrap, data("#[cfg(test)] mod tests { #[test] fn f() { a.unwrap(); } }"));
+        check_passes(no_unwrap, data("mod m { #[cfg(test)] fn f() { a.unwrap(); } }"));
+        check_passes(no_unwrap, SourceFile::sample("runtime/data/tests/a.rs", "fn f() { a.unwrap(); }"));
+    }
+
+    #[test]
+    fn unsafe_code_is_listed() {
+        let rule =
+            |files: &[SourceFile]| unsafe_outside(files, &[("runtime/data/src/listed.rs", "maps memory")]);
+        let bad = [
+            "fn f() { unsafe { g() } }",
+            "unsafe fn f() {}",
+            "unsafe impl Send for A {}",
+            "fn f() { m!(unsafe { 1 }) }",
+        ];
+        for code in bad {
+            check_caught(rule, data(code), "unsafe in 1 places");
+        }
+        check_passes(rule, data("#![deny(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";"));
+        check_passes(rule, SourceFile::sample("runtime/data/src/listed.rs", bad[0]));
+        check_caught(
+            rule,
+            SourceFile::sample("runtime/data/src/listed.rs", "fn f() {}"),
+            "take it off the list",
+        );
+    }
+}

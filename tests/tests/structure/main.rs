@@ -1,0 +1,50 @@
+//! The structure rules of the repository, enforced on every tracked file.
+//!
+//! Owns the list of rules, each a function from files to violations in a module of its own, tested there on bad samples.
+//! All violations are listed at once, so that one run shows everything there is to mend.
+
+#![allow(clippy::unwrap_used)]
+
+mod calls;
+mod files;
+mod layout;
+mod paths;
+mod shape;
+mod words;
+
+use files::{SourceFile, Violation};
+use std::fmt::Write;
+
+/// A rule: its sentence, and the function that finds what breaks it.
+type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
+
+const RULES: [Rule; 11] = [
+    ("a source file has at most 400 lines", shape::file_length),
+    ("a function has at most 70 lines", shape::function_length),
+    ("a source file opens with `//!`: two lines or more on what it owns and what not", shape::module_header),
+    ("the core has no clock, file, thread, runtime, unordered map or unseeded randomness", calls::pure_core),
+    ("code outside tests does not unwrap", calls::no_unwrap),
+    ("unsafe code lives in the listed modules only", calls::listed_unsafe),
+    ("a module is named for its role", layout::role_names),
+    ("the top level holds exactly what it is meant to", layout::top_level),
+    ("dependencies come from the public registry", layout::public_registry),
+    ("no tracked file names a path of one machine", words::machine_paths),
+    ("nothing is left for later in a comment", words::unfinished),
+];
+
+#[test]
+fn the_repository_keeps_its_structure_rules() {
+    let files = files::tracked();
+    assert!(files.len() > 50, "only {} files found: is this the whole repository?", files.len());
+    let mut report = String::new();
+    for (sentence, rule) in RULES {
+        let violations = rule(&files);
+        if !violations.is_empty() {
+            writeln!(report, "\n{sentence} ({} times not):", violations.len()).unwrap();
+            for violation in violations {
+                writeln!(report, "  {violation}").unwrap();
+            }
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
