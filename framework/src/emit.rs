@@ -20,6 +20,7 @@ pub struct Emit<K: Key, V: Value> {
     types: PhantomData<fn(K)>,
 }
 
+#[allow(clippy::large_enum_variant, reason = "the large variant is the one on the hot path")]
 enum Sink<A> {
     Collect(Collector<A>),
     /// Keys only, for the cuts of a total order.

@@ -4,7 +4,7 @@
 
 use napreduce_live::{JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError};
 
-use crate::input::{InputError, InputFile, InputFormat, SplitRange, plan_splits};
+use crate::input::{InputError, InputFile, InputFormat, SplitRange, Splitting, plan_splits};
 use crate::output::{Output, OutputFormat};
 use crate::task;
 
@@ -19,6 +19,9 @@ pub(crate) trait Pipeline: JobBody {
     /// Divides the input files into splits of about `split_size` bytes.
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError>;
 
+    /// Which files larger than a split are read by one task all the same, and why, for people.
+    fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String>;
+
     /// Whether there is no reduce.
     fn map_only(&self) -> bool;
 
@@ -30,6 +33,17 @@ pub(crate) trait Pipeline: JobBody {
 
     /// Takes over the settings of this run.
     fn set(&mut self, settings: Settings);
+}
+
+/// A file that is one record is meant to be read whole; one that is compressed may be a surprise.
+fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_size: u64) -> Vec<String> {
+    let large = files.iter().filter(|file| file.size > split_size);
+    large
+        .filter_map(|file| match input.splitting(&file.path) {
+            splitting @ Splitting::Compressed(_) => splitting.refusal(&file.path),
+            _ => None,
+        })
+        .collect()
 }
 
 /// A job with a reduce.
@@ -85,6 +99,10 @@ where
         plan_splits(files, split_size, &self.input)
     }
 
+    fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String> {
+        refusals(&self.input, files, split_size)
+    }
+
     fn map_only(&self) -> bool {
         false
     }
@@ -132,6 +150,10 @@ where
 {
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError> {
         plan_splits(files, split_size, &self.input)
+    }
+
+    fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String> {
+        refusals(&self.input, files, split_size)
     }
 
     fn map_only(&self) -> bool {

@@ -167,6 +167,11 @@ impl JobRun<'_, '_> {
             driver.program.build(&self.definition, &bytes).map_err(|error| Error::Usage(error.message))?;
         let files = expand(&self.inputs)?;
         let ranges = job.pipeline.plan(&files, driver.run.split_size.bytes())?;
+        if !driver.run.quiet {
+            for refusal in job.pipeline.refusals(&files, driver.run.split_size.bytes()) {
+                eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
+            }
+        }
         let reduces =
             if job.pipeline.map_only() { 0 } else { self.reduces.unwrap_or_else(|| driver.slots()) };
         let task_memory = driver.run.task_memory.bytes();

@@ -1,4 +1,6 @@
 //! Combining changes how much is written, never what it adds up to.
+//!
+//! Owns the combiner's part of the invariants. Does not own sorting or spilling without one.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,4 +1,6 @@
 //! No damage to a segment file goes unnoticed, and none does more harm than an error.
+//!
+//! Owns flipped bits and cut files. Does not own failures of writing (`failures`).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

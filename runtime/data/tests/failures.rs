@@ -1,4 +1,6 @@
 //! Whatever fails is named, with what to do, and leaves nothing behind.
+//!
+//! Owns full disks, missing folders and wrong settings. Does not own damage to sealed files (`damage`).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,4 +1,6 @@
 //! Every key has one partition, the same on every machine, and groups stay whole.
+//!
+//! Owns the choice of a partition. Does not own the order within one (`sorting`).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

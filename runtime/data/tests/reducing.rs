@@ -1,4 +1,6 @@
 //! A reduce task sees every group once, with all its values, in the order of map tasks and arrival.
+//!
+//! Owns groups and merging. Does not own how segments came to be.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,4 +1,6 @@
 //! A sealed segment can be read from any record on, and opening one tells what is in it.
+//!
+//! Owns seeking and the footer. Does not own damage (`damage`).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,4 +1,6 @@
 //! What is collected comes back complete, in order and stable, whatever the keys look like.
+//!
+//! Owns order and completeness. Does not own memory (`spilling`, `memory`).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

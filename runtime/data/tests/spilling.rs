@@ -1,4 +1,6 @@
 //! Memory decides how often a task spills, never what it produces.
+//!
+//! Owns runs and their merging into one segment. Does not own measured memory (`memory`).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,4 +1,6 @@
 //! Attempts that go wrong in every way a process can, and what the job makes of it.
+//!
+//! Owns failures and retries of real processes. Does not own the rules of counting them (the engine's tests).
 
 mod scenario;
 

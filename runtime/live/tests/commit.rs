@@ -1,4 +1,6 @@
 //! The commit of attempts: a part gets into place once, by the attempt that may, or not at all.
+//!
+//! Owns the grant and the rename. Does not own the output directory as a whole (`output`).
 
 mod scenario;
 

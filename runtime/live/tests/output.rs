@@ -1,4 +1,6 @@
 //! The output directory: whose it is, what replaces what, and what a failed job leaves in it.
+//!
+//! Owns claims, overwriting and cleaning up. Does not own single parts (`commit`).
 
 mod scenario;
 

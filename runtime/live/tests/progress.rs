@@ -1,4 +1,6 @@
 //! What a person sees on standard error while a job runs, when it is not a terminal.
+//!
+//! Owns plain lines. Does not own bars, which need a terminal.
 
 mod scenario;
 

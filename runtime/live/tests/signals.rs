@@ -1,4 +1,6 @@
 //! What is left when the job program is interrupted or killed: nothing that runs, and nothing that is half done.
+//!
+//! Owns SIGINT, SIGTERM, SIGHUP and SIGKILL of the job program. Does not own signals to tasks (`attempts`).
 
 mod scenario;
 

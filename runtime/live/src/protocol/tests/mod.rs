@@ -1,4 +1,6 @@
 //! Tests of the wire format: fixed bytes, limits, garbage, and messages that arrive in pieces.
+//!
+//! Owns what must not change between equal versions. Does not own what the messages bring about.
 
 use std::path::PathBuf;
 
