@@ -4,12 +4,12 @@
 //! re-executed. One `main` makes the program driver, local runner and task process:
 //!
 //! ```no_run
-//! use napreduce::{Emit, Job};
+//! use napreduce::{Emit, Job, words};
 //!
 //! fn wordcount(_: &()) -> Job {
 //!     Job::text()
 //!         .map(|line: &str, out: &mut Emit<String, u64>| {
-//!             for word in line.split_ascii_whitespace() {
+//!             for word in words(line) {
 //!                 out.emit(word, 1);
 //!             }
 //!         })
@@ -40,6 +40,7 @@ mod program;
 mod task;
 mod text_field;
 mod values;
+mod words;
 
 pub use byte_size::{ByteSize, ByteSizeError};
 #[doc(hidden)]
@@ -60,3 +61,4 @@ pub use program::{Driver, Error, JobRun, Parameters, Program, main};
 pub use task::TaskInfo;
 pub use text_field::TextField;
 pub use values::Values;
+pub use words::{Words, words};

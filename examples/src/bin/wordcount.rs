@@ -4,12 +4,12 @@
 
 use std::process::ExitCode;
 
-use napreduce::{Emit, Job, Program};
+use napreduce::{Emit, Job, Program, words};
 
 fn wordcount(_: &()) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
-            for word in line.split_ascii_whitespace() {
+            for word in words(line) {
                 out.emit(word, 1);
             }
         })

@@ -1,0 +1,117 @@
+//! The words of a line.
+//!
+//! Owns the splitting at ASCII white space, without a branch for each byte: words have unforeseeable lengths, and a
+//! mispredicted branch costs more than everything else that is done to a word. Does not own what a line is.
+
+/// Bytes that are turned into one mask.
+const GROUP_BYTES: usize = 64;
+
+/// The words of a line: its longest pieces without ASCII white space. The same as
+/// [`str::split_ascii_whitespace`], in about half of the time for words of usual length.
+///
+/// ```
+/// let words: Vec<&str> = napreduce::words(" to be,\tor not  to be").collect();
+/// assert_eq!(words, ["to", "be,", "or", "not", "to", "be"]);
+/// ```
+#[inline]
+pub fn words(line: &str) -> Words<'_> {
+    Words { line, group: 0, white: mask_at(line.as_bytes(), 0), start: 0 }
+}
+
+/// An iterator over the words of a line; made by [`words`].
+#[derive(Debug, Clone)]
+pub struct Words<'a> {
+    line: &'a str,
+    /// Where the group that `white` tells of begins.
+    group: usize,
+    /// Bit `i` tells whether byte `group + i` is white and not yet passed. Everything behind the line is white.
+    white: u64,
+    /// Behind the last white byte that was passed.
+    start: usize,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a str> {
+        loop {
+            while self.white == 0 {
+                self.group += GROUP_BYTES;
+                self.white = mask_at(self.line.as_bytes(), self.group);
+            }
+            let end = self.group + self.white.trailing_zeros() as usize;
+            self.white &= self.white - 1;
+            let start = std::mem::replace(&mut self.start, end + 1);
+            if start < end {
+                // White bytes are ASCII, so both ends lie between characters.
+                return Some(&self.line[start..end]);
+            }
+            if end >= self.line.len() {
+                // Stays at the end, however often it is asked.
+                self.white = u64::MAX;
+                self.group = self.line.len();
+                self.start = self.line.len();
+                return None;
+            }
+        }
+    }
+}
+
+/// The white bytes of the group that begins at `group`; those behind the end of `bytes` are white.
+#[inline]
+fn mask_at(bytes: &[u8], group: usize) -> u64 {
+    let rest = bytes.get(group..).unwrap_or_default();
+    match rest.first_chunk::<GROUP_BYTES>() {
+        Some(whole) => mask(whole),
+        None => {
+            let mut last = [b' '; GROUP_BYTES];
+            last[..rest.len()].copy_from_slice(rest);
+            mask(&last)
+        }
+    }
+}
+
+/// Bit `i` tells whether byte `i` is white.
+#[inline]
+fn mask(group: &[u8; GROUP_BYTES]) -> u64 {
+    // The compiler makes vector code of the comparison; the product then gathers eight bytes of 0 or 1 into eight bits.
+    let white = group.map(|byte| u8::from(byte.is_ascii_whitespace()));
+    let (eights, _) = white.as_chunks::<8>();
+    eights.iter().rev().fold(0, |mask, eight| {
+        mask << 8 | u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn check(line: &str) {
+        let expected: Vec<&str> = line.split_ascii_whitespace().collect();
+        assert_eq!(words(line).collect::<Vec<_>>(), expected, "{line:?}");
+        let mut spent = words(line);
+        spent.by_ref().for_each(drop);
+        assert_eq!((spent.next(), spent.next()), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_those_of_the_standard_library(
+            pieces in vec(prop_oneof!["[ \t\r\n\x0b\x0c]{0,3}", "[a-z]{1,20}", "[é√\u{2003}\u{10ffff}]{1,9}"], 0..40)
+        ) {
+            check(&pieces.concat());
+        }
+    }
+
+    #[test]
+    fn lines_that_end_at_a_group_or_beside_it_lose_nothing() {
+        for length in 0..300 {
+            check(&"x".repeat(length));
+            check(&format!("{} ", "y".repeat(length)));
+            check(&format!(" {}", "z ".repeat(length)));
+        }
+    }
+}
