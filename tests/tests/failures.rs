@@ -88,6 +88,24 @@ fn a_task_killed_at_a_random_record_is_tried_again_with_the_same_output() {
 }
 
 #[test]
+fn a_damaged_map_output_is_noticed_and_only_its_map_runs_again() {
+    let folder = Folder::new();
+    let lines: String =
+        (0..9000).map(|number| format!("word{} word{}\n", number % 500, number % 7)).collect();
+    folder.write("in", &lines);
+    job(&folder, "words-without-combiner", &["--reduces", "1", "--split-size", "40k"]).succeeded();
+    let expected = joined(&folder.path("out"));
+    let maps = counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS");
+    for at in ["5000", "20000", "70000"] {
+        let more = ["--reduces", "1", "--split-size", "40k", "--overwrite", "--number", at];
+        job(&folder, "damaged", &more).succeeded();
+        assert!(joined(&folder.path("out")) == expected, "byte {at}: other output than undisturbed");
+        assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), maps + 1, "byte {at}");
+        assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_REDUCES"), 2, "byte {at}");
+    }
+}
+
+#[test]
 fn an_existing_output_is_refused_and_replaced_only_on_success() {
     let folder = Folder::new();
     folder.write("in", "bad\n");

@@ -282,6 +282,52 @@ fn stateful(_: &Choice) -> Job {
     Job::text().mapper(Summary::default()).reducer(Numbered::default())
 }
 
+/// The first attempt of reduce 0 flips one bit of a sealed map output that it is about to read.
+#[derive(Clone)]
+struct Vandal {
+    /// The byte to damage, from the start of the file, modulo its length.
+    at: u64,
+}
+
+impl Reducer for Vandal {
+    type Group = String;
+    type Key = String;
+    type Value = u64;
+    type Output = Text;
+
+    fn setup(&mut self, task: &TaskInfo<'_>, _: &mut Output<Text>) -> Result<(), TaskError> {
+        if task.attempt().to_string() == "job_0001_r_0000.1" {
+            let path = "out/_temporary/job_0001/shuffle/job_0001_m_0001.1.segment";
+            let mut bytes =
+                std::fs::read(path).map_err(|error| TaskError::task(format!("{path}: {error}")))?;
+            let at = (self.at % bytes.len() as u64) as usize;
+            bytes[at] ^= 1;
+            let file = std::fs::OpenOptions::new().write(true).open(path);
+            file.and_then(|file| std::os::unix::fs::FileExt::write_all_at(&file, &bytes[at..=at], at as u64))
+                .map_err(|error| TaskError::task(format!("{path}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    fn reduce(
+        &mut self,
+        word: &str,
+        counts: &mut Values<'_, String, u64>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        out.emit(word, counts.sum());
+        Ok(())
+    }
+}
+
+fn damaged(choice: &Choice) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+        })
+        .reducer(Vandal { at: choice.number })
+}
+
 /// Never ends by itself: for interrupts. Says on standard error that it runs, and as which process.
 fn endless(_: &Choice) -> Job {
     Job::text()
@@ -338,6 +384,7 @@ fn main() -> ExitCode {
         .job("bad-partition", bad_partition)
         .job("bad-length", bad_length)
         .job("stateful", stateful)
+        .job("damaged", damaged)
         .job("endless", endless)
         .job("by-count", by_count)
         .drive(drive)
