@@ -4,6 +4,7 @@
 //! medians of wall and CPU time. `ROUNDS` (default 7) and `FOLDER` (default: the system's temporary one) are read from
 //! the environment. CPU time is the figure to compare on a busy machine.
 
+use std::cell::LazyCell;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,6 +20,7 @@ type Error = Box<dyn std::error::Error>;
 
 const MIB: usize = 1 << 20;
 const RECORD: usize = 100;
+const WORDS: usize = 8_000_000;
 
 /// One measured piece of work: what it is counted in, how many of these, and the work.
 struct Figure<'a> {
@@ -39,10 +41,12 @@ impl<'a> Figure<'a> {
         Figure { name, unit, count, run: Box::new(run), times: Vec::new() }
     }
 
-    fn measure(&mut self) -> Result<(), Error> {
+    fn measure(&mut self, counts: bool) -> Result<(), Error> {
         let (wall, cpu) = (Instant::now(), cpu_seconds());
         (self.run)()?;
-        self.times.push((wall.elapsed().as_secs_f64(), cpu_seconds() - cpu));
+        if counts {
+            self.times.push((wall.elapsed().as_secs_f64(), cpu_seconds() - cpu));
+        }
         Ok(())
     }
 
@@ -104,8 +108,27 @@ fn rows(bytes: usize, seed: u64) -> Vec<u8> {
     rows
 }
 
-/// Text of words whose frequencies follow Zipf's law with exponent 1.05 over 200,000 words.
-fn text(words: usize) -> Vec<u8> {
+/// Words, split already: splitting is the caller's business.
+struct Text {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Text {
+    fn words(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends
+            .iter()
+            .map(move |&end| &self.bytes[std::mem::replace(&mut start, end as usize)..end as usize])
+    }
+
+    fn first(&self, words: usize) -> Text {
+        Text { bytes: self.bytes.clone(), ends: self.ends[..words].to_vec() }
+    }
+}
+
+/// Words whose frequencies follow Zipf's law with exponent 1.05 over 200,000 words.
+fn text(words: usize) -> Text {
     let mut random = Pcg64::seed_from_u64(42);
     let vocabulary: Vec<Vec<u8>> = (0..200_000)
         .map(|_| (0..random.random_range(2..12)).map(|_| random.random_range(b'a'..=b'z')).collect())
@@ -117,11 +140,11 @@ fn text(words: usize) -> Vec<u8> {
             sum
         })
         .collect();
-    let mut text = Vec::new();
+    let mut text = Text { bytes: Vec::new(), ends: Vec::new() };
     for _ in 0..words {
         let at = random.random_range(0.0..sum);
-        text.extend_from_slice(&vocabulary[cumulated.partition_point(|&below| below < at)]);
-        text.push(b' ');
+        text.bytes.extend_from_slice(&vocabulary[cumulated.partition_point(|&below| below < at)]);
+        text.ends.push(text.bytes.len() as u32);
     }
     text
 }
@@ -198,9 +221,9 @@ fn merge(settings: ReduceSettings) -> Result<(), Error> {
     Ok(())
 }
 
-fn count_words(folder: &Path, text: &[u8]) -> Result<(), Error> {
+fn count_words(folder: &Path, text: &Text) -> Result<(), Error> {
     let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
-    for word in text.split(|&byte| byte == b' ') {
+    for word in text.words() {
         collector.emit_value(word, 1);
     }
     let (sealed, _) = collector.finish()?;
@@ -208,10 +231,10 @@ fn count_words(folder: &Path, text: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn sort_words(folder: &Path, text: &[u8], compression: Compression) -> Result<(), Error> {
+fn sort_words(folder: &Path, text: &Text, compression: Compression) -> Result<(), Error> {
     let settings = CollectorSettings { compression, ..settings(folder, "words", 256 * MIB) };
     let mut collector: Collector<()> = Collector::plain(settings)?;
-    for word in text.split(|&byte| byte == b' ') {
+    for word in text.words() {
         collector.emit_bytes(word, b"\0\0\0\0\0\0\0\x01");
     }
     let (sealed, _) = collector.finish()?;
@@ -238,40 +261,43 @@ fn main() -> Result<(), Error> {
         None => tempfile::tempdir()?,
     };
     let folder = place.path();
-    let rows = rows(64 * MIB, 7);
-    let text = text(8_000_000);
-    let words = text.iter().filter(|&&byte| byte == b' ').count();
-    let few_words = &text[..text.len() / 8];
-    let segments = sealed_rows(folder, 16)?;
-    let reduce = reduce_settings(folder, segments, 0);
-    let narrow = ReduceSettings { fan_in: 4, ..reduce.clone() };
-    let bytes = rows.len();
+    // Only what is asked for is made.
+    let rows = LazyCell::new(|| rows(64 * MIB, 7));
+    let text = LazyCell::new(|| text(WORDS));
+    let few_words = LazyCell::new(|| text.first(WORDS / 8));
+    let segments = LazyCell::new(|| sealed_rows(folder, 16));
+    let reduce = |fan_in| match &*segments {
+        Ok(segments) => merge(ReduceSettings { fan_in, ..reduce_settings(folder, segments.clone(), 0) }),
+        Err(error) => Err(error.to_string().into()),
+    };
+    let bytes = 64 * MIB / RECORD * RECORD;
     let mut figures = vec![
-        Figure::new("split words only", "word", words, || {
-            black_box(text.split(|&byte| byte == b' ').map(<[u8]>::len).fold(0, |sum, len| sum ^ len));
+        Figure::new("look at words only", "word", WORDS, || {
+            black_box(text.words().fold(0, |sum, word| sum ^ word.len()));
             Ok(())
         }),
-        Figure::new("combine words", "word", words, || count_words(folder, &text)),
-        Figure::new("sort words", "word", words / 8, || sort_words(folder, few_words, Compression::None)),
-        Figure::new("sort words lz4", "word", words / 8, || sort_words(folder, few_words, Compression::Lz4)),
+        Figure::new("combine words", "word", WORDS, || count_words(folder, &text)),
+        Figure::new("sort words", "word", WORDS / 8, || sort_words(folder, &few_words, Compression::None)),
+        Figure::new("sort words lz4", "word", WORDS / 8, || sort_words(folder, &few_words, Compression::Lz4)),
         Figure::new("emit rows", "byte", bytes, || {
             emit_rows(tera_settings(folder, "rows", 256 * MIB), &rows)
         }),
         Figure::new("sort rows", "byte", bytes, || {
             sort_rows(tera_settings(folder, "rows", 256 * MIB), &rows)
         }),
-        Figure::new("sort rows, spilling", "byte", bytes, || {
+        Figure::new("spill rows", "byte", bytes, || {
             sort_rows(tera_settings(folder, "rows", 24 * MIB), &rows)
         }),
-        Figure::new("merge 16 segments", "byte", bytes, || merge(reduce.clone())),
-        Figure::new("merge 16 segments by 4", "byte", bytes, || merge(narrow.clone())),
+        Figure::new("merge 16 segments", "byte", bytes, || reduce(64)),
+        Figure::new("merge 16 segments by 4", "byte", bytes, || reduce(4)),
         Figure::new("tiny job", "job", 1, || tiny(folder)),
     ];
     figures
         .retain(|figure| wanted.is_empty() || wanted.iter().any(|name| figure.name.contains(name.as_str())));
-    for _ in 0..rounds {
+    // The first round makes the data and warms up; it does not count.
+    for round in 0..=rounds {
         for figure in &mut figures {
-            figure.measure()?;
+            figure.measure(round > 0)?;
         }
     }
     for figure in &figures {

@@ -23,6 +23,9 @@ pub(crate) struct Cuts {
     grouping: Option<Grouping>,
 }
 
+/// The most cuts that are counted rather than searched.
+const COUNTED_MAX: usize = 24;
+
 /// Why a partitioning cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartitioningError {
@@ -58,16 +61,29 @@ impl Partitioner {
         }
     }
 
-    /// The partition of a key. Only a custom choice can lie outside `0..partitions()`; the caller checks.
-    #[inline]
-    pub(crate) fn partition(&self, key: &[u8]) -> u32 {
+    /// The partition of a key, whose head is at hand. Only a custom choice can lie outside `0..partitions()`; the caller
+    /// checks.
+    #[inline(always)]
+    pub(crate) fn partition(&self, key: &[u8], head: u128) -> u32 {
+        match self {
+            Partitioner::Single => 0,
+            Partitioner::Range(cuts) if cuts.grouping.is_none() => cuts.partition(key, head),
+            _ => self.partition_by_prefix(key),
+        }
+    }
+
+    #[inline(never)]
+    fn partition_by_prefix(&self, key: &[u8]) -> u32 {
         match self {
             Partitioner::Single => 0,
             Partitioner::Hash { partitions, grouping } => {
                 let hash = xxh3_64(prefix(key, *grouping));
                 ((u128::from(hash) * u128::from(*partitions)) >> 64) as u32
             }
-            Partitioner::Range(cuts) => cuts.partition(key),
+            Partitioner::Range(cuts) => {
+                let prefix = prefix(key, cuts.grouping);
+                cuts.partition(prefix, head(prefix))
+            }
             Partitioner::Custom { choose, .. } => choose(key),
         }
     }
@@ -86,13 +102,25 @@ impl Cuts {
         Ok(Cuts { heads, cuts, grouping })
     }
 
-    #[inline]
-    fn partition(&self, key: &[u8]) -> u32 {
-        let key = prefix(key, self.grouping);
-        let wanted = head(key);
-        let below = self.heads.partition_point(|&cut| cut < wanted);
-        // Cuts with the same first 16 bytes are told apart by the whole key.
-        let ties = self.heads[below..].iter().take_while(|&&cut| cut == wanted).count();
+    #[inline(always)]
+    fn partition(&self, key: &[u8], head: u128) -> u32 {
+        // Counting all costs less than a search with its mispredicted branches, as long as there are few.
+        let below = if self.heads.len() <= COUNTED_MAX {
+            self.heads.iter().map(|&cut| usize::from(cut < head)).sum()
+        } else {
+            self.heads.partition_point(|&cut| cut < head)
+        };
+        match self.heads.get(below) {
+            Some(&cut) if cut == head => self.partition_of_tie(key, head, below),
+            _ => below as u32,
+        }
+    }
+
+    /// Cuts with the same first 16 bytes are told apart by the whole key.
+    #[cold]
+    #[inline(never)]
+    fn partition_of_tie(&self, key: &[u8], head: u128, below: usize) -> u32 {
+        let ties = self.heads[below..].iter().take_while(|&&cut| cut == head).count();
         let left = self.cuts[below..below + ties].partition_point(|cut| cut.as_slice() <= key);
         (below + left) as u32
     }

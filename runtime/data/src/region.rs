@@ -56,12 +56,6 @@ impl Region {
         let _ = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxHugepage) };
     }
 
-    /// Starts loading the cache line at an offset. A hint: it changes nothing but time, even beyond the end.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, at: usize) {
-        prefetch_address(self.base.as_ptr().wrapping_add(at));
-    }
-
     /// The first byte.
     #[inline]
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -88,12 +82,27 @@ pub(crate) fn prefetch(bytes: &[u8], at: usize) {
     prefetch_address(bytes.as_ptr().wrapping_add(at));
 }
 
+/// Starts loading the cache line at an address, valid or not. A hint: it changes nothing but time.
 #[inline(always)]
-fn prefetch_address(address: *const u8) {
+pub(crate) fn prefetch_address(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing that the program sees and never faults, whatever the address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Starts loading the cache line of an entry that will be written soon. A hint: it changes nothing but time, even beyond
+/// the end.
+#[inline(always)]
+pub(crate) fn prefetch_write(entries: &[u128], at: usize) {
+    let address = entries.as_ptr().wrapping_add(at);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing that the program sees and never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;

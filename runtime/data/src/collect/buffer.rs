@@ -6,7 +6,7 @@
 use crate::budget::Budget;
 use crate::collect::CollectError;
 use crate::collect::spill::{Run, RunShape, Spiller, seal_run};
-use crate::key::shown;
+use crate::key::{self, shown};
 use crate::partition::Partitioner;
 use crate::record::RecordEncoding;
 use crate::sort::Arena;
@@ -84,12 +84,13 @@ impl SortBuffer {
         {
             return self.not_fixed(key.len(), value.len());
         }
-        let partition = self.partitioner.partition(key);
+        let head = key::head(key);
+        let partition = self.partitioner.partition(key, head);
         if partition >= self.partitions {
             return self.out_of_range(partition, key);
         }
         let fitted = match &mut self.arena {
-            Some(arena) => arena.push(self.encoding, partition, key, value),
+            Some(arena) => arena.push(self.encoding, partition, (key, head), value),
             None => false,
         };
         if !fitted {
@@ -112,7 +113,7 @@ impl SortBuffer {
         let result = match &self.arena {
             Some(arena) if arena.could_hold(key.len(), value.len()) => self.spill().map(|()| {
                 let arena = self.arena.as_mut().expect("a spill leaves an empty arena");
-                let fitted = arena.push(self.encoding, partition, key, value);
+                let fitted = arena.push(self.encoding, partition, (key, key::head(key)), value);
                 assert!(fitted, "an empty arena holds what it says it could hold");
             }),
             _ => self.write_alone(partition, key, value),

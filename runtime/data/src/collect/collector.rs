@@ -80,7 +80,7 @@ impl<V> Collector<V> {
     {
         Collector::new(settings, |budget| {
             let table = Table::new(combiner, budget.table_max(), budget.take(0));
-            Some(Combining { batch: Batch::new(), table: Box::new(table) })
+            Some(Combining { batch: Batch::new(table.window()), table: Box::new(table) })
         })
     }
 
@@ -131,7 +131,7 @@ impl<V> Collector<V> {
     }
 
     /// Adds a value to fold, in combining mode.
-    #[inline]
+    #[inline(always)]
     pub fn emit_value(&mut self, key: &[u8], value: V) {
         let Some(combining) = &mut self.combining else {
             return self.wrong_mode("emit_value", "Collector::plain");

@@ -8,7 +8,9 @@ mod buffer;
 mod collector;
 mod error;
 mod keys;
+mod packed;
 mod seal;
+mod slots;
 mod spill;
 mod table;
 

@@ -1,24 +1,16 @@
 //! The combine table: hash aggregation in front of the sort.
 //!
-//! Owns the slots, the long keys, growth within the table's share of memory, flushing, and the decision to give up where
-//! combining does not shrink the data. Does not own what becomes of the records that leave it (`buffer`).
-//!
-//! Open addressing with linear probing. A slot holds a key of up to 16 bytes itself, so that a hit touches one cache
-//! line; the accumulator lies in the slot and is folded in place by a call that the compiler sees through.
-#![allow(unsafe_code)] // keeps accumulators in mapped memory
-
-use std::mem::MaybeUninit;
-use std::ptr;
-
-use xxhash_rust::xxh3::xxh3_64;
+//! Owns growth within the table's share of memory, flushing, and the decision to give up where combining does not shrink
+//! the data. Does not own probing (`slots`) nor what becomes of the records that leave it (`buffer`).
 
 use crate::budget::Grant;
-use crate::collect::batch::{BATCH, Batch, Emitted, INLINE_MAX};
+use crate::collect::batch::{BATCH, Batch, Emitted, LONG};
 use crate::collect::buffer::SortBuffer;
 use crate::collect::keys::LongKeys;
+use crate::collect::packed::unpack;
+use crate::collect::slots::{SlotWindow, Slots};
 use crate::combine::{Combiner, Fold, FoldError, Folding};
 use crate::merge::Merge;
-use crate::region::Region;
 use crate::segment::SegmentWriter;
 use crate::sort::SortedPartition;
 
@@ -36,6 +28,8 @@ pub(crate) trait Absorb<V>: Fold {
     fn pass(&mut self, key: &[u8], value: V, sink: &mut SortBuffer);
     /// Moves all there is to the sort buffer and gives the memory back.
     fn finish(&mut self, sink: &mut SortBuffer);
+    /// Where slots are prefetched.
+    fn window(&self) -> SlotWindow;
     fn counts(&self) -> CombineCounts;
 }
 
@@ -48,25 +42,9 @@ pub(crate) struct CombineCounts {
     pub bypassed: bool,
 }
 
-/// 32 bytes for a `u64` accumulator. All zeros is an empty slot.
-#[repr(C)]
-struct Slot<V> {
-    /// The inline key padded with zeros, or the long key's hash and place.
-    head: [u64; 2],
-    /// 24 bits of the hash and the length code; 0 when the slot is empty.
-    tag: u32,
-    value: MaybeUninit<V>,
-}
-
-/// The length code of a long key; inline keys have their length plus 1.
-const LONG: u32 = INLINE_MAX as u32 + 2;
-
 pub(crate) struct Table<C: Combiner> {
     combiner: C,
-    slots: Region,
-    /// Number of slots, a power of two; 0 after the table was given up or finished.
-    capacity: usize,
-    count: usize,
+    slots: Slots<C::Value>,
     long: LongKeys,
     /// Bytes that accumulators own outside their slots.
     heap: usize,
@@ -80,11 +58,9 @@ pub(crate) struct Table<C: Combiner> {
 
 impl<C: Combiner> Table<C> {
     pub(crate) fn new(combiner: C, memory_max: usize, grant: Grant) -> Table<C> {
-        let mut table = Table {
+        Table {
             combiner,
-            slots: Region::reserve(0),
-            capacity: 0,
-            count: 0,
+            slots: Slots::new(CAPACITY_MIN),
             long: LongKeys::new(memory_max),
             heap: 0,
             memory_max,
@@ -93,216 +69,112 @@ impl<C: Combiner> Table<C> {
             window_new: 0,
             counts: CombineCounts::default(),
             encoded: Vec::new(),
-        };
-        table.allocate(CAPACITY_MIN);
-        table
-    }
-
-    fn allocate(&mut self, capacity: usize) {
-        self.slots = Region::reserve(capacity * size_of::<Slot<C::Value>>());
-        self.slots.prefer_huge_pages(0..self.slots.len());
-        self.capacity = capacity;
-        self.count = 0;
-        self.account();
+        }
     }
 
     fn memory(&self) -> usize {
-        self.capacity * size_of::<Slot<C::Value>>() + self.long.len() + self.heap
-    }
-
-    fn account(&mut self) {
-        self.grant.set(self.memory());
-    }
-
-    /// Slots that may be in use: probes stay short, and a batch always fits.
-    fn count_max(&self) -> usize {
-        self.capacity / 2
+        Slots::<C::Value>::bytes_of(self.slots.capacity()) + self.long.len() + self.heap
     }
 
     /// Makes sure that a batch of new keys fits: by doubling, or where the memory ends by flushing.
     fn make_room(&mut self, long_bytes: usize, sink: &mut SortBuffer) {
-        let slots = self.capacity * size_of::<Slot<C::Value>>();
-        let full = self.memory() + long_bytes > self.memory_max;
-        let crowded = self.count + BATCH > self.count_max();
+        let memory = self.memory();
+        // Probes stay short as long as a third of the slots is free.
+        let crowded = self.slots.count() + BATCH > self.slots.capacity() / 3 * 2;
         // While the slots move, old and new ones exist.
-        if full || (crowded && self.memory() + 2 * slots > self.memory_max) {
+        let doubled = memory + Slots::<C::Value>::bytes_of(2 * self.slots.capacity());
+        if memory + long_bytes > self.memory_max || (crowded && doubled > self.memory_max) {
             self.flush(sink);
         } else if crowded {
-            self.double();
+            self.grant.set(doubled);
+            self.slots.double();
         }
-        self.account();
-    }
-
-    fn double(&mut self) {
-        let old_capacity = self.capacity;
-        let old = std::mem::replace(&mut self.slots, Region::reserve(0));
-        let count = self.count;
-        self.grant.set(self.memory() + 2 * old_capacity * size_of::<Slot<C::Value>>());
-        self.allocate(2 * old_capacity);
-        self.count = count;
-        for index in 0..old_capacity {
-            // SAFETY: `old` holds `old_capacity` slots, each empty (zeros) or written by `insert`. A full one is moved
-            // bit by bit to an empty slot of the new region, and the old region is unmapped without dropping values.
-            unsafe {
-                let slot = old.base().as_ptr().cast::<Slot<C::Value>>().add(index);
-                if (*slot).tag != 0 {
-                    let hash = self.slot_hash(&*slot);
-                    let mut at = self.home(hash);
-                    while (*self.slot(at)).tag != 0 {
-                        at = (at + 1) & (self.capacity - 1);
-                    }
-                    ptr::copy_nonoverlapping(slot, self.slot(at), 1);
-                }
-            }
-        }
-    }
-
-    fn slot_hash(&self, slot: &Slot<C::Value>) -> u64 {
-        match slot.tag & 0xff {
-            LONG => slot.head[0],
-            code => hash_inline(slot.head, code - 1),
-        }
-    }
-
-    #[inline(always)]
-    fn home(&self, hash: u64) -> usize {
-        // The capacity is at least 2, so the shift is below 64.
-        (hash >> (64 - self.capacity.trailing_zeros())) as usize
-    }
-
-    #[inline(always)]
-    fn slot(&self, at: usize) -> *mut Slot<C::Value> {
-        debug_assert!(at < self.capacity);
-        self.slots.base().as_ptr().cast::<Slot<C::Value>>().wrapping_add(at)
-    }
-
-    #[inline(always)]
-    fn take(&mut self, hash: u64, tag: u32, head: [u64; 2], key: Option<&[u8]>, value: C::Value) {
-        let mut at = self.home(hash);
-        loop {
-            // SAFETY: `home` and the mask keep `at` below the capacity; the region is zeroed and only written here and
-            // in `double`, so a slot with a tag holds an initialised value.
-            let slot = unsafe { &mut *self.slot(at) };
-            if slot.tag == tag {
-                let same = match key {
-                    None => slot.head == head,
-                    Some(key) => slot.head[0] == head[0] && self.long.get(slot.head[1]) == key,
-                };
-                if same {
-                    // SAFETY: the slot has a tag, see above.
-                    let into = unsafe { slot.value.assume_init_mut() };
-                    let before = self.combiner.heap_bytes(into);
-                    self.combiner.fold(into, value);
-                    self.heap = (self.heap + self.combiner.heap_bytes(into)).saturating_sub(before);
-                    return;
-                }
-            }
-            if slot.tag == 0 {
-                self.heap += self.combiner.heap_bytes(&value);
-                slot.head = [head[0], key.map_or(head[1], |key| self.long.push(key))];
-                slot.value.write(value);
-                slot.tag = tag;
-                self.count += 1;
-                self.window_new += 1;
-                return;
-            }
-            at = (at + 1) & (self.capacity - 1);
-        }
+        self.grant.set(self.memory());
     }
 
     /// Moves all slots to the sort buffer.
     fn flush(&mut self, sink: &mut SortBuffer) {
-        self.counts.flushes += u64::from(self.count > 0);
-        for at in 0..self.capacity {
-            // SAFETY: as in `take`. The tag is cleared before the value is moved out, so that nothing sees it twice,
-            // not even when the combiner panics.
-            let slot = unsafe { &mut *self.slot(at) };
-            let tag = std::mem::replace(&mut slot.tag, 0);
-            if tag == 0 {
-                continue;
-            }
-            // SAFETY: the slot had a tag.
-            let value = unsafe { slot.value.assume_init_read() };
-            self.encoded.clear();
-            self.combiner.encode(&value, &mut self.encoded);
+        let Table { combiner, slots, long, encoded, counts, .. } = self;
+        counts.flushes += u64::from(slots.count() > 0);
+        counts.given += slots.count() as u64;
+        slots.drain(|tag, head, value| {
+            encoded.clear();
+            combiner.encode(&value, encoded);
             match tag & 0xff {
-                LONG => sink.add(self.long.get(slot.head[1]), &self.encoded),
+                LONG => sink.add(long.get(head[1]), encoded),
                 code => {
-                    let head = u128::from(slot.head[0]) << 64 | u128::from(slot.head[1]);
-                    sink.add(&head.to_be_bytes()[..code as usize - 1], &self.encoded);
+                    let len = code as usize - 1;
+                    sink.add(&unpack(head, len)[..len], encoded);
                 }
             }
-            self.counts.given += 1;
-        }
-        self.count = 0;
+        });
         self.heap = 0;
         self.long.clear();
-    }
-
-    /// Gives the table up, or its memory at the end.
-    fn close(&mut self, sink: &mut SortBuffer) {
-        self.flush(sink);
-        self.slots = Region::reserve(0);
-        self.capacity = 0;
-        self.long = LongKeys::new(0);
-        self.grant.set(0);
-        sink.take_table_share();
     }
 
     fn judge(&mut self, sink: &mut SortBuffer) {
         if self.window_taken * SHRINK_MIN.1 < self.window_new * SHRINK_MIN.0 {
             self.counts.bypassed = true;
-            self.close(sink);
+            self.finish(sink);
         }
         self.window_taken = 0;
         self.window_new = 0;
     }
 
-    fn absorb_long(&mut self, emitted: Emitted<C::Value>, long: &[u8]) {
-        let start = emitted.head as usize;
-        let key = &long[start..start + emitted.len as usize];
-        let hash = xxh3_64(key);
-        self.take(hash, tag(hash, LONG), [hash, 0], Some(key), emitted.value);
+    fn fold_batch(&mut self, batch: &mut Batch<C::Value>) {
+        let before = self.slots.count();
+        let Table { combiner, slots, long, heap, .. } = self;
+        let mut long_start = 0;
+        for emitted in batch.emitted.drain(..) {
+            let Emitted { head, home, tag, value } = emitted;
+            *heap += combiner.heap_bytes(&value);
+            let fold = |into: &mut C::Value, more: C::Value| {
+                let apart = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
+                combiner.fold(into, more);
+                *heap = (*heap + combiner.heap_bytes(into)).saturating_sub(apart);
+            };
+            if tag & 0xff == LONG {
+                let key = &batch.long[std::mem::replace(&mut long_start, head[1] as usize)..head[1] as usize];
+                slots.take_long((home, tag, head[0]), (key, long), value, fold);
+            } else {
+                slots.take((home, tag, head), value, fold);
+            }
+        }
+        self.window_new += (self.slots.count() - before) as u64;
+    }
+
+    /// What is left of a batch once the table was given up: its values go straight on.
+    fn pass_batch(&mut self, batch: &mut Batch<C::Value>, sink: &mut SortBuffer) {
+        self.counts.given += batch.emitted.len() as u64;
+        let mut long_start = 0;
+        for Emitted { head, tag, value, .. } in batch.emitted.drain(..) {
+            self.encoded.clear();
+            self.combiner.encode(&value, &mut self.encoded);
+            if tag & 0xff == LONG {
+                let key = &batch.long[std::mem::replace(&mut long_start, head[1] as usize)..head[1] as usize];
+                sink.add(key, &self.encoded);
+            } else {
+                let len = (tag & 0xff) as usize - 1;
+                sink.add(&unpack(head, len)[..len], &self.encoded);
+            }
+        }
     }
 }
 
 impl<C: Combiner> Absorb<C::Value> for Table<C> {
     fn absorb(&mut self, batch: &mut Batch<C::Value>, sink: &mut SortBuffer) {
-        let long = std::mem::take(&mut batch.long);
         self.counts.taken += batch.emitted.len() as u64;
-        if self.capacity == 0 {
-            for emitted in batch.emitted.drain(..) {
-                let inline = emitted.head.to_be_bytes();
-                let key = match emitted.len as usize {
-                    len if len <= INLINE_MAX => &inline[..len],
-                    len => &long[emitted.head as usize..][..len],
-                };
-                self.encoded.clear();
-                self.combiner.encode(&emitted.value, &mut self.encoded);
-                sink.add(key, &self.encoded);
-                self.counts.given += 1;
-            }
+        if self.counts.bypassed {
+            self.pass_batch(batch, sink);
         } else {
-            self.make_room(long.len(), sink);
+            self.make_room(batch.long.len(), sink);
             self.window_taken += batch.emitted.len() as u64;
-            let mut hashes = [0u64; BATCH];
-            for (hash, emitted) in hashes.iter_mut().zip(&batch.emitted) {
-                *hash = hash_inline(halves(emitted.head), emitted.len);
-                self.prefetch(*hash);
-            }
-            for (hash, emitted) in hashes.into_iter().zip(batch.emitted.drain(..)) {
-                if emitted.len as usize <= INLINE_MAX {
-                    let (head, code) = (halves(emitted.head), emitted.len + 1);
-                    self.take(hash, tag(hash, code), head, None, emitted.value);
-                } else {
-                    self.absorb_long(emitted, &long);
-                }
-            }
+            self.fold_batch(batch);
             if self.window_taken >= WINDOW {
                 self.judge(sink);
             }
+            batch.window = self.slots.window();
         }
-        batch.long = long;
         batch.long.clear();
     }
 
@@ -315,18 +187,19 @@ impl<C: Combiner> Absorb<C::Value> for Table<C> {
     }
 
     fn finish(&mut self, sink: &mut SortBuffer) {
-        self.close(sink);
+        self.flush(sink);
+        self.slots = Slots::new(CAPACITY_MIN);
+        self.long = LongKeys::new(0);
+        self.grant.set(0);
+        sink.take_table_share();
+    }
+
+    fn window(&self) -> SlotWindow {
+        self.slots.window()
     }
 
     fn counts(&self) -> CombineCounts {
         self.counts
-    }
-}
-
-impl<C: Combiner> Table<C> {
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        self.slots.prefetch(self.home(hash) * size_of::<Slot<C::Value>>());
     }
 }
 
@@ -338,41 +211,4 @@ impl<C: Combiner> Fold for Table<C> {
     fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError> {
         Folding(&self.combiner).arena(source, writer)
     }
-}
-
-impl<C: Combiner> Drop for Table<C> {
-    fn drop(&mut self) {
-        if !std::mem::needs_drop::<C::Value>() {
-            return;
-        }
-        for at in 0..self.capacity {
-            // SAFETY: as in `take`: a slot with a tag holds a value, which nothing uses after this.
-            unsafe {
-                let slot = &mut *self.slot(at);
-                if std::mem::replace(&mut slot.tag, 0) != 0 {
-                    slot.value.assume_init_drop();
-                }
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn halves(head: u128) -> [u64; 2] {
-    [(head >> 64) as u64, head as u64]
-}
-
-#[inline(always)]
-fn tag(hash: u64, code: u32) -> u32 {
-    (hash as u32) << 8 | code
-}
-
-/// Folded multiplication: one instruction mixes all bytes of a short key well enough for probing. Of a long key's place
-/// it makes nothing of use, and its result is not used.
-#[inline(always)]
-fn hash_inline(head: [u64; 2], len: u32) -> u64 {
-    let left = head[0] ^ 0x9e37_79b9_7f4a_7c15;
-    let right = head[1] ^ 0xd1b5_4a32_d192_ed03 ^ u64::from(len);
-    let product = u128::from(left) * u128::from(right);
-    (product >> 64) as u64 ^ product as u64
 }

@@ -73,20 +73,20 @@ impl Arena {
         cost(key, value).saturating_add(SLACK) <= self.max
     }
 
-    /// Adds a record; `false` when it does not fit any more. A fixed encoding's lengths are the caller's to check.
+    /// Adds a record, the head of whose key is at hand; `false` when it does not fit any more. A fixed encoding's lengths
+    /// are the caller's to check.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
         encoding: RecordEncoding,
         partition: u32,
-        key: &[u8],
+        (key, head): (&[u8], u128),
         value: &[u8],
     ) -> bool {
         let cost = cost(key.len(), value.len());
         if cost > self.room && !self.grow(cost) {
             return false;
         }
-        let head = key::head(key);
         let len;
         // SAFETY: `room` covers the header, key, value and entry, and SLACK bytes more lie between the records and the
         // entries, so that all writes stay inside the region. Entries are aligned because the region's end is.

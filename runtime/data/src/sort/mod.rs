@@ -9,5 +9,6 @@
 mod arena;
 mod entry;
 mod order;
+mod radix;
 
 pub(crate) use arena::{Arena, Sorted, SortedPartition};

@@ -4,6 +4,7 @@
 //! locators in the entries: records lie in the arena in the order of arrival.
 
 use super::entry::EntryLayout;
+use super::radix;
 use crate::record::RecordEncoding;
 use crate::region::prefetch;
 
@@ -14,10 +15,10 @@ const REKEYED_MAX: usize = 8;
 /// How many entries ahead a key is fetched.
 const AHEAD: usize = 16;
 
-/// Sorts entries by partition, key and arrival. `scratch` is as long as `entries`.
+/// Sorts entries, which lie in memory in the reverse order of arrival, by partition, key and arrival. `scratch` is as
+/// long as `entries`.
 pub(super) fn sort(entries: &mut [u128], scratch: &mut [u128], data: &[u8], layout: EntryLayout) {
-    let _ = scratch;
-    entries.sort_unstable();
+    radix::sort_reversed(entries, scratch);
     resolve(entries, data, layout, layout.prefix_bytes(), 0);
 }
 
