@@ -36,7 +36,8 @@ impl ByteSize {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"];
         let mut value = self.0 as f64;
         let mut unit = 0;
-        while value >= 1024.0 && unit + 1 < units.len() {
+        // What would be shown as 1024 of a unit is 1 of the next.
+        while value >= 1023.5 && unit + 1 < units.len() {
             value /= 1024.0;
             unit += 1;
         }
@@ -79,6 +80,7 @@ mod tests {
         assert_eq!(ByteSize(999).rounded(), "999 B");
         assert_eq!(ByteSize(268_435_456).rounded(), "256 MiB");
         assert_eq!(ByteSize(1_300_000_000).rounded(), "1.21 GiB");
+        assert_eq!(ByteSize((1 << 30) - 24).rounded(), "1.00 GiB");
     }
 
     proptest! {

@@ -1,4 +1,5 @@
 //! Owns what every experiment needs from whoever runs it: the wish to stop, and where progress is told.
+//! Which signals mean stop, and what a terminal looks like, is decided outside.
 
 use std::fmt;
 

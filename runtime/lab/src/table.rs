@@ -1,4 +1,5 @@
-//! Owns how a report looks as a table in a terminal or a text file.
+//! Owns how figures look as a table in a terminal or a text file.
+//! Which figures a report has, and what they mean, belongs to the reports.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};

@@ -1,4 +1,5 @@
 //! Programs that stand in for wordcount and terasort, and a folder in which `nap lab` runs with them.
+//! What is expected of the runs belongs to the tests.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
