@@ -30,7 +30,7 @@ const BANNED_IN_CORE: [&str; 11] = [
 const UNSAFE_MODULES: [(&str, &str); 7] = [
     ("runtime/data/src/region.rs", "maps anonymous memory"),
     ("runtime/data/src/sort/arena.rs", "keeps records and entries in mapped memory"),
-    ("runtime/data/src/collect/table.rs", "keeps accumulators in mapped memory"),
+    ("runtime/data/src/collect/slots.rs", "keeps accumulators in mapped memory"),
     ("runtime/data/src/segment/reader.rs", "maps segment files"),
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
     ("runtime/live/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
