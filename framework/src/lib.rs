@@ -37,6 +37,7 @@ mod job;
 mod outcome;
 mod output;
 mod program;
+mod records;
 mod task;
 mod text_field;
 mod values;
@@ -58,6 +59,7 @@ pub use napreduce_live::{JobError, JobReport, PartReport, TaskError, UserCounter
 pub use outcome::Outcome;
 pub use output::{FixedBytes, Output, OutputFormat, Text};
 pub use program::{Driver, Error, JobRun, Parameters, Program, main};
+pub use records::{Records, RecordsReader, TypedRecords};
 pub use task::TaskInfo;
 pub use text_field::TextField;
 pub use values::Values;

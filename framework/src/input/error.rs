@@ -120,6 +120,16 @@ pub enum InputError {
         /// Bytes that the decoder must keep.
         window: u64,
     },
+    /// A file that is no file of typed records, or a damaged one, or one of other types.
+    #[error("{} cannot be read as typed records at byte {offset}: {reason}", path.display())]
+    BadRecords {
+        /// The file.
+        path: PathBuf,
+        /// Where the block begins, in bytes.
+        offset: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A compressed file that does not decompress.
     #[error("{} is damaged: {compression} data at byte {offset} {reason}", path.display())]
     Damaged {

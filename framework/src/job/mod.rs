@@ -20,7 +20,9 @@ pub use reducer::{ReduceClosure, Reducer};
 pub(crate) use settings::{SETTINGS_HELP, SettingError, Settings};
 pub use stages::{MapStage, Source};
 
+use crate::codec::{Key, Value};
 use crate::input::{ByteLines, FixedRecords, InputFormat, TextLines, WholeFiles};
+use crate::records::TypedRecords;
 
 /// A finished job definition: what a function from parameters to `Job` returns.
 ///
@@ -69,6 +71,11 @@ impl Job {
     /// One record for each file.
     pub fn whole_files() -> Source<WholeFiles> {
         Job::input(WholeFiles)
+    }
+
+    /// Typed records that another job wrote with [`Records`](crate::Records), as pairs of key and value.
+    pub fn records<K: Key, V: Value>() -> Source<TypedRecords<K, V>> {
+        Job::input(TypedRecords::default())
     }
 
     /// An input format of one's own.

@@ -17,7 +17,8 @@ use crate::text_field::TextField;
 
 /// How records become bytes; chosen with `output` before `reduce`.
 ///
-/// A format decides which methods its [`Output`] has: [`Text`] gives `emit`, [`FixedBytes`] gives `write`.
+/// A format decides which methods its [`Output`] has: [`Text`] and [`Records`](crate::Records) give `emit`,
+/// [`FixedBytes`] gives `write`. A format of one's own adds methods by a trait over [`Output::record`].
 ///
 /// ```
 /// use napreduce::{FixedBytes, Job};
@@ -28,7 +29,17 @@ use crate::text_field::TextField;
 ///     .reduce(|row, copies, out| while copies.next().is_some() { out.write(row) });
 /// # let _ = job;
 /// ```
-pub trait OutputFormat: Clone + Send + Sync + 'static {}
+pub trait OutputFormat: Clone + Send + Sync + 'static {
+    /// Appends what stands at the start of every part file.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        let _ = out;
+    }
+
+    /// Appends what is still to be written when the last record has been.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        let _ = out;
+    }
+}
 
 /// Lines of `key TAB value`; a unit value leaves out the tab. The default.
 ///
@@ -54,7 +65,16 @@ pub struct Output<F> {
 
 impl<F: OutputFormat> Output<F> {
     pub(crate) fn create(format: F, path: &Path) -> Result<Output<F>, OutputError> {
-        Ok(Output { part: PartWriter::create(path)?, format })
+        let mut output = Output { part: PartWriter::create(path)?, format };
+        output.format.begin(output.part.buffer());
+        Ok(output)
+    }
+
+    /// Counts one record, whose bytes the format appends to the buffer now or later.
+    #[inline]
+    pub fn record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>)) {
+        write(&mut self.format, self.part.buffer());
+        self.part.end_record();
     }
 
     /// Records written so far.
@@ -67,7 +87,8 @@ impl<F: OutputFormat> Output<F> {
         self.part.check()
     }
 
-    pub(crate) fn finish(self) -> Result<PartOutput, OutputError> {
+    pub(crate) fn finish(mut self) -> Result<PartOutput, OutputError> {
+        self.format.end(self.part.buffer());
         self.part.finish()
     }
 }
@@ -76,14 +97,14 @@ impl Output<Text> {
     /// Writes one line: the key, a tab and the value; only the key when the value is empty by type, as `()` is.
     #[inline]
     pub fn emit<K: TextField, V: TextField>(&mut self, key: K, value: V) {
-        let buffer = self.part.buffer();
-        key.write(buffer);
-        if !V::EMPTY {
-            buffer.push(b'\t');
-            value.write(buffer);
-        }
-        buffer.push(b'\n');
-        self.part.end_record();
+        self.record(|_, buffer| {
+            key.write(buffer);
+            if !V::EMPTY {
+                buffer.push(b'\t');
+                value.write(buffer);
+            }
+            buffer.push(b'\n');
+        });
     }
 }
 
@@ -109,9 +130,9 @@ impl Output<FixedBytes> {
             ));
             return;
         }
-        let buffer = self.part.buffer();
-        buffer.extend_from_slice(start);
-        buffer.extend_from_slice(rest);
-        self.part.end_record();
+        self.record(|_, buffer| {
+            buffer.extend_from_slice(start);
+            buffer.extend_from_slice(rest);
+        });
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Owns one definition for each behaviour, chosen with `--job`. Does not own the expectations.
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use clap::Args;
 use napreduce::{
-    Driver, Emit, Error, FixedBytes, Job, Mapper, Output, Program, Reducer, TaskError, TaskInfo, Text,
-    TextLines, Values, counter,
+    Driver, Emit, Error, FixedBytes, Job, Mapper, Output, Program, Records, Reducer, TaskError, TaskInfo,
+    Text, TextLines, Values, counter, words,
 };
 use serde::{Deserialize, Serialize};
 
@@ -342,14 +343,19 @@ fn endless(_: &Choice) -> Job {
         .reduce(|line, _, out| out.emit(line, ()))
 }
 
-/// Second job of the chain: lines `word TAB count` by falling count, then word.
-fn by_count(_: &Choice) -> Job {
+/// First job of the chain: counts as typed records.
+fn count_to_records(_: &Choice) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<(std::cmp::Reverse<u64>, String), ()>| {
-            if let Some((word, count)) = line.split_once('\t') {
-                out.emit((std::cmp::Reverse(count.parse().unwrap_or(0)), word), ());
-            }
-        })
+        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .combine(|count, more| *count += more)
+        .output(Records::<String, u64>::default())
+        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+}
+
+/// Second job of the chain: by falling count, then word.
+fn by_count(_: &Choice) -> Job {
+    Job::records::<String, u64>()
+        .map(|(word, count), out: &mut Emit<(Reverse<u64>, String), ()>| out.emit((Reverse(count), word), ()))
         .total_order()
         .reduce(|(count, word), _, out| out.emit(word, count.0))
 }
@@ -359,7 +365,7 @@ fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
         return driver.job(&choice.job).parameters(choice).run().map(drop);
     }
     let counts = driver.intermediate("counts");
-    driver.job("words-without-combiner").parameters(choice).output(&counts).run()?;
+    driver.job("count-to-records").parameters(choice).output(&counts).run()?;
     driver.job("by-count").parameters(choice).inputs([&counts]).run()?;
     Ok(())
 }
@@ -386,6 +392,7 @@ fn main() -> ExitCode {
         .job("stateful", stateful)
         .job("damaged", damaged)
         .job("endless", endless)
+        .job("count-to-records", count_to_records)
         .job("by-count", by_count)
         .drive(drive)
 }

@@ -1,0 +1,130 @@
+//! Blocks of typed records as bytes.
+//!
+//! Owns the layout, its checksums and its limits. Does not own files.
+
+use crate::codec::{Key, Value};
+
+/// Bytes at the start of a file: magic and version.
+pub(super) const HEADER_BYTES: usize = 12;
+/// Bytes before the body of a block: length, checksum, records.
+pub(super) const BLOCK_HEADER_BYTES: usize = 12;
+/// A block is closed when its body has reached this; a larger record has a block of its own size.
+const BODY_BYTES: usize = 128 << 10;
+const MAGIC: [u8; 8] = *b"NAPRECS\n";
+const VERSION: u32 = 1;
+
+pub(super) fn write_header(out: &mut Vec<u8>) {
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+}
+
+/// Says what is wrong with the start of a file.
+pub(super) fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<(), String> {
+    if bytes[..8] != MAGIC {
+        return Err("it does not begin as a file of typed records".into());
+    }
+    match u32_at(bytes, 8) {
+        VERSION => Ok(()),
+        version => Err(format!("it has version {version}, this program reads version {VERSION}")),
+    }
+}
+
+/// The block that is being filled.
+#[derive(Debug, Default)]
+pub(super) struct BlockWriter {
+    body: Vec<u8>,
+    records: u32,
+    field: Vec<u8>,
+}
+
+impl BlockWriter {
+    /// Adds a record, and moves the block to `out` when it is full.
+    #[inline]
+    pub(super) fn add<K: Key, V: Value>(&mut self, key: K::Ref<'_>, value: V::Ref<'_>, out: &mut Vec<u8>) {
+        let BlockWriter { body, field, .. } = self;
+        add_field(K::bytes(key, field), body);
+        add_field(V::bytes(value, field), body);
+        self.records += 1;
+        if self.body.len() >= BODY_BYTES {
+            self.finish(out);
+        }
+    }
+
+    /// Moves the records that are left to `out`.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        if self.records == 0 {
+            return;
+        }
+        let length = u32::try_from(self.body.len()).expect("a record of less than 4 GiB");
+        let mut header = BlockHeader { length, crc: 0, records: self.records };
+        header.crc = header.checksum(&self.body);
+        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(&self.body);
+        self.body.clear();
+        self.records = 0;
+    }
+}
+
+/// What stands before the body of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockHeader {
+    pub length: u32,
+    pub crc: u32,
+    pub records: u32,
+}
+
+impl BlockHeader {
+    fn encode(self) -> [u8; BLOCK_HEADER_BYTES] {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        bytes[..4].copy_from_slice(&self.length.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.crc.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.records.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> BlockHeader {
+        BlockHeader { length: u32_at(bytes, 0), crc: u32_at(bytes, 4), records: u32_at(bytes, 8) }
+    }
+
+    /// The checksum that header and body must have.
+    pub(super) fn checksum(self, body: &[u8]) -> u32 {
+        let mut counted = [0; 8];
+        counted[..4].copy_from_slice(&self.length.to_le_bytes());
+        counted[4..].copy_from_slice(&self.records.to_le_bytes());
+        crc32c::crc32c_append(crc32c::crc32c(&counted), body)
+    }
+}
+
+/// Takes one field off the front of a block's body; `None` where its length says more than there is.
+#[inline]
+pub(super) fn take_field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let mut length = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, after) = rest.split_first()?;
+        *rest = after;
+        length |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            let (field, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            *rest = after;
+            return Some(field);
+        }
+    }
+    None
+}
+
+#[inline]
+fn add_field(field: &[u8], body: &mut Vec<u8>) {
+    let mut length = field.len();
+    while length >= 0x80 {
+        body.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    body.push(length as u8);
+    body.extend_from_slice(field);
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut four = [0; 4];
+    four.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(four)
+}

@@ -1,0 +1,73 @@
+//! Typed records on disk: what one job writes and a later job of the same program, or another program, reads.
+//!
+//! Owns the format in both directions, so that a chain of jobs needs no text in between. Does not own where files lie.
+//!
+//! ```text
+//! file    magic "NAPRECS\n", version u32
+//! block   length u32, crc32c u32 of length, records and body, records u32, body
+//! record  key length, key, value length, value        lengths in LEB128
+//! ```
+//! Integers are little-endian. A reader finds the first block of its split by stepping from block to block.
+
+mod block;
+mod reader;
+
+use std::marker::PhantomData;
+
+use crate::codec::{Key, Value};
+use crate::output::{Output, OutputFormat};
+use block::BlockWriter;
+pub use reader::{RecordsReader, TypedRecords};
+
+/// Output of typed records, for a later job to read with [`Job::records`](crate::Job::records).
+///
+/// ```
+/// use napreduce::{Emit, Job, Records};
+///
+/// let count = Job::text()
+///     .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
+///     .output(Records::<String, u64>::default())
+///     .reduce(|line, counts, out| out.emit(line, counts.sum()));
+///
+/// let frequent = Job::records::<String, u64>().map_only(|(line, count), out| {
+///     if count > 1 {
+///         out.emit(line, count);
+///     }
+/// });
+/// # let _ = (count, frequent);
+/// ```
+pub struct Records<K, V> {
+    block: BlockWriter,
+    types: PhantomData<fn(K, V)>,
+}
+
+impl<K, V> Default for Records<K, V> {
+    fn default() -> Self {
+        Records { block: BlockWriter::default(), types: PhantomData }
+    }
+}
+
+/// A clone is a fresh format: what was begun stays where it was begun.
+impl<K, V> Clone for Records<K, V> {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl<K: Key, V: Value> OutputFormat for Records<K, V> {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        block::write_header(out);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.block.finish(out);
+    }
+}
+
+impl<K: Key, V: Value> Output<Records<K, V>> {
+    /// Writes one record.
+    #[inline]
+    pub fn emit(&mut self, key: K::Ref<'_>, value: V::Ref<'_>) {
+        self.record(|format, out| format.block.add::<K, V>(key, value, out));
+    }
+}

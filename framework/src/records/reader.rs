@@ -1,0 +1,167 @@
+//! Reading typed records: which blocks belong to a split, and what is in them.
+//!
+//! Owns the input format. Every byte that is used was checked first. Does not own the layout (`block`).
+
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, take_field};
+use crate::codec::{DecodeError, Key, Scratch, Value};
+use crate::input::{InputError, InputFormat, RecordReader, SplitRange, Splitting};
+
+/// Files that a job wrote with [`Records`](crate::Records); made by [`Job::records`](crate::Job::records).
+pub struct TypedRecords<K, V> {
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Default for TypedRecords<K, V> {
+    fn default() -> Self {
+        TypedRecords { types: PhantomData }
+    }
+}
+
+/// Reads [`TypedRecords`], a block at a time.
+pub struct RecordsReader<K, V> {
+    file: File,
+    path: PathBuf,
+    file_length: u64,
+    split_offset: u64,
+    /// Blocks that begin here or later belong to the next split.
+    end: u64,
+    /// Where the next block begins.
+    position: u64,
+    memory: u64,
+    body: Vec<u8>,
+    scratch: Scratch,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
+    type Record<'a> = (K::Ref<'a>, V::Ref<'a>);
+    type Reader = RecordsReader<K, V>;
+
+    fn splitting(&self, _: &Path) -> Splitting {
+        Splitting::Anywhere
+    }
+
+    fn open_at(
+        &self,
+        split: &SplitRange,
+        offset: u64,
+        memory: usize,
+    ) -> Result<RecordsReader<K, V>, InputError> {
+        let unreadable = |error| InputError::Unreadable { path: split.path.clone(), error };
+        let mut reader = RecordsReader {
+            file: File::open(&split.path).map_err(unreadable)?,
+            path: split.path.clone(),
+            file_length: split.file_length,
+            split_offset: split.offset,
+            end: split.end(),
+            position: HEADER_BYTES as u64,
+            memory: memory as u64,
+            body: Vec::new(),
+            scratch: Scratch::new(),
+            types: PhantomData,
+        };
+        let mut header = [0; HEADER_BYTES];
+        reader.read_at(&mut header, 0)?;
+        check_header(&header).map_err(|reason| reader.bad(0, reason))?;
+        while reader.position < offset.min(reader.file_length) {
+            let block = reader.block_header()?;
+            reader.position += BLOCK_HEADER_BYTES as u64 + u64::from(block.length);
+        }
+        Ok(reader)
+    }
+}
+
+impl<K: Key, V: Value> RecordsReader<K, V> {
+    fn read_at(&self, into: &mut [u8], at: u64) -> Result<(), InputError> {
+        if at + into.len() as u64 > self.file_length {
+            return Err(self.bad(at, "the file ends inside a block".into()));
+        }
+        self.file.read_exact_at(into, at).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                InputError::Shortened { path: self.path.clone(), planned: self.file_length, found: at }
+            }
+            _ => InputError::Unreadable { path: self.path.clone(), error },
+        })
+    }
+
+    #[cold]
+    fn bad(&self, offset: u64, reason: String) -> InputError {
+        InputError::BadRecords { path: self.path.clone(), offset, reason }
+    }
+
+    fn block_header(&self) -> Result<BlockHeader, InputError> {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        self.read_at(&mut bytes, self.position)?;
+        let header = BlockHeader::decode(&bytes);
+        let end = self.position + BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
+        if end > self.file_length {
+            return Err(self.bad(self.position, "a block is longer than the rest of the file".into()));
+        }
+        Ok(header)
+    }
+
+    /// Reads and checks the block at `position`.
+    fn load(&mut self) -> Result<BlockHeader, InputError> {
+        let header = self.block_header()?;
+        if u64::from(header.length) > self.memory {
+            let (length, limit) = (header.length as usize, self.memory);
+            return Err(InputError::RecordTooLong { length, limit });
+        }
+        let mut body = std::mem::take(&mut self.body);
+        body.resize(header.length as usize, 0);
+        self.read_at(&mut body, self.position + BLOCK_HEADER_BYTES as u64)?;
+        self.body = body;
+        if header.checksum(&self.body) != header.crc {
+            return Err(self.bad(self.position, "a block does not have its checksum".into()));
+        }
+        Ok(header)
+    }
+
+    fn undecodable(&self, what: &str, error: &DecodeError) -> InputError {
+        self.bad(self.position, format!("a {what} is of another type than this job reads: {error}"))
+    }
+}
+
+impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> {
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(<TypedRecords<K, V> as InputFormat>::Record<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if self.position >= self.end.min(self.file_length) {
+            return Ok(false);
+        }
+        let header = self.load()?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut rest = self.body.as_slice();
+        for _ in 0..header.records {
+            scratch.reset();
+            let (Some(key), Some(value)) = (take_field(&mut rest), take_field(&mut rest)) else {
+                return Err(self.bad(self.position, "a block has fewer records than it says".into()).into());
+            };
+            let key = K::decode_whole(key, &scratch).map_err(|error| self.undecodable("key", &error))?;
+            let value =
+                V::decode_whole(value, &scratch).map_err(|error| self.undecodable("value", &error))?;
+            each((key, value))?;
+        }
+        if !rest.is_empty() {
+            return Err(self.bad(self.position, "a block has more than its records".into()).into());
+        }
+        self.scratch = scratch;
+        self.position += BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
+        Ok(true)
+    }
+
+    fn offset(&self) -> u64 {
+        self.position
+    }
+
+    fn consumed(&self) -> u64 {
+        self.position.min(self.end).saturating_sub(self.split_offset)
+    }
+}

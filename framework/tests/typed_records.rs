@@ -1,0 +1,97 @@
+//! Typed records come back as they were written, however the file is cut, and damage is noticed.
+//!
+//! Owns the format through its public input side and files made by a job. Does not own chains (whole-system tests).
+
+use std::path::Path;
+
+use napreduce::{InputError, InputFormat, RecordReader, SplitRange, TypedRecords};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+type Pairs = Vec<(String, u64)>;
+
+/// A file of blocks of a few records each, laid out by hand from the description of the format.
+fn file(path: &Path, blocks: &[Pairs]) -> Vec<u8> {
+    let mut bytes = b"NAPRECS\n\x01\0\0\0".to_vec();
+    for pairs in blocks {
+        let mut body = Vec::new();
+        for (key, value) in pairs {
+            assert!(key.len() < 128);
+            body.push(key.len() as u8);
+            body.extend_from_slice(key.as_bytes());
+            body.push(8);
+            body.extend_from_slice(&value.to_be_bytes());
+        }
+        let length = (body.len() as u32).to_le_bytes();
+        let records = (pairs.len() as u32).to_le_bytes();
+        let crc = crc32c::crc32c(&[&length[..], &records, &body].concat()).to_le_bytes();
+        bytes.extend([&length[..], &crc, &records, &body].concat());
+    }
+    std::fs::write(path, &bytes).expect("a file");
+    bytes
+}
+
+fn read(path: &Path, offset: u64, length: u64, file_length: u64) -> Result<Pairs, InputError> {
+    let split = SplitRange { path: path.to_owned(), offset, length, file_length };
+    let mut reader = TypedRecords::<String, u64>::default().open(&split, 1 << 20)?;
+    let mut pairs = Vec::new();
+    while reader.read_batch(&mut |(key, value)| -> Result<(), InputError> {
+        pairs.push((key.to_owned(), value));
+        Ok(())
+    })? {}
+    Ok(pairs)
+}
+
+fn some_blocks() -> impl Strategy<Value = Vec<Pairs>> {
+    vec(vec(("[a-z]{0,9}", any::<u64>()), 1..4), 0..6)
+}
+
+proptest! {
+    #[test]
+    fn every_cut_gives_each_record_once(blocks in some_blocks(), cut in any::<prop::sample::Index>()) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("records");
+        let length = file(&path, &blocks).len() as u64;
+        let cut = cut.index(length as usize) as u64;
+        let mut pairs = read(&path, 0, cut, length).expect("the first split");
+        pairs.extend(read(&path, cut, length - cut, length).expect("the second split"));
+        prop_assert_eq!(pairs, blocks.concat());
+    }
+
+    #[test]
+    fn no_damage_passes_for_data(
+        blocks in some_blocks(),
+        at in any::<prop::sample::Index>(),
+        bit in 0..8u8,
+        cut in any::<bool>(),
+    ) {
+        prop_assume!(!blocks.is_empty());
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("records");
+        let mut bytes = file(&path, &blocks);
+        let at = at.index(bytes.len());
+        if cut {
+            bytes.truncate(at);
+        } else {
+            bytes[at] ^= 1 << bit;
+        }
+        std::fs::write(&path, &bytes).expect("a file");
+        match read(&path, 0, bytes.len() as u64, bytes.len() as u64) {
+            // A file cut between two blocks is a shorter file; parts are covered by their digest in `_SUCCESS`.
+            Ok(pairs) => prop_assert!(cut && blocks.concat().starts_with(&pairs)),
+            Err(error) => prop_assert!(error.to_string().contains("records"), "{}", error),
+        }
+    }
+}
+
+#[test]
+fn records_of_another_type_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("records");
+    let length = file(&path, &[vec![("key".into(), 7)]]).len() as u64;
+    let split = SplitRange::whole(&path, length);
+    let mut reader = TypedRecords::<String, u32>::default().open(&split, 1 << 20).expect("a reader");
+    let error =
+        reader.read_batch(&mut |_| -> Result<(), InputError> { Ok(()) }).expect_err("8 bytes are no u32");
+    assert!(error.to_string().contains("a value is of another type than this job reads"), "{error}");
+}
