@@ -161,9 +161,20 @@ fn a_disk_that_is_full_while_writing_output_fails_the_job_at_once_and_leaves_not
     }
 }
 
+/// A job's process, which does not outlive its test.
+struct JobProcess(Child);
+
+impl Drop for JobProcess {
+    fn drop(&mut self) {
+        // An error says that it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A job that runs until it is ended, with the process of its one map.
 struct Running {
-    job: Child,
+    job: JobProcess,
     task: Pid,
 }
 
@@ -179,8 +190,8 @@ fn start_endless(folder: &Folder) -> Running {
         "--progress",
         "never",
     ]);
-    let mut job = command.stderr(Stdio::piped()).spawn().expect("the job starts");
-    let stderr = BufReader::new(job.stderr.take().expect("its standard error"));
+    let mut job = JobProcess(command.stderr(Stdio::piped()).spawn().expect("the job starts"));
+    let stderr = BufReader::new(job.0.stderr.take().expect("its standard error"));
     let (lines, said) = mpsc::channel();
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
     loop {
@@ -196,9 +207,9 @@ impl Running {
     /// Ends the job with a signal; gives its exit status and waits until the task's process is gone.
     fn end(mut self, signal: Signal) -> std::process::ExitStatus {
         let task = pidfd_open(self.task, PidfdFlags::empty()).expect("the task runs");
-        let job = Pid::from_child(&self.job);
+        let job = Pid::from_child(&self.job.0);
         kill_process(job, signal).expect("the job runs");
-        let status = self.job.wait().expect("the job can be waited for");
+        let status = self.job.0.wait().expect("the job can be waited for");
         let mut waiting = [rustix::event::PollFd::new(&task, rustix::event::PollFlags::IN)];
         let deadline = rustix::event::Timespec { tv_sec: DEADLINE.as_secs() as i64, tv_nsec: 0 };
         let ended = rustix::event::poll(&mut waiting, Some(&deadline)).expect("a pidfd can be polled");

@@ -139,7 +139,7 @@ fn an_unreadable_input_is_named_with_the_reason() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let input = folder.write("locked", "text\n");
-    std::fs::set_permissions(&input, std::fs::Permissions::from_mode(0)).expect("permissions can be set");
+    std::fs::set_permissions(&input, std::fs::Permissions::from_mode(0o000)).expect("permissions can be set");
     let plain = program("wordcount");
     // Root reads everything, unless it gives up that privilege.
     let mut command = if rustix::process::geteuid().is_root() {
