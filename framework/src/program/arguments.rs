@@ -103,8 +103,7 @@ const REPORT_ID: &str = "napreduce-report-format";
 /// A program that defines `--format` for itself (terasort's rows) keeps it; the report is then chosen with
 /// `--report-format`.
 pub(crate) fn command<P: Args>(name: &str, about: &str, examples: &str) -> Command {
-    let mut command = Command::new(name.to_owned()).about(about.to_owned());
-    command = P::augment_args(command);
+    let mut command = P::augment_args(Command::new(name.to_owned()));
     let format_taken = command.get_arguments().any(|argument| argument.get_long() == Some("format"));
     command = RunArguments::augment_args(command);
     let report = Arg::new(REPORT_ID)
@@ -124,7 +123,8 @@ pub(crate) fn command<P: Args>(name: &str, about: &str, examples: &str) -> Comma
         after.push('\n');
     }
     after.push_str(SETTINGS_HELP);
-    command.arg(report).after_help(after)
+    // Last, because the comment of a struct of parameters would take its place.
+    command.arg(report).about(about.to_owned()).after_help(after)
 }
 
 /// The file name of this program, as it was called.
