@@ -242,6 +242,14 @@ fn sort_words(folder: &Path, text: &Text, compression: Compression) -> Result<()
     Ok(())
 }
 
+fn emit_words(folder: &Path, text: &Text) -> Result<(), Error> {
+    let mut collector: Collector<()> = Collector::plain(settings(folder, "words", 256 * MIB))?;
+    for word in text.words() {
+        collector.emit_bytes(word, b"\0\0\0\0\0\0\0\x01");
+    }
+    Ok(collector.check()?)
+}
+
 /// The smallest job's share: a map task with one record, and the reduce task that reads it.
 fn tiny(folder: &Path) -> Result<(), Error> {
     let mut collector = Collector::combining(settings(folder, "tiny", 256 * MIB), Sum)?;
@@ -276,7 +284,13 @@ fn main() -> Result<(), Error> {
             black_box(text.words().fold(0, |sum, word| sum ^ word.len()));
             Ok(())
         }),
+        Figure::new("combine words, emit only", "word", WORDS, || {
+            let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
+            text.words().for_each(|word| collector.emit_value(word, 1));
+            Ok(collector.check()?)
+        }),
         Figure::new("combine words", "word", WORDS, || count_words(folder, &text)),
+        Figure::new("emit words", "word", WORDS / 8, || emit_words(folder, &few_words)),
         Figure::new("sort words", "word", WORDS / 8, || sort_words(folder, &few_words, Compression::None)),
         Figure::new("sort words lz4", "word", WORDS / 8, || sort_words(folder, &few_words, Compression::Lz4)),
         Figure::new("emit rows", "byte", bytes, || {

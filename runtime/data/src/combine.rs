@@ -5,11 +5,39 @@
 
 use crate::key::shown;
 use crate::merge::{Merge, MergeError};
-use crate::record::{Extent, RecordEncoding};
+use crate::record::RecordEncoding;
 use crate::segment::{SegmentWriter, WriteError};
 use crate::sort::SortedPartition;
 
 /// An associative fold of values, with their encoding. The order in which values are folded is not defined.
+///
+/// ```
+/// use napreduce_data::Combiner;
+///
+/// struct Sum;
+///
+/// impl Combiner for Sum {
+///     type Value = u64;
+///
+///     fn fold(&self, into: &mut u64, more: u64) {
+///         *into += more;
+///     }
+///
+///     fn encode(&self, value: &u64, into: &mut Vec<u8>) {
+///         into.extend_from_slice(&value.to_be_bytes());
+///     }
+///
+///     fn decode(&self, bytes: &[u8]) -> Result<u64, String> {
+///         let bytes = bytes.try_into().map_err(|_| format!("{} bytes are no count", bytes.len()))?;
+///         Ok(u64::from_be_bytes(bytes))
+///     }
+/// }
+///
+/// let mut total = Sum.decode(&[0, 0, 0, 0, 0, 0, 0, 5])?;
+/// Sum.fold(&mut total, 2);
+/// assert_eq!(total, 7);
+/// # Ok::<(), String>(())
+/// ```
 pub trait Combiner {
     /// The accumulator; a single value is an accumulator of itself.
     type Value;
@@ -39,8 +67,8 @@ pub(crate) trait Source {
     fn advance(&mut self) -> Result<bool, MergeError>;
     fn key(&self) -> &[u8];
     fn value(&self) -> &[u8];
-    /// The record as it is stored, and its parts.
-    fn record(&self) -> (&[u8], Extent);
+    /// The record as it is stored.
+    fn record(&self) -> &[u8];
 }
 
 /// Why a sorted source could not be written.
@@ -98,8 +126,7 @@ impl<C: Combiner> Fold for Folding<'_, C> {
 
 fn copy<S: Source>(source: &mut S, writer: &mut SegmentWriter) -> Result<(), FoldError> {
     while source.advance()? {
-        let (record, extent) = source.record();
-        writer.append_encoded(record, extent)?;
+        writer.append_encoded(source.record())?;
     }
     Ok(())
 }

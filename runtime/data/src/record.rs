@@ -53,14 +53,21 @@ impl RecordEncoding {
         }
     }
 
+    /// The parts of every record, where they are constant; no parts otherwise.
+    pub(crate) fn extent(self) -> Extent {
+        match self {
+            RecordEncoding::Fixed { key, value } => {
+                Extent { key: 0, value: key as usize, end: key as usize + value as usize }
+            }
+            RecordEncoding::Variable => Extent { key: 0, value: 0, end: 0 },
+        }
+    }
+
     /// Finds the first record of `bytes`; `None` when it does not lie wholly inside them.
     #[inline(always)]
     pub(crate) fn parse(self, bytes: &[u8]) -> Option<Extent> {
         match self {
-            RecordEncoding::Fixed { key, value } => {
-                let extent = Extent { key: 0, value: key as usize, end: key as usize + value as usize };
-                (extent.end <= bytes.len()).then_some(extent)
-            }
+            RecordEncoding::Fixed { .. } => Some(self.extent()).filter(|extent| extent.end <= bytes.len()),
             RecordEncoding::Variable => {
                 // Two lengths below 128 are by far the most frequent case: one look at two bytes.
                 if let [first, second, ..] = *bytes

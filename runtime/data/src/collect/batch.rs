@@ -40,20 +40,17 @@ impl<V> Batch<V> {
         Batch { emitted: Vec::with_capacity(BATCH), long: Vec::new(), window }
     }
 
-    /// Adds a value whose key is at most `LONG_MAX` long; `true` when the batch is full.
+    /// Adds a value whose key is at most `PACKED_MAX` long; `true` when the batch is full.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: &[u8], value: V) -> bool {
-        if key.len() > PACKED_MAX {
-            return self.push_long(key, value);
-        }
         let head = pack(key);
         let code = key.len() as u32 + 1;
         self.add(hash_packed(head, code), head, code, value);
         self.emitted.len() == BATCH
     }
 
-    #[inline(never)]
-    fn push_long(&mut self, key: &[u8], value: V) -> bool {
+    /// Adds a value whose key is at most `LONG_MAX` long; `true` when the batch is full.
+    pub(crate) fn push_long(&mut self, key: &[u8], value: V) -> bool {
         let hash = xxh3_64(key);
         self.long.extend_from_slice(key);
         self.add(hash, [hash, self.long.len() as u64], LONG, value);

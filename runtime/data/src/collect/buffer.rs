@@ -84,7 +84,10 @@ impl SortBuffer {
         {
             return self.not_fixed(key.len(), value.len());
         }
-        let head = key::head(key);
+        let head = match self.encoding {
+            RecordEncoding::Fixed { .. } => key::head(key),
+            RecordEncoding::Variable => key::head_of_any_length(key),
+        };
         let partition = self.partitioner.partition(key, head);
         if partition >= self.partitions {
             return self.out_of_range(partition, key);

@@ -9,6 +9,7 @@ use crate::budget::Budget;
 use crate::collect::CollectError;
 use crate::collect::batch::{Batch, LONG_MAX};
 use crate::collect::buffer::SortBuffer;
+use crate::collect::packed::PACKED_MAX;
 use crate::collect::seal::{Destination, seal};
 use crate::collect::spill::RunShape;
 use crate::collect::table::{Absorb, CombineCounts, Table};
@@ -137,9 +138,21 @@ impl<V> Collector<V> {
             return self.wrong_mode("emit_value", "Collector::plain");
         };
         self.bytes_in += key.len() as u64;
+        if key.len() <= PACKED_MAX {
+            if combining.batch.push(key, value) {
+                self.absorb();
+            }
+        } else {
+            self.emit_long(key, value);
+        }
+    }
+
+    #[inline(never)]
+    fn emit_long(&mut self, key: &[u8], value: V) {
+        let Some(combining) = &mut self.combining else { return };
         if key.len() > LONG_MAX {
             combining.table.pass(key, value, &mut self.buffer);
-        } else if combining.batch.push(key, value) {
+        } else if combining.batch.push_long(key, value) {
             self.absorb();
         }
     }

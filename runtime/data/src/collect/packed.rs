@@ -18,14 +18,16 @@ const FILLER: &[u8] = &[0; 4];
 /// Packs a key of at most `PACKED_MAX` bytes.
 #[inline(always)]
 pub(crate) fn pack(key: &[u8]) -> [u64; 2] {
-    let long = key.len() >= 4;
-    let wide = select_unpredictable(long, key, FILLER);
+    let len = key.len();
+    if len == 0 {
+        return [0, 0];
+    }
+    let wide = select_unpredictable(len >= 4, key, FILLER);
     let last = wide.len() - 4;
     let low = u64::from(load(wide, 0)) | u64::from(load(wide, last.min(4))) << 32;
     let high = u64::from(load(wide, last.min(8))) | u64::from(load(wide, last)) << 32;
-    let narrow = select_unpredictable(long | key.is_empty(), FILLER, key);
-    let bytes = [narrow[0], narrow[narrow.len() / 2], narrow[narrow.len() - 1], 0];
-    [low | u64::from(u32::from_le_bytes(bytes)), high]
+    let narrow = u32::from_le_bytes([key[0], key[len / 2], key[len - 1], 0]);
+    [low | u64::from(select_unpredictable(len >= 4, 0, narrow)), high]
 }
 
 /// The key's bytes, followed by zeros.

@@ -8,7 +8,6 @@
 //! a branch between them, because which of the two it is cannot be foreseen.
 #![allow(unsafe_code)] // keeps accumulators in mapped memory
 
-use std::hint::select_unpredictable;
 use std::mem::{MaybeUninit, needs_drop, replace};
 use std::ptr;
 
@@ -106,17 +105,16 @@ impl<V> Slots<V> {
         fold: impl FnOnce(&mut V, V),
     ) -> bool {
         let at = self.first(home);
-        let differing = |at| {
-            // SAFETY: see `slot`; keys and tags are always initialised, by zeros when by nothing else.
-            let slot = unsafe { &*self.slot(at) };
-            u64::from(slot.tag ^ tag) | (slot.head[0] ^ head[0]) | (slot.head[1] ^ head[1])
-        };
-        let left = differing(at);
-        let (differing, at_found) = select_unpredictable(left == 0, (left, at), (differing(at + 1), at + 1));
+        // SAFETY: see `slot`; tags and keys are always initialised, by zeros when by nothing else.
+        let not_left = unsafe { (*self.slot(at)).tag != tag };
+        // SAFETY: as above. Which of the two it is cannot be foreseen, so it is computed. Should the left tag be another
+        // key's, which is one in millions, `take_beyond` finds out.
+        let slot = unsafe { &mut *self.slot(at + usize::from(not_left)) };
+        let differing = u64::from(slot.tag ^ tag) | (slot.head[0] ^ head[0]) | (slot.head[1] ^ head[1]);
         if differing == 0 {
-            // SAFETY: see `slot`. A slot with a key's tag, which is not 0, holds an initialised value: the region is
-            // zeroed and only written by this type's functions.
-            fold(unsafe { (*self.slot(at_found)).value.assume_init_mut() }, value);
+            // SAFETY: a slot with a key's tag, which is not 0, holds an initialised value: the region is zeroed and only
+            // written by this type's functions.
+            fold(unsafe { slot.value.assume_init_mut() }, value);
             return true;
         }
         self.take_beyond((at, tag, head), value, fold)

@@ -7,4 +7,5 @@ mod plan;
 mod tree;
 
 pub(crate) use plan::{fan_in, next_merge};
+pub(crate) use tree::KeyCode;
 pub use tree::{Merge, MergeError};

@@ -4,11 +4,12 @@
 //! `[exhausted | first 11 key bytes | their number, or 12 for more | source]`, so that a step compares integers and
 //! only keys that agree in 11 bytes and go on are looked at.
 
+use std::hint::select_unpredictable;
+
 use crate::segment::{Cursor, Position, SegmentError};
 
 use crate::combine::Source;
 use crate::key;
-use crate::record::Extent;
 
 const SOURCE_BITS: u32 = 32;
 const LEN_BITS: u32 = 4;
@@ -16,6 +17,18 @@ const HEAD_BYTES: usize = 11;
 /// The length code of a key that goes on beyond its head.
 const LONG: u128 = HEAD_BYTES as u128 + 1;
 const EXHAUSTED: u128 = 1 << 127;
+
+/// The first bytes of a key and its length, as far as they fit one integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyCode(u128);
+
+impl KeyCode {
+    /// Whether keys with this code are equal.
+    #[inline]
+    pub(crate) fn is_whole(self) -> bool {
+        !is_long(self.0 << SOURCE_BITS)
+    }
+}
 
 /// One source of a merge failed.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +97,12 @@ impl Merge {
         self.nodes[0] as u32 as usize
     }
 
+    /// The current key's first bytes and length, as far as they fit: different codes are different keys.
+    #[inline]
+    pub(crate) fn key_code(&self) -> KeyCode {
+        KeyCode(self.nodes[0] >> SOURCE_BITS)
+    }
+
     /// Where each source stands: at the current record, or at the one it offers next.
     pub fn positions(&self) -> Vec<Position> {
         self.cursors.iter().map(Cursor::position).collect()
@@ -128,10 +147,10 @@ impl Merge {
         let mut node = (self.cursors.len() + source) / 2;
         while node > 0 {
             let loser = self.nodes[node];
-            if self.less(loser, candidate) {
-                self.nodes[node] = candidate;
-                candidate = loser;
-            }
+            // Who wins a match cannot be foreseen: no branch on it.
+            let beaten = self.less(loser, candidate);
+            self.nodes[node] = select_unpredictable(beaten, candidate, loser);
+            candidate = select_unpredictable(beaten, loser, candidate);
             node /= 2;
         }
         self.nodes[0] = candidate;
@@ -183,7 +202,7 @@ impl Source for Merge {
     }
 
     #[inline]
-    fn record(&self) -> (&[u8], Extent) {
-        self.current().map_or((&[], Extent { key: 0, value: 0, end: 0 }), Cursor::record)
+    fn record(&self) -> &[u8] {
+        self.current().map_or(&[], Cursor::record)
     }
 }

@@ -4,7 +4,7 @@
 //! nor how many segments become few enough (`sources`).
 
 use crate::combine::{Combiner, Fold, Folding, Keep};
-use crate::merge::Merge;
+use crate::merge::{KeyCode, Merge};
 use crate::reduce::ReduceError;
 use crate::reduce::sources::Sources;
 use crate::settings::{Grouping, ReduceSettings};
@@ -41,6 +41,7 @@ pub struct ReduceInput {
     sources: Sources,
     grouping: Option<Grouping>,
     group_key: Vec<u8>,
+    group_code: KeyCode,
     state: State,
     groups: u64,
     records: u64,
@@ -87,8 +88,10 @@ impl ReduceInput {
         let grouping = settings.grouping;
         let mut sources = Sources::open(settings)?;
         sources.merge_down(fold)?;
+        let merge = sources.merge()?;
         Ok(ReduceInput {
-            merge: sources.merge()?,
+            group_code: merge.key_code(),
+            merge,
             sources,
             grouping,
             group_key: Vec::new(),
@@ -115,6 +118,7 @@ impl ReduceInput {
         let key = prefix(self.merge.key(), self.grouping);
         self.group_key.clear();
         self.group_key.extend_from_slice(key);
+        self.group_code = self.merge.key_code();
         self.state = State::Offered;
         self.groups += 1;
         Ok(true)
@@ -133,10 +137,7 @@ impl ReduceInput {
     #[inline]
     pub fn next_value(&mut self) -> Result<Option<KeyValue<'_>>, ReduceError> {
         if self.state == State::Taken {
-            self.step(|input| {
-                let same = prefix(input.merge.key(), input.grouping) == input.group_key;
-                if same { State::Offered } else { State::Beyond }
-            })?;
+            self.step(|input| if input.belongs() { State::Offered } else { State::Beyond })?;
         }
         if self.state != State::Offered {
             return Ok(None);
@@ -156,6 +157,19 @@ impl ReduceInput {
             bytes: self.bytes,
             ..self.sources.statistics()
         }
+    }
+
+    /// Whether the merge's current record belongs to the current group.
+    #[inline]
+    fn belongs(&self) -> bool {
+        let code = self.merge.key_code();
+        if code == self.group_code && code.is_whole() {
+            return true;
+        }
+        if self.grouping.is_none() && code != self.group_code {
+            return false;
+        }
+        prefix(self.merge.key(), self.grouping) == self.group_key
     }
 
     #[inline]

@@ -12,9 +12,7 @@ use super::error::SegmentError;
 use super::format::{BLOCK_BYTES, BlockEntry, Codec};
 use super::reader::Segment;
 use crate::record::{Extent, RecordEncoding};
-
-/// No current record: no record is shorter than one byte.
-const NO_RECORD: Extent = Extent { key: 0, value: 0, end: 0 };
+use crate::region::prefetch;
 
 /// A place in a partition that `Segment::cursor_at` finds again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +37,7 @@ pub struct Cursor {
     block: NonNull<[u8]>,
     /// Holds the current block when it had to be decompressed; allocated with the first such block.
     buffer: Vec<u8>,
-    /// Offset of the current record in the block.
+    /// Offset of the current record in the block; that of the next one when there is no current one.
     start: usize,
     extent: Extent,
     /// Offset of the next record in the block.
@@ -66,7 +64,7 @@ impl Cursor {
             block: NonNull::from(&[]),
             buffer: Vec::new(),
             start: 0,
-            extent: NO_RECORD,
+            extent: segment.encoding().extent(),
             next: 0,
             next_ordinal: 0,
             block_end_ordinal: 0,
@@ -84,35 +82,45 @@ impl Cursor {
             return Ok(false);
         }
         let rest = &self.block()[self.next..];
-        let Some(extent) = self.encoding.parse(rest) else { return Err(self.cut_record()) };
-        self.extent = extent;
+        // A fixed extent is in place since the cursor was made: writing and reading it anew here costs a merge a tenth.
+        let end = match self.encoding {
+            RecordEncoding::Fixed { .. } if rest.len() >= self.extent.end => self.extent.end,
+            RecordEncoding::Fixed { .. } => return Err(self.cut_record()),
+            RecordEncoding::Variable => {
+                let Some(extent) = self.encoding.parse(rest) else { return Err(self.cut_record()) };
+                self.extent = extent;
+                extent.end
+            }
+        };
         self.start = self.next;
-        self.next += extent.end;
+        self.next += end;
         self.next_ordinal += 1;
+        // A merge comes back to this source after others: the record after the next one, by the length of this one.
+        prefetch(self.block(), self.next + end);
         Ok(true)
     }
 
-    /// The current record's key. Empty before the first `advance`.
+    /// The current record's key; to be asked for only after `advance` returned `true`.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        &self.block()[self.start + self.extent.key..self.start + self.extent.value]
+        self.block().get(self.start + self.extent.key..self.start + self.extent.value).unwrap_or(&[])
     }
 
-    /// The current record's value. Empty before the first `advance`.
+    /// The current record's value; to be asked for only after `advance` returned `true`.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        &self.block()[self.start + self.extent.value..self.start + self.extent.end]
+        self.block().get(self.start + self.extent.value..self.start + self.extent.end).unwrap_or(&[])
     }
 
-    /// The current record as it is stored, and its parts.
+    /// The current record as it is stored.
     #[inline]
-    pub(crate) fn record(&self) -> (&[u8], Extent) {
-        (&self.block()[self.start..self.next], self.extent)
+    pub(crate) fn record(&self) -> &[u8] {
+        &self.block()[self.start..self.next]
     }
 
     /// Where the current record is; before the first `advance`, the record that it will move to.
     pub fn position(&self) -> Position {
-        if self.extent != NO_RECORD {
+        if self.next > self.start {
             return Position { block: self.next_block - 1, ordinal: self.next_ordinal - 1 };
         }
         let inside = self.next < self.block.len();
@@ -174,7 +182,6 @@ impl Cursor {
             self.next_ordinal += 1;
         }
         self.start = self.next;
-        self.extent = NO_RECORD;
         Ok(())
     }
 
@@ -196,7 +203,7 @@ impl Cursor {
                 "block {block} ends after record {found} of its partition, not {expected}"
             )));
         }
-        (self.start, self.next, self.extent) = (0, 0, NO_RECORD);
+        (self.start, self.next) = (0, 0);
         self.block = NonNull::from(&[]);
         if self.next_block == self.blocks.end {
             return Ok(false);

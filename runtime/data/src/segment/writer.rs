@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::format::{BLOCK_BYTES, BlockEntry, Codec, Header, PartitionEntry, Trailer};
 use super::seal::{Seal, partial_name};
 use crate::key;
-use crate::record::{Extent, HEADER_MAX, RecordEncoding};
+use crate::record::{HEADER_MAX, RecordEncoding};
 use crate::settings::Compression;
 
 /// A file of the data plane could not be written.
@@ -169,9 +169,10 @@ impl SegmentWriter {
 
     /// Adds a record that is already encoded to the current partition.
     #[inline]
-    pub(crate) fn append_encoded(&mut self, record: &[u8], extent: Extent) -> Result<(), WriteError> {
+    pub(crate) fn append_encoded(&mut self, record: &[u8]) -> Result<(), WriteError> {
         if record.len() > self.block_room {
-            let (key, value) = (&record[extent.key..extent.value], &record[extent.value..]);
+            let extent = self.shape.encoding.parse(record).expect("an encoded record is whole");
+            let (key, value) = (&record[extent.key..extent.value], &record[extent.value..extent.end]);
             return self.append_to_new_block(key, value);
         }
         self.buffer.extend_from_slice(record);

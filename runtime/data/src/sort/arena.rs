@@ -159,18 +159,22 @@ pub(crate) struct SortedPartition<'a> {
     /// Index of the next record.
     next: usize,
     record: &'a [u8],
-    extent: Extent,
 }
 
 impl<'a> Sorted<'a> {
     /// The records of one partition.
     pub(crate) fn partition(&self, partition: u32) -> SortedPartition<'a> {
         let start = self.entries.partition_point(|&entry| self.layout.partition(entry) < partition);
-        let end =
-            start + self.entries[start..].partition_point(|&entry| self.layout.partition(entry) == partition);
-        let none = Extent { key: 0, value: 0, end: 0 };
-        let entries = &self.entries[start..end];
-        SortedPartition { entries, data: self.data, layout: self.layout, next: 0, record: &[], extent: none }
+        let rest = &self.entries[start..];
+        let len = rest.partition_point(|&entry| self.layout.partition(entry) == partition);
+        SortedPartition { entries: &rest[..len], data: self.data, layout: self.layout, next: 0, record: &[] }
+    }
+}
+
+impl SortedPartition<'_> {
+    #[inline]
+    fn parse(&self, bytes: &[u8]) -> Extent {
+        self.layout.encoding().parse(bytes).expect("the arena holds only whole records")
     }
 }
 
@@ -184,25 +188,25 @@ impl Source for SortedPartition<'_> {
             prefetch(self.data, at + 64);
         }
         let rest = &self.data[self.layout.locator(entry)..];
-        self.extent = self.layout.encoding().parse(rest).expect("the arena holds only whole records");
-        self.record = &rest[..self.extent.end];
+        self.record = &rest[..self.parse(rest).end];
         self.next += 1;
         Ok(true)
     }
 
     #[inline]
     fn key(&self) -> &[u8] {
-        &self.record[self.extent.key..self.extent.value]
+        let extent = self.parse(self.record);
+        &self.record[extent.key..extent.value]
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        &self.record[self.extent.value..]
+        &self.record[self.parse(self.record).value..]
     }
 
     #[inline]
-    fn record(&self) -> (&[u8], Extent) {
-        (self.record, self.extent)
+    fn record(&self) -> &[u8] {
+        self.record
     }
 }
 
