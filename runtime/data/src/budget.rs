@@ -11,6 +11,8 @@ use crate::segment::BLOCK_BYTES;
 /// The least memory a task is divided for.
 const MEMORY_MIN: usize = 1 << 20;
 const WRITE_BUFFER_MAX: usize = 1 << 20;
+/// No arena is larger: its entries are counted in 32 bits.
+const ARENA_MAX: usize = 64 << 30;
 
 /// The memory of one task; clones share it.
 #[derive(Debug, Clone)]
@@ -53,7 +55,7 @@ impl Budget {
     /// is one, takes half of their memory.
     pub(crate) fn arena_max(&self, beside_table: bool) -> usize {
         let share = self.shared.limit / 5;
-        if beside_table { share } else { 2 * share }
+        if beside_table { share.min(ARENA_MAX) } else { (2 * share).min(ARENA_MAX) }
     }
 
     /// The most the combine table may hold.

@@ -55,7 +55,8 @@ pub enum Partitioning {
 pub struct CollectorSettings {
     /// Bytes of memory for everything the collector holds. As little as 1 MiB works, slowly; less counts as 1 MiB.
     pub memory: usize,
-    /// An existing directory for sorted runs, best on the file system of `output`. Emptied of them at the end.
+    /// An existing directory for sorted runs, this task's alone, best on the file system of `output`. Emptied of them at
+    /// the end.
     pub scratch: PathBuf,
     /// The sealed segment file; its directory exists. Written under a temporary name beside it, then renamed.
     pub output: PathBuf,
@@ -104,9 +105,9 @@ pub struct ReduceSettings {
     pub partition: u32,
     /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1 MiB.
     pub memory: usize,
-    /// An existing directory for intermediate merges.
+    /// An existing directory for intermediate merges, this task's alone. Emptied of them at once.
     pub scratch: PathBuf,
-    /// The attempt's id, for the headers of intermediate merges and for errors.
+    /// The attempt's id, for the headers of intermediate merges and for errors. At most 4096 bytes.
     pub label: String,
     /// The most segments merged at once; less than 2 counts as 2.
     pub fan_in: usize,

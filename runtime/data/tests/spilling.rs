@@ -6,6 +6,10 @@
 
 mod support;
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use napreduce_data::{Collector, CollectorSettings};
 use rand::Rng;
 use support::{MIB, Pair, Place, Shape, bytes, numbered, random, read, sorted};
 
@@ -94,6 +98,29 @@ fn a_single_run_becomes_the_segment_without_being_rewritten() {
     assert_eq!((statistics.spills, statistics.spilled_records), (1, 1));
     assert!(read(&place.path("out")).unwrap() == sorted(&pairs, 1));
     assert_eq!(place.names(), ["out"]);
+}
+
+#[test]
+fn a_single_run_is_copied_where_it_cannot_be_renamed() {
+    let place = Place::new();
+    let device = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev());
+    let memory_files = Path::new("/dev/shm");
+    let same = device(memory_files).ok() == device(&place.path(".")).ok();
+    let Some(elsewhere) = tempfile::tempdir_in(memory_files).ok().filter(|_| !same) else {
+        println!("no second file system here");
+        return;
+    };
+    let pair = (b"key".to_vec(), vec![1; MIB]);
+    for durable in [false, true] {
+        let settings = place.settings("out", Shape::default());
+        let settings = CollectorSettings { scratch: elsewhere.path().to_owned(), durable, ..settings };
+        let mut collector: Collector<()> = Collector::plain(settings).unwrap();
+        collector.emit_bytes(&pair.0, &pair.1);
+        collector.finish().unwrap();
+        assert!(read(&place.path("out")).unwrap() == sorted(std::slice::from_ref(&pair), 1));
+        assert_eq!(place.names(), ["out"]);
+        assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
 }
 
 #[test]

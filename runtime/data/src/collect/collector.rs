@@ -16,7 +16,7 @@ use crate::collect::table::{Absorb, CombineCounts, Table};
 use crate::combine::{Combiner, Fold, Keep};
 use crate::partition::Partitioner;
 use crate::record::RecordEncoding;
-use crate::segment::{LABEL_MAX, Seal, SealedSegment, SegmentShape};
+use crate::segment::{Seal, SealedSegment, SegmentShape, check_label};
 use crate::settings::CollectorSettings;
 
 /// What a collector did.
@@ -89,12 +89,7 @@ impl<V> Collector<V> {
         settings: CollectorSettings,
         combining: impl FnOnce(&Budget) -> Option<Combining<V>>,
     ) -> Result<Self, CollectError> {
-        if settings.label.len() > LABEL_MAX {
-            let len = settings.label.len();
-            return Err(CollectError::Settings(format!(
-                "a label of {len} bytes; at most {LABEL_MAX} are allowed"
-            )));
-        }
+        check_label(&settings.label).map_err(CollectError::Settings)?;
         if settings.encoding == (RecordEncoding::Fixed { key: 0, value: 0 }) {
             return Err(CollectError::Settings(
                 "fixed records of no bytes; use RecordEncoding::Variable".into(),

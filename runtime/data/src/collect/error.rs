@@ -2,6 +2,8 @@
 //!
 //! Owns the error type alone. All but `Write` and `Segment` are the task's own fault: a retry meets them again.
 
+use std::io;
+
 use crate::combine::FoldError;
 use crate::partition::PartitioningError;
 use crate::segment::{SegmentError, WriteError};
@@ -64,6 +66,9 @@ pub enum CollectError {
     /// `finish` after `check` had returned an error.
     #[error("collecting failed before; the first error was returned by check")]
     AlreadyFailed,
+    /// The thread that writes runs could not be started.
+    #[error("cannot start the thread that writes sorted runs: {0}")]
+    SpillThread(io::Error),
     /// The thread that writes runs panicked.
     #[error("the thread that writes sorted runs panicked: {0}")]
     SpillPanicked(String),

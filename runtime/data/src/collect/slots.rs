@@ -4,10 +4,11 @@
 //! (`table`).
 //!
 //! A slot holds a key of up to 16 bytes itself, and the accumulator, which is folded in place by a call that the compiler
-//! sees through. A key's home is a pair of slots, one cache line where accumulators are small: both are compared without
-//! a branch between them, because which of the two it is cannot be foreseen.
+//! sees through. A key's home is a pair of slots, one cache line where accumulators are small. Which of the two holds it
+//! cannot be foreseen, so there is no branch on that.
 #![allow(unsafe_code)] // keeps accumulators in mapped memory
 
+use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop, replace};
 use std::ptr;
 
@@ -43,11 +44,11 @@ impl SlotWindow {
 
 pub(crate) struct Slots<V> {
     region: Region,
-    base: *mut Slot<V>,
     /// One less than the number of slots, which is a power of two from 4 on.
     mask: usize,
     shift: u32,
     count: usize,
+    values: PhantomData<V>,
 }
 
 impl<V> Slots<V> {
@@ -56,13 +57,13 @@ impl<V> Slots<V> {
         debug_assert!(capacity.is_power_of_two() && capacity >= 4);
         let region = Region::reserve(capacity * size_of::<Slot<V>>());
         region.prefer_huge_pages(0..region.len());
-        let base = region.base().as_ptr().cast();
-        Slots { region, base, mask: capacity - 1, shift: 33 - capacity.trailing_zeros().min(33), count: 0 }
+        let shift = 33 - capacity.trailing_zeros().min(33);
+        Slots { region, mask: capacity - 1, shift, count: 0, values: PhantomData }
     }
 
     pub(crate) fn window(&self) -> SlotWindow {
         SlotWindow {
-            base: self.base.cast_const().cast(),
+            base: self.region.base().as_ptr(),
             shift: self.shift,
             pair_bytes: 2 * size_of::<Slot<V>>(),
         }
@@ -87,7 +88,7 @@ impl<V> Slots<V> {
         debug_assert!(at <= self.mask);
         // SAFETY: every index is a home shifted below the capacity, or masked, or counted up to the mask; the region
         // holds that many slots.
-        unsafe { self.base.add(at) }
+        unsafe { self.region.base().as_ptr().cast::<Slot<V>>().add(at) }
     }
 
     /// The first slot of a home's pair.
@@ -96,14 +97,14 @@ impl<V> Slots<V> {
         2 * (home >> self.shift) as usize
     }
 
-    /// Folds `value` into the slot of a packed key; `false` when there was none and it now has one.
+    /// Folds `value` into the slot of a packed key, or gives the key a slot.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
         (home, tag, head): (u32, u32, [u64; 2]),
         value: V,
         fold: impl FnOnce(&mut V, V),
-    ) -> bool {
+    ) {
         let at = self.first(home);
         // SAFETY: see `slot`; tags and keys are always initialised, by zeros when by nothing else.
         let not_left = unsafe { (*self.slot(at)).tag != tag };
@@ -114,10 +115,9 @@ impl<V> Slots<V> {
         if differing == 0 {
             // SAFETY: a slot with a key's tag, which is not 0, holds an initialised value: the region is zeroed and only
             // written by this type's functions.
-            fold(unsafe { slot.value.assume_init_mut() }, value);
-            return true;
+            return fold(unsafe { slot.value.assume_init_mut() }, value);
         }
-        self.take_beyond((at, tag, head), value, fold)
+        self.take_beyond((at, tag, head), value, fold);
     }
 
     /// `take` where neither slot of the home pair holds the key: it is new, or its home was full.
@@ -127,19 +127,18 @@ impl<V> Slots<V> {
         (mut at, tag, head): (usize, u32, [u64; 2]),
         value: V,
         fold: impl FnOnce(&mut V, V),
-    ) -> bool {
+    ) {
         loop {
             // SAFETY: as in `take`.
             let slot = unsafe { &mut *self.slot(at) };
             if slot.tag == tag && slot.head == head {
                 // SAFETY: as in `take`.
-                fold(unsafe { slot.value.assume_init_mut() }, value);
-                return true;
+                return fold(unsafe { slot.value.assume_init_mut() }, value);
             }
             if slot.tag == 0 {
                 *slot = Slot { head, tag, value: MaybeUninit::new(value) };
                 self.count += 1;
-                return false;
+                return;
             }
             at = (at + 1) & self.mask;
         }
@@ -152,20 +151,19 @@ impl<V> Slots<V> {
         (key, keys): (&[u8], &mut LongKeys),
         value: V,
         fold: impl FnOnce(&mut V, V),
-    ) -> bool {
+    ) {
         let mut at = self.first(home);
         loop {
             // SAFETY: as in `take`.
             let slot = unsafe { &mut *self.slot(at) };
             if slot.tag == tag && slot.head[0] == hash && keys.get(slot.head[1]) == key {
                 // SAFETY: as in `take`.
-                fold(unsafe { slot.value.assume_init_mut() }, value);
-                return true;
+                return fold(unsafe { slot.value.assume_init_mut() }, value);
             }
             if slot.tag == 0 {
                 *slot = Slot { head: [hash, keys.push(key)], tag, value: MaybeUninit::new(value) };
                 self.count += 1;
-                return false;
+                return;
             }
             at = (at + 1) & self.mask;
         }
@@ -176,7 +174,7 @@ impl<V> Slots<V> {
         let mut larger = Slots::<V>::new(2 * self.capacity());
         for at in 0..=self.mask {
             // SAFETY: a full slot is moved bit by bit to an empty one of the other region, and its tag cleared, so that
-            // its value exists once. Half of the other slots are free, so the probe ends.
+            // its value exists once. More than half of the other slots stay free, so the probe ends.
             unsafe {
                 let from = self.slot(at);
                 if (*from).tag == 0 {
@@ -223,6 +221,5 @@ impl<V> Drop for Slots<V> {
         if needs_drop::<V>() {
             self.drain(|_, _, value| drop(value));
         }
-        debug_assert!(self.region.len() > 0);
     }
 }

@@ -109,9 +109,8 @@ impl Spiller {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("spill".into()).spawn(work).map_err(|source| {
-            CollectError::Settings(format!("cannot start a thread for sorted runs: {source}"))
-        })?;
+        let thread = std::thread::Builder::new().name("spill".into()).spawn(work);
+        let thread = thread.map_err(CollectError::SpillThread)?;
         Ok(Spiller { to_thread, from_thread, thread: Some(thread), busy: false })
     }
 

@@ -40,6 +40,9 @@ pub enum ReduceError {
         /// The combiner's own words.
         message: String,
     },
+    /// The settings cannot be used.
+    #[error("{0}")]
+    Settings(String),
     /// The segments were written by jobs with different settings.
     #[error("input {index} has other settings than input 0; all segments must come from one job")]
     Mixed {

@@ -12,7 +12,7 @@ use crate::budget::{Budget, Grant};
 use crate::combine::{Fold, FoldError};
 use crate::merge::{self, Merge, MergeError};
 use crate::reduce::{ReduceError, ReduceStatistics};
-use crate::segment::{BLOCK_BYTES, Seal, Segment, SegmentShape, SegmentWriter};
+use crate::segment::{BLOCK_BYTES, Seal, Segment, SegmentError, SegmentShape, SegmentWriter, check_label};
 use crate::settings::{Compression, ReduceSettings};
 
 /// A segment and where it comes from.
@@ -39,6 +39,7 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn open(settings: ReduceSettings) -> Result<Sources, ReduceError> {
+        check_label(&settings.label).map_err(ReduceError::Settings)?;
         let budget = Budget::new(settings.memory);
         let mut statistics = ReduceStatistics::default();
         let mut sources = Vec::new();
@@ -151,7 +152,7 @@ impl Sources {
 }
 
 impl Source {
-    fn lost(&self, error: crate::segment::SegmentError) -> ReduceError {
+    fn lost(&self, error: SegmentError) -> ReduceError {
         match self.input {
             Some(index) => ReduceError::Input { index, error },
             None => ReduceError::Intermediate(error),

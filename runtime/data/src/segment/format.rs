@@ -24,7 +24,7 @@ const HEADER_FIXED: usize = 32;
 const CRC_BYTES: usize = 4;
 
 /// The longest label that a header holds, in bytes.
-pub(crate) const LABEL_MAX: usize = 4096;
+const LABEL_MAX: usize = 4096;
 pub(crate) const PARTITION_ENTRY_BYTES: usize = 40;
 pub(crate) const BLOCK_ENTRY_BYTES: usize = 56;
 pub(crate) const TRAILER_BYTES: usize = 48;
@@ -81,6 +81,14 @@ pub(crate) struct Trailer {
     pub records: u64,
     pub blocks: u64,
     pub footer_crc: u32,
+}
+
+/// Refuses a label that a header cannot hold.
+pub(crate) fn check_label(label: &str) -> Result<(), String> {
+    match label.len() {
+        len if len > LABEL_MAX => Err(format!("a label of {len} bytes; at most {LABEL_MAX} are allowed")),
+        _ => Ok(()),
+    }
 }
 
 impl Header {

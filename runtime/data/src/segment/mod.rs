@@ -17,6 +17,6 @@ pub use format::PartitionEntry;
 pub use reader::Segment;
 pub use writer::{SealedSegment, WriteError};
 
-pub(crate) use format::{BLOCK_BYTES, LABEL_MAX};
+pub(crate) use format::{BLOCK_BYTES, check_label};
 pub(crate) use seal::Seal;
 pub(crate) use writer::{SegmentShape, SegmentWriter};
