@@ -1,7 +1,6 @@
 //! Running the project's programs as a person would, from outside.
 //!
-//! Owns where their executables are; builds those of other packages once, since cargo builds only its own package's for
-//! a test. Does not own what they are asked to do.
+//! Owns where their executables are, and that they are built. Does not own what they are asked to do.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -55,6 +54,9 @@ pub fn run(command: &mut Command) -> Ended {
 }
 
 /// The folder of executables that this test run belongs to, with everything in it built.
+///
+/// Cargo builds the programs of a package beside its integration tests, so that a run of all tests has them all, and
+/// this costs nothing. In a run of one package's tests it builds what the run of all tests would, with the same features.
 fn executables() -> &'static PathBuf {
     static EXECUTABLES: OnceLock<PathBuf> = OnceLock::new();
     EXECUTABLES.get_or_init(|| {
@@ -63,18 +65,9 @@ fn executables() -> &'static PathBuf {
         let deps = test.parent().expect("a test lies in a folder");
         let folder = deps.parent().expect("the folder of tests lies in a folder").to_owned();
         let mut build = Command::new(env!("CARGO"));
-        build.arg("build").arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+        build.args(["test", "--workspace", "--no-run", "--quiet"]);
+        build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
         build.arg("--target-dir").arg(folder.parent().expect("a profile lies in a target folder"));
-        build.args([
-            "--quiet",
-            "--bins",
-            "-p",
-            "napreduce-examples",
-            "-p",
-            "datagen",
-            "-p",
-            "napreduce-tests",
-        ]);
         if folder.ends_with("release") {
             build.arg("--release");
         }

@@ -101,6 +101,23 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
 }
 
 /// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.
+///
+/// ```
+/// use napreduce::{InputError, InputFormat, RecordReader, SplitRange, TextLines};
+///
+/// let path = std::env::temp_dir().join(format!("napreduce-doc-lines-{}", std::process::id()));
+/// std::fs::write(&path, "one\ntwo\n")?;
+///
+/// let mut reader = TextLines.open(&SplitRange::whole(&path, 8), 1 << 20)?;
+/// let mut lines = Vec::new();
+/// while reader.read_batch(&mut |line: &str| -> Result<(), InputError> {
+///     lines.push(line.to_owned());
+///     Ok(())
+/// })? {}
+/// assert_eq!(lines, ["one", "two"]);
+/// std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait RecordReader<F: InputFormat> {
     /// Hands some records to `each`, in order, and says whether there may be more. Stops at the first error.
     fn read_batch<E: From<InputError>>(

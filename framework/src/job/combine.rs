@@ -12,7 +12,24 @@ use napreduce_data::{
 
 use crate::codec::Value;
 
-/// How records of one key are brought together before the reduce; made by `combine`, absent otherwise.
+/// How records of one key are brought together before the reduce: [`Fold`], made by `combine`, or [`NoCombine`].
+///
+/// ```
+/// use napreduce::{CombineStage, Emit, Job, MapStage, Mapper, Text};
+///
+/// /// Whatever was decided about combining, the job writes each key once.
+/// fn keys_once<M, C>(stage: MapStage<M, C, String, Text>) -> Job
+/// where
+///     M: Mapper<Key = String>,
+///     C: CombineStage<M::Value>,
+/// {
+///     stage.reduce(|key, _, out| out.emit(key, ()))
+/// }
+///
+/// let lines = || Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1));
+/// let jobs = [keys_once(lines()), keys_once(lines().combine(|count, more| *count += more))];
+/// # let _ = jobs;
+/// ```
 pub trait CombineStage<V: Value>: Clone + Send + Sync + 'static {
     /// A collector for one map task.
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError>;

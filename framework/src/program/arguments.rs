@@ -35,7 +35,7 @@ enum ProgressArgument {
 pub(crate) struct RunArguments {
     /// Input files, directories (names starting with `_` or `.` are skipped) or globs
     #[arg(value_name = "INPUT", required = true)]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<PathBuf>,
 
     /// Directory to create for the output
     #[arg(long, value_name = "DIR")]

@@ -37,7 +37,7 @@ impl<'p> Driver<'p> {
     }
 
     /// The INPUT arguments as typed.
-    pub fn inputs(&self) -> &[String] {
+    pub fn inputs(&self) -> &[PathBuf] {
         &self.run.inputs
     }
 
@@ -91,7 +91,7 @@ pub struct JobRun<'d, 'p> {
     driver: &'d mut Driver<'p>,
     definition: String,
     parameters: Result<Value, serde_json::Error>,
-    inputs: Vec<String>,
+    inputs: Vec<PathBuf>,
     output: PathBuf,
     reduces: Option<u32>,
 }
@@ -109,7 +109,7 @@ impl JobRun<'_, '_> {
         I: IntoIterator,
         I::Item: AsRef<Path>,
     {
-        self.inputs = inputs.into_iter().map(|input| input.as_ref().to_string_lossy().into_owned()).collect();
+        self.inputs = inputs.into_iter().map(|input| input.as_ref().to_owned()).collect();
         self
     }
 

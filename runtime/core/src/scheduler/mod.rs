@@ -19,6 +19,33 @@ use crate::time::{Span, Time};
 /// After each event the engine first tells the policy of it, then offers every free slot that some job wants, one call
 /// of `schedule` each, and at last calls `schedule` once without an offer. Actions are carried out after each call, so
 /// the next call sees what they did.
+///
+/// ```
+/// use napreduce_core::{Actions, ClusterView, Engine, EngineSettings, Event, Scheduler, Time};
+///
+/// /// The newest job gets every slot it can use.
+/// struct NewestFirst;
+///
+/// impl Scheduler for NewestFirst {
+///     fn on_event(&mut self, _: Time, _: &Event, _: &ClusterView<'_>) {}
+///
+///     fn schedule(&mut self, _: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+///         let Some(offer) = actions.offer() else { return };
+///         let newest = view.wanting(offer.kind).max_by_key(|job| job.id());
+///         match newest.and_then(|job| Some((job, job.next_task(offer.kind, offer.worker)?))) {
+///             Some((job, task)) => actions.launch(task, offer.worker, job.start_of(task)),
+///             None => actions.decline("the newest job has no task for this worker"),
+///         }
+///     }
+///
+///     fn next_wakeup(&self, _: Time) -> Option<Time> {
+///         None
+///     }
+/// }
+///
+/// let engine = Engine::new(Box::new(NewestFirst), EngineSettings::default());
+/// assert_eq!(engine.check(), Ok(()));
+/// ```
 pub trait Scheduler: Send {
     /// Something happened; the view shows the state after it.
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>);

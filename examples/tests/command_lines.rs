@@ -1,0 +1,48 @@
+//! Every example explains itself, and refuses what it does not understand.
+//!
+//! Owns the command lines. Does not own outputs, which the whole-system tests compare; that this file exists makes cargo
+//! build the programs for them.
+
+use std::process::{Command, Output};
+
+const PROGRAMS: [(&str, &str); 3] = [
+    ("wordcount", env!("CARGO_BIN_EXE_wordcount")),
+    ("terasort", env!("CARGO_BIN_EXE_terasort")),
+    ("grep", env!("CARGO_BIN_EXE_grep")),
+];
+
+fn run(path: &str, arguments: &[&str]) -> Output {
+    Command::new(path).args(arguments).output().expect("the program runs")
+}
+
+#[test]
+fn help_says_what_a_program_does_with_examples_and_settings() {
+    for (name, path) in PROGRAMS {
+        let help = run(path, &["--help"]);
+        let text = String::from_utf8_lossy(&help.stdout);
+        assert!(help.status.success(), "{name}");
+        for part in ["Examples:\n", &format!("  {name} "), "--task-memory", "64MiB", "Settings for --conf:"] {
+            assert!(text.contains(part), "{name} --help lacks {part:?}:\n{text}");
+        }
+        assert!(!text.starts_with("The flags of"), "{name} says what it is for:\n{text}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_ends_with_status_2() {
+    for (name, path) in PROGRAMS {
+        let wrong = run(path, &["in", "--output", "out", "--faster"]);
+        assert_eq!(wrong.status.code(), Some(2), "{name}");
+        assert!(String::from_utf8_lossy(&wrong.stderr).contains("--faster"), "{name}");
+    }
+    let unfinished = run(PROGRAMS[2].1, &["in", "--output", "out", "--pattern", "(open"]);
+    assert_eq!(unfinished.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unfinished.stderr).contains("unclosed group"));
+}
+
+#[test]
+fn terasort_keeps_format_for_its_rows() {
+    let help = run(PROGRAMS[1].1, &["--help"]);
+    let text = String::from_utf8_lossy(&help.stdout);
+    assert!(text.contains("ascii") && text.contains("--report-format"), "{text}");
+}
