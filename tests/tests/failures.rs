@@ -246,5 +246,6 @@ fn wrong_usage_ends_with_status_2_and_says_what_is_allowed() {
     job(&folder, "words-of-bytes", &["--conf", "speed=9"])
         .failed(2, &["knows no setting \"speed\"", "fan-in"]);
     job(&folder, "words-of-bytes", &["--task-memory", "lots"]).failed(2, &["--task-memory"]);
+    job(&folder, "words-of-bytes", &["--split-size", "0"]).failed(2, &["--split-size 0"]);
     run(program("wordcount").current_dir(folder.root()).arg("in")).failed(2, &["--output"]);
 }

@@ -142,7 +142,12 @@ fn an_unreadable_input_is_named_with_the_reason() {
     std::fs::set_permissions(&input, std::fs::Permissions::from_mode(0o000)).expect("permissions can be set");
     let plain = program("wordcount");
     // Root reads everything, unless it gives up that privilege.
-    let mut command = if rustix::process::geteuid().is_root() {
+    let root = rustix::process::geteuid().is_root();
+    if root && Command::new("setpriv").arg("--version").output().is_err() {
+        println!("skipped: root reads everything, and there is no setpriv to give that up with");
+        return;
+    }
+    let mut command = if root {
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", "-all", "--inh-caps", "-all"]).arg(plain.get_program());
         command

@@ -165,10 +165,14 @@ impl JobRun<'_, '_> {
         })?;
         let job =
             driver.program.build(&self.definition, &bytes).map_err(|error| Error::Usage(error.message))?;
+        let split_size = driver.run.split_size.bytes();
+        if split_size == 0 {
+            return Err(Error::Usage("--split-size 0 leaves nothing to read; 64MiB is usual".to_owned()));
+        }
         let files = expand(&self.inputs)?;
-        let ranges = job.pipeline.plan(&files, driver.run.split_size.bytes())?;
+        let ranges = job.pipeline.plan(&files, split_size)?;
         if !driver.run.quiet {
-            for refusal in job.pipeline.refusals(&files, driver.run.split_size.bytes()) {
+            for refusal in job.pipeline.refusals(&files, split_size) {
                 eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
             }
         }
