@@ -50,7 +50,7 @@ pub use codec::{DecodeError, GroupBy, Key, Scratch, Serde, Value};
 pub use emit::Emit;
 pub use input::{
     ByteLineReader, ByteLines, Compression, FixedReader, FixedRecords, InputError, InputFile, InputFormat,
-    RecordReader, SplitRange, Splitting, TextLineReader, TextLines, WholeFile, WholeFileReader, WholeFiles,
+    RecordReader, Split, Splitting, TextLineReader, TextLines, WholeFile, WholeFileReader, WholeFiles,
 };
 pub use job::{
     CombineStage, Fold, Job, MapClosure, MapStage, Mapper, NoCombine, ReduceClosure, Reducer, Source,

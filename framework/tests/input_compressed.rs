@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use flate2::{Compression as Level, GzBuilder, write::GzEncoder};
 use napreduce::{
-    ByteLines, FixedRecords, InputError, InputFormat, RecordReader, SplitRange, Splitting, TextLines,
-    WholeFile, WholeFiles,
+    ByteLines, FixedRecords, InputError, InputFormat, RecordReader, Split, Splitting, TextLines, WholeFile,
+    WholeFiles,
 };
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
@@ -47,8 +47,8 @@ impl TestFile {
         self.size = content.len() as u64;
     }
 
-    fn whole(&self) -> SplitRange {
-        SplitRange::whole(&self.path, self.size)
+    fn whole(&self) -> Split {
+        Split::whole(&self.path, self.size)
     }
 
     /// All lines, and what went wrong after them.

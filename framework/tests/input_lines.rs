@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use napreduce::{ByteLines, InputError, InputFormat, RecordReader, SplitRange, TextLines};
+use napreduce::{ByteLines, InputError, InputFormat, RecordReader, Split, TextLines};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -39,19 +39,19 @@ impl TestFile {
         self.directory.path().join("file")
     }
 
-    fn whole(&self) -> SplitRange {
-        SplitRange::whole(&self.path(), self.size)
+    fn whole(&self) -> Split {
+        Split::whole(&self.path(), self.size)
     }
 
     /// The file cut at `cuts`, in any order, also twice at the same place.
-    fn splits(&self, cuts: &[u64]) -> Vec<SplitRange> {
+    fn splits(&self, cuts: &[u64]) -> Vec<Split> {
         let mut ends: Vec<u64> = cuts.iter().map(|cut| cut % (self.size + 1)).chain([self.size]).collect();
         ends.sort_unstable();
         let mut offset = 0;
         ends.into_iter()
             .map(|end| {
                 let length = end - std::mem::replace(&mut offset, end);
-                SplitRange { path: self.path(), offset: end - length, length, file_length: self.size }
+                Split { path: self.path(), offset: end - length, length, file_length: self.size }
             })
             .filter(|split| split.length > 0)
             .collect()
@@ -82,7 +82,7 @@ fn naive(content: &[u8]) -> Vec<Line> {
 /// batch where `resume`.
 fn read<F: InputFormat>(
     format: &F,
-    split: &SplitRange,
+    split: &Split,
     memory: usize,
     resume: bool,
     bytes: impl Fn(F::Record<'_>) -> Vec<u8>,
@@ -131,18 +131,18 @@ fn read<F: InputFormat>(
     }
 }
 
-fn read_bytes(split: &SplitRange, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
+fn read_bytes(split: &Split, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
     read(&ByteLines, split, memory, resume, |line: &[u8]| line.to_vec())
 }
 
-fn read_text(split: &SplitRange, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
+fn read_text(split: &Split, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
     read(&TextLines, split, memory, resume, |line: &str| line.as_bytes().to_vec())
 }
 
 fn check(content: &[u8], cuts: &[u64], memory: usize, resume: bool) {
     let file = TestFile::new(content);
     let splits = file.splits(cuts);
-    let all = |read: fn(&SplitRange, usize, bool) -> Result<Vec<Line>, InputError>| {
+    let all = |read: fn(&Split, usize, bool) -> Result<Vec<Line>, InputError>| {
         let mut lines = Vec::new();
         for split in &splits {
             lines.extend(read(split, memory, resume).expect("the file can be read"));
@@ -238,7 +238,7 @@ fn lines_of_megabytes_in_a_small_buffer() {
     let content = format!("first\n{long}\nbetween\n{long}{long}\nlast\n");
     let file = TestFile::new(content.as_bytes());
     let memory = 2 * long.len();
-    let lines = |split: &SplitRange| {
+    let lines = |split: &Split| {
         let mut lines = Vec::new();
         let mut reader = TextLines.open(split, memory).expect("it opens");
         let mut keep = |line: &str| -> Result<(), InputError> {
@@ -270,7 +270,7 @@ fn bytes_that_are_no_text_are_named_by_their_offset_in_the_file() {
         "{} is not UTF-8 text at byte 500002; convert it, or read lines of bytes (Job::bytes())",
         file.path().display()
     );
-    let error = |split: &SplitRange, memory| {
+    let error = |split: &Split, memory| {
         let mut reader = TextLines.open(split, memory).expect("it opens");
         loop {
             match reader.read_batch(&mut |_: &str| -> Result<(), InputError> { Ok(()) }) {
@@ -286,7 +286,7 @@ fn bytes_that_are_no_text_are_named_by_their_offset_in_the_file() {
     assert_eq!(read_bytes_count(&file.whole()), 60_000);
 }
 
-fn read_bytes_count(split: &SplitRange) -> usize {
+fn read_bytes_count(split: &Split) -> usize {
     let mut count = 0;
     let mut reader = ByteLines.open(split, 1 << 20).expect("it opens");
     let mut tally = |_: &[u8]| -> Result<(), InputError> {
@@ -300,7 +300,7 @@ fn read_bytes_count(split: &SplitRange) -> usize {
 #[test]
 fn a_file_that_became_shorter_is_an_error_and_one_that_grew_is_read_as_planned() {
     let file = TestFile::new(b"one\ntwo\nthree");
-    let planned = SplitRange { length: 20, file_length: 20, ..file.whole() };
+    let planned = Split { length: 20, file_length: 20, ..file.whole() };
     assert_eq!(
         read_bytes(&planned, 100, false).expect_err("seven bytes are missing").to_string(),
         format!(
@@ -308,13 +308,13 @@ fn a_file_that_became_shorter_is_an_error_and_one_that_grew_is_read_as_planned()
             file.path().display()
         )
     );
-    let planned = SplitRange { length: 8, file_length: 8, ..file.whole() };
+    let planned = Split { length: 8, file_length: 8, ..file.whole() };
     assert_eq!(read_bytes(&planned, 100, false).expect("the planned part is there").len(), 2);
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let split = SplitRange::whole(Path::new("no/such file"), 10);
+    let split = Split::whole(Path::new("no/such file"), 10);
     let error = TextLines.open(&split, 100).err().expect("there is no such file");
     assert_eq!(error.to_string(), "cannot read no/such file: no such file or directory");
 }

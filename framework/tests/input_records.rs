@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use napreduce::{FixedRecords, InputError, InputFormat, RecordReader, SplitRange, WholeFile, WholeFiles};
+use napreduce::{FixedRecords, InputError, InputFormat, RecordReader, Split, WholeFile, WholeFiles};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -24,17 +24,17 @@ impl TestFile {
         TestFile { _directory: directory, path, size: content.len() as u64 }
     }
 
-    fn whole(&self) -> SplitRange {
-        SplitRange::whole(&self.path, self.size)
+    fn whole(&self) -> Split {
+        Split::whole(&self.path, self.size)
     }
 
-    fn between(&self, start: u64, end: u64) -> SplitRange {
-        SplitRange { path: self.path.clone(), offset: start, length: end - start, file_length: self.size }
+    fn between(&self, start: u64, end: u64) -> Split {
+        Split { path: self.path.clone(), offset: start, length: end - start, file_length: self.size }
     }
 }
 
 /// The records of a split; a new reader goes on after every batch.
-fn records(length: usize, split: &SplitRange, memory: usize) -> Result<Vec<Vec<u8>>, InputError> {
+fn records(length: usize, split: &Split, memory: usize) -> Result<Vec<Vec<u8>>, InputError> {
     let format = FixedRecords { length };
     let mut records = Vec::new();
     let mut offset = split.offset;

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use napreduce::{InputError, InputFormat, RecordReader, SplitRange, TypedRecords};
+use napreduce::{InputError, InputFormat, RecordReader, Split, TypedRecords};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn file(path: &Path, blocks: &[Pairs]) -> Vec<u8> {
 }
 
 fn read(path: &Path, offset: u64, length: u64, file_length: u64) -> Result<Pairs, InputError> {
-    let split = SplitRange { path: path.to_owned(), offset, length, file_length };
+    let split = Split { path: path.to_owned(), offset, length, file_length };
     let mut reader = TypedRecords::<String, u64>::default().open(&split, 1 << 20)?;
     let mut pairs = Vec::new();
     while reader.read_batch(&mut |(key, value)| -> Result<(), InputError> {
@@ -89,7 +89,7 @@ fn records_of_another_type_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("records");
     let length = file(&path, &[vec![("key".into(), 7)]]).len() as u64;
-    let split = SplitRange::whole(&path, length);
+    let split = Split::whole(&path, length);
     let mut reader = TypedRecords::<String, u32>::default().open(&split, 1 << 20).expect("a reader");
     let error =
         reader.read_batch(&mut |_| -> Result<(), InputError> { Ok(()) }).expect_err("8 bytes are no u32");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::source::Source;
 use super::window::Window;
-use super::{Compression, InputError, InputFormat, RecordReader, SplitRange, Splitting};
+use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Records of `length` bytes each, one after another, as `&[u8]`.
 ///
@@ -39,7 +39,7 @@ impl InputFormat for FixedRecords {
         Compression::of(path).map_or(Splitting::Multiples(self.length), Splitting::Compressed)
     }
 
-    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<FixedReader, InputError> {
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<FixedReader, InputError> {
         let length = self.length;
         if length == 0 {
             return Err(InputError::NoRecordLength);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::newlines::{Newlines, PART_BYTES};
 use super::source::Source;
 use super::window::Window;
-use super::{InputError, SplitRange};
+use super::{InputError, Split};
 
 /// Reads a split as blocks of whole lines, one buffer-full at a time.
 pub(super) struct LineBlocks {
@@ -29,7 +29,7 @@ pub(super) struct LineBlocks {
 }
 
 impl LineBlocks {
-    pub(super) fn open(split: &SplitRange, offset: u64, memory: usize) -> Result<Self, InputError> {
+    pub(super) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         // The byte before tells whether a line begins at the offset.
         let first = offset.saturating_sub(1);
         let source = Source::open(split, first, memory)?;

@@ -24,9 +24,10 @@ pub use self::compression::Compression;
 pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
 pub use self::paths::{InputFile, expand};
-pub use self::splits::{SplitRange, Splitting, plan_splits};
+pub use self::splits::{Splitting, plan_splits};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
+pub use napreduce_live::Split;
 
 /// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`],
 /// [`WholeFiles`], or a format of one's own.
@@ -37,7 +38,7 @@ pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 /// ```
 /// use std::path::Path;
 ///
-/// use napreduce::{InputError, InputFormat, RecordReader, SplitRange, Splitting, TextLineReader, TextLines};
+/// use napreduce::{InputError, InputFormat, RecordReader, Split, Splitting, TextLineReader, TextLines};
 ///
 /// /// Lines, except comments.
 /// struct Uncommented;
@@ -52,7 +53,7 @@ pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 ///         TextLines.splitting(path)
 ///     }
 ///
-///     fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<UncommentedReader, InputError> {
+///     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<UncommentedReader, InputError> {
 ///         TextLines.open_at(split, offset, memory).map(UncommentedReader)
 ///     }
 /// }
@@ -92,10 +93,10 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     /// A reader of the records of `split` from `offset` on, which is where the split begins or what
     /// [`RecordReader::offset`] said after a batch. For one huge record the reader may grow a buffer up to
     /// `memory` bytes.
-    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<Self::Reader, InputError>;
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<Self::Reader, InputError>;
 
     /// A reader of all records of `split`.
-    fn open(&self, split: &SplitRange, memory: usize) -> Result<Self::Reader, InputError> {
+    fn open(&self, split: &Split, memory: usize) -> Result<Self::Reader, InputError> {
         self.open_at(split, split.offset, memory)
     }
 }
@@ -103,12 +104,12 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
 /// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.
 ///
 /// ```
-/// use napreduce::{InputError, InputFormat, RecordReader, SplitRange, TextLines};
+/// use napreduce::{InputError, InputFormat, RecordReader, Split, TextLines};
 ///
 /// let path = std::env::temp_dir().join(format!("napreduce-doc-lines-{}", std::process::id()));
 /// std::fs::write(&path, "one\ntwo\n")?;
 ///
-/// let mut reader = TextLines.open(&SplitRange::whole(&path, 8), 1 << 20)?;
+/// let mut reader = TextLines.open(&Split::whole(&path, 8), 1 << 20)?;
 /// let mut lines = Vec::new();
 /// while reader.read_batch(&mut |line: &str| -> Result<(), InputError> {
 ///     lines.push(line.to_owned());

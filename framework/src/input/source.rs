@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::gzip::GzipStream;
 use super::zstd::ZstdStream;
-use super::{Compression, InputError, SplitRange};
+use super::{Compression, InputError, Split};
 
 /// Decompressed bytes that are thrown away at a time on the way to an offset.
 const DISCARD_BYTES: usize = 64 << 10;
@@ -29,7 +29,7 @@ enum Stream {
 
 impl Source {
     /// The bytes of the file of `split` from `offset` on. A decoder may use up to `memory` bytes.
-    pub(super) fn open(split: &SplitRange, offset: u64, memory: usize) -> Result<Self, InputError> {
+    pub(super) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         let file = File::open(&split.path).map_err(|error| InputError::unreadable(&split.path, error))?;
         let file = PlainFile { file, position: 0, planned: split.file_length };
         // An empty file is empty, whatever its name says.

@@ -3,34 +3,9 @@
 //! Owns the cutting of files by size and the reasons why a file is not cut. Does not own what a format makes
 //! of a split.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Compression, InputError, InputFile, InputFormat};
-
-/// A byte range of one file, to be read by one map task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SplitRange {
-    /// The file.
-    pub path: PathBuf,
-    /// Where the range begins, in bytes of the file as it is stored.
-    pub offset: u64,
-    /// Bytes in the range.
-    pub length: u64,
-    /// Bytes in the file when the splits were planned. What is added to it later is not read.
-    pub file_length: u64,
-}
-
-impl SplitRange {
-    /// The range that is a whole file.
-    pub fn whole(path: &Path, file_length: u64) -> Self {
-        SplitRange { path: path.to_owned(), offset: 0, length: file_length, file_length }
-    }
-
-    /// The first byte behind the range.
-    pub fn end(&self) -> u64 {
-        self.offset.saturating_add(self.length)
-    }
-}
+use super::{Compression, InputError, InputFile, InputFormat, Split};
 
 /// Where a file may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +40,7 @@ pub fn plan_splits<F: InputFormat>(
     files: &[InputFile],
     split_size: u64,
     format: &F,
-) -> Result<Vec<SplitRange>, InputError> {
+) -> Result<Vec<Split>, InputError> {
     let mut splits = Vec::new();
     for file in files {
         match format.splitting(&file.path) {
@@ -75,7 +50,7 @@ pub fn plan_splits<F: InputFormat>(
             }
             Splitting::Compressed(_) if file.size == 0 => {}
             Splitting::Compressed(_) | Splitting::Whole => {
-                splits.push(SplitRange::whole(&file.path, file.size));
+                splits.push(Split::whole(&file.path, file.size));
             }
         }
     }
@@ -94,12 +69,12 @@ fn checked_multiple(file: &InputFile, split_size: u64, length: usize) -> Result<
     Ok((split_size / bytes).max(1) * bytes)
 }
 
-fn cut(file: &InputFile, split_size: u64, splits: &mut Vec<SplitRange>) {
+fn cut(file: &InputFile, split_size: u64, splits: &mut Vec<Split>) {
     let mut offset = 0;
     while offset < file.size {
         let rest = file.size - offset;
         let length = if rest > split_size.saturating_add(split_size / 10) { split_size } else { rest };
-        splits.push(SplitRange { path: file.path.clone(), offset, length, file_length: file.size });
+        splits.push(Split { path: file.path.clone(), offset, length, file_length: file.size });
         offset += length;
     }
 }

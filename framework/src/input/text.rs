@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::lines::{LineBlocks, for_each_line};
-use super::{Compression, InputError, InputFormat, RecordReader, SplitRange, Splitting};
+use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Lines of UTF-8 text, as `&str`.
 ///
@@ -40,7 +40,7 @@ impl InputFormat for TextLines {
         splitting(path)
     }
 
-    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<TextLineReader, InputError> {
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<TextLineReader, InputError> {
         Ok(TextLineReader { blocks: LineBlocks::open(split, offset, memory)? })
     }
 }
@@ -53,7 +53,7 @@ impl InputFormat for ByteLines {
         splitting(path)
     }
 
-    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<ByteLineReader, InputError> {
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<ByteLineReader, InputError> {
         Ok(ByteLineReader { blocks: LineBlocks::open(split, offset, memory)? })
     }
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::source::Source;
-use super::{InputError, InputFormat, RecordReader, SplitRange, Splitting};
+use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Bytes by which a decompressed file is expected to grow at least.
 const GROWTH_BYTES: usize = 64 << 10;
@@ -44,7 +44,7 @@ impl InputFormat for WholeFiles {
         Splitting::Whole
     }
 
-    fn open_at(&self, split: &SplitRange, offset: u64, memory: usize) -> Result<WholeFileReader, InputError> {
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<WholeFileReader, InputError> {
         let source = Source::open(split, 0, memory)?;
         let expected =
             if source.is_compressed() { GROWTH_BYTES.min(memory) } else { clamped(split.file_length) };

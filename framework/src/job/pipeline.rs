@@ -4,7 +4,7 @@
 
 use napreduce_live::{JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError};
 
-use crate::input::{InputError, InputFile, InputFormat, SplitRange, Splitting, plan_splits};
+use crate::input::{InputError, InputFile, InputFormat, Split, Splitting, plan_splits};
 use crate::output::{Output, OutputFormat};
 use crate::task;
 
@@ -17,7 +17,7 @@ use super::{Settings, sampling};
 /// What the submitter and the task processes need of a job, whatever its types.
 pub(crate) trait Pipeline: JobBody {
     /// Divides the input files into splits of about `split_size` bytes.
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError>;
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError>;
 
     /// Which files larger than a split are read by one task all the same, and why, for people.
     fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String>;
@@ -29,7 +29,7 @@ pub(crate) trait Pipeline: JobBody {
     fn wants_cuts(&self) -> bool;
 
     /// The encoded cuts, `partitions - 1` of them, ascending.
-    fn sample(&self, splits: &[SplitRange], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
+    fn sample(&self, splits: &[Split], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
 
     /// Takes over the settings of this run.
     fn set(&mut self, settings: Settings);
@@ -95,7 +95,7 @@ where
     C: CombineStage<M::Value>,
     R: Reducer<Key = M::Key, Value = M::Value>,
 {
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError> {
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError> {
         plan_splits(files, split_size, &self.input)
     }
 
@@ -111,7 +111,7 @@ where
         self.partition.wants_cuts()
     }
 
-    fn sample(&self, splits: &[SplitRange], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+    fn sample(&self, splits: &[Split], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         sampling::cuts(&self.input, &self.mapper, self.grouping.prefix_length, splits, partitions, memory)
     }
 
@@ -148,7 +148,7 @@ where
     O: OutputFormat,
     F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError>,
 {
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<SplitRange>, InputError> {
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError> {
         plan_splits(files, split_size, &self.input)
     }
 
@@ -164,7 +164,7 @@ where
         false
     }
 
-    fn sample(&self, _: &[SplitRange], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+    fn sample(&self, _: &[Split], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         Ok(Vec::new())
     }
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use napreduce_live::TaskError;
 
 use crate::emit::Emit;
-use crate::input::{InputError, InputFormat, RecordReader, SplitRange};
+use crate::input::{InputError, InputFormat, RecordReader, Split};
 use crate::task::TaskInfo;
 
 use super::mapper::Mapper;
@@ -35,7 +35,7 @@ pub(crate) fn cuts<M: Mapper>(
     input: &M::Input,
     mapper: &M,
     grouping: Option<fn(&[u8]) -> usize>,
-    splits: &[SplitRange],
+    splits: &[Split],
     partitions: u32,
     memory: u64,
 ) -> Result<Vec<Vec<u8>>, TaskError> {
@@ -62,7 +62,7 @@ pub(crate) fn cuts<M: Mapper>(
 fn sample_split<M: Mapper>(
     input: &M::Input,
     mapper: &M,
-    split: &SplitRange,
+    split: &Split,
     wanted: usize,
     memory: u64,
 ) -> Result<Vec<Vec<u8>>, TaskError> {

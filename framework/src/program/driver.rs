@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{EmbeddedSettings, JobPlan, JobReport, Split, run_embedded};
+use napreduce_live::{EmbeddedSettings, JobPlan, JobReport, run_embedded};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -170,7 +170,7 @@ impl JobRun<'_, '_> {
             return Err(Error::Usage("--split-size 0 leaves nothing to read; 64MiB is usual".to_owned()));
         }
         let files = expand(&self.inputs)?;
-        let ranges = job.pipeline.plan(&files, split_size)?;
+        let splits = job.pipeline.plan(&files, split_size)?;
         if !driver.run.quiet {
             for refusal in job.pipeline.refusals(&files, split_size) {
                 eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
@@ -180,19 +180,10 @@ impl JobRun<'_, '_> {
             if job.pipeline.map_only() { 0 } else { self.reduces.unwrap_or_else(|| driver.slots()) };
         let task_memory = driver.run.task_memory.bytes();
         let cuts = if job.pipeline.wants_cuts() {
-            job.pipeline.sample(&ranges, reduces, task_memory).map_err(Error::Sample)?
+            job.pipeline.sample(&splits, reduces, task_memory).map_err(Error::Sample)?
         } else {
             Vec::new()
         };
-        let splits = ranges
-            .into_iter()
-            .map(|range| Split {
-                path: range.path,
-                offset: range.offset,
-                length: range.length,
-                file_length: range.file_length,
-            })
-            .collect();
         Ok(JobPlan {
             name: driver.run.name.clone().unwrap_or_else(|| self.definition.clone()),
             parameters: bytes,

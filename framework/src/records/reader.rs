@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, take_field};
 use crate::codec::{DecodeError, Key, Scratch, Value};
-use crate::input::{InputError, InputFormat, RecordReader, SplitRange, Splitting};
+use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Files that a job wrote with [`Records`](crate::Records); made by [`Job::records`](crate::Job::records).
 pub struct TypedRecords<K, V> {
@@ -47,12 +47,7 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
         Splitting::Anywhere
     }
 
-    fn open_at(
-        &self,
-        split: &SplitRange,
-        offset: u64,
-        memory: usize,
-    ) -> Result<RecordsReader<K, V>, InputError> {
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<RecordsReader<K, V>, InputError> {
         let unreadable = |error| InputError::Unreadable { path: split.path.clone(), error };
         let mut reader = RecordsReader {
             file: File::open(&split.path).map_err(unreadable)?,

@@ -11,7 +11,7 @@ use super::TaskInfo;
 use super::errors::collect_error;
 use crate::codec::Value;
 use crate::emit::Emit;
-use crate::input::{InputError, InputFormat, RecordReader, SplitRange};
+use crate::input::{InputError, InputFormat, RecordReader};
 use crate::job::{CombineStage, Mapper, PartitionChoice, Settings};
 
 /// Runs the map of one split and seals its output.
@@ -85,13 +85,7 @@ pub(crate) fn read_all<I: InputFormat, S>(
     let split = &task.split;
     context.position().enter(split.path.display().to_string(), PositionUnit::Byte);
     context.progress().set_total(split.length);
-    let range = SplitRange {
-        path: split.path.clone(),
-        offset: split.offset,
-        length: split.length,
-        file_length: split.file_length,
-    };
-    let mut reader = input.open(&range, context.memory() as usize)?;
+    let mut reader = input.open(split, context.memory() as usize)?;
     let mut records = 0u64;
     loop {
         let batch = catch_unwind(AssertUnwindSafe(|| {

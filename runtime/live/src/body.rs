@@ -3,7 +3,7 @@
 //! Owns the traits that a program's job definitions implement and the descriptions of map and reduce tasks. Does not
 //! own how a description reaches a task process (`protocol`) nor what the user's code sees of it (`napreduce`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
@@ -36,12 +36,24 @@ pub struct Split {
     /// The input file.
     #[serde(with = "crate::path_bytes")]
     pub path: PathBuf,
-    /// Where the range starts, in bytes.
+    /// Where the range starts, in bytes of the file as it is stored.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// Length of the whole file in bytes, when the job was submitted.
+    /// Length of the whole file in bytes, when the splits were planned. What is added to it later is not read.
     pub file_length: u64,
+}
+
+impl Split {
+    /// The split that is a whole file of `file_length` bytes.
+    pub fn whole(path: &Path, file_length: u64) -> Split {
+        Split { path: path.to_owned(), offset: 0, length: file_length, file_length }
+    }
+
+    /// The first byte behind it.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
 }
 
 /// What one map attempt does.
