@@ -41,10 +41,12 @@ fn attempts_can_be_limited() {
 }
 
 #[test]
-fn a_panic_in_combine_says_message_and_place() {
+fn a_panic_in_combine_says_message_place_and_input() {
     let folder = Folder::new();
     folder.write("in", "same\nsame\n");
-    job(&folder, "panic-in-combine", &[]).failed(1, &["failed 4 times", "cannot combine 1", "testjobs.rs:"]);
+    let says =
+        ["job_0001_m_0000 failed 4 times", "cannot combine 1", "testjobs.rs:", "reading in bytes 0..10"];
+    job(&folder, "panic-in-combine", &[]).failed(1, &says);
 }
 
 #[test]

@@ -110,7 +110,8 @@ pub(crate) fn read_all<I: InputFormat, S>(
             break;
         }
     }
-    context.position().leave();
+    // What comes after, the last folds and the mapper's finish, is about any record of the split.
+    context.position().at_range(split.offset, split.end());
     let counters = context.counters();
     counters.add(Counter::MapInputRecords, records);
     counters.add(Counter::InputBytes, reader.consumed());
