@@ -11,7 +11,7 @@ use crate::time::Time;
 /// Something the driver of the engine must do, in the order given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Keep this before carrying out what follows; replaying records rebuilds the engine.
+    /// Something became true; comes before the orders that depend on it.
     Record(Record),
     /// Tell a worker.
     Send {
@@ -19,6 +19,12 @@ pub enum Effect {
         worker: WorkerId,
         /// What it is to do.
         order: Order,
+    },
+    /// A draining worker has nothing left that is needed: it may leave, and counts as gone from now on. No event about
+    /// it is needed any more.
+    WorkerMayLeave {
+        /// The worker.
+        worker: WorkerId,
     },
     /// Hand in `Event::Woken` at this time; a later effect with an earlier time wins.
     WakeAt(Time),
@@ -36,6 +42,15 @@ pub enum Effect {
     },
 }
 
+/// The output of a map that a reduce is to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MapOutput {
+    /// The map attempt that wrote it.
+    pub attempt: AttemptId,
+    /// The worker that holds it.
+    pub worker: WorkerId,
+}
+
 /// What a worker is told to do with an attempt. Every order but `MoreInputs` is answered by a `Report`. Orders to one
 /// worker must arrive in the order given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,17 +61,18 @@ pub enum Order {
         attempt: AttemptId,
         /// Where its work starts.
         from: Start,
-        /// For a reduce: the map attempts whose output to read, in task order. One for each map task, unless
+        /// For a reduce: the map outputs to read, in task order. One for each map task, unless
         /// slow-start (below 1000) lets it begin earlier: the missing ones then follow as `MoreInputs`.
-        inputs: Vec<AttemptId>,
+        inputs: Vec<MapOutput>,
     },
-    /// More map outputs are ready for a reduce that was launched before all of them were; only ever sent to such an
-    /// attempt. An output of a map task that was named before replaces it: the earlier one was lost.
+    /// More map outputs are ready for a reduce that was launched before all of them were, or that reported some of them
+    /// lost; only ever sent to such an attempt. An output of a map task that was named before replaces it: the earlier
+    /// one was lost. The same output may be named again.
     MoreInputs {
         /// The reduce attempt.
         attempt: AttemptId,
-        /// The map attempts whose output to read, too.
-        inputs: Vec<AttemptId>,
+        /// The map outputs to read, too.
+        inputs: Vec<MapOutput>,
     },
     /// End the attempt and remove its temporary files.
     Kill {
@@ -94,13 +110,25 @@ pub enum Start {
     Checkpoint(AttemptId),
 }
 
-/// What the journal keeps. One record is one change that a restart must not lose.
+/// What became true, for history and logs: one record is one change. Recovery does not need them; it hands the journaled
+/// events to the engine again, which says the same again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     /// A job was accepted.
     JobAccepted(JobId),
     /// An attempt was ordered to start on a worker.
-    AttemptLaunched(AttemptId, WorkerId),
+    AttemptLaunched {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Where.
+        worker: WorkerId,
+        /// The slow attempt at the same task that goes on beside it, if this one is a duplicate.
+        duplicate_of: Option<AttemptId>,
+    },
+    /// A worker gets no new attempts and will leave.
+    WorkerDraining(WorkerId),
+    /// A draining worker may leave.
+    WorkerLeft(WorkerId),
     /// An attempt was given the right to commit.
     CommitGranted(AttemptId),
     /// A task is done, by this attempt.

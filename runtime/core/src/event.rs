@@ -30,6 +30,20 @@ pub enum Event {
         /// What it asks for.
         spec: JobSpec,
     },
+    /// Somebody wants a worker to take no more work and leave when nothing there is needed any more.
+    WorkerDrainRequested {
+        /// The worker.
+        worker: WorkerId,
+        /// Do not wait: what it runs is killed and what it holds is given up, and both are done again elsewhere.
+        hand_back: bool,
+    },
+    /// Somebody wants an attempt ended; not a failure, and its task is tried again.
+    AttemptKillRequested {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
     /// Somebody wants the job ended.
     JobKillRequested {
         /// The job.
@@ -62,6 +76,13 @@ pub enum Report {
         bytes_done: u64,
         /// Bytes of input in all.
         bytes_total: u64,
+    },
+    /// A reduce cannot read these map outputs. It goes on and waits for what replaces them; their maps are run again.
+    InputsLost {
+        /// The map attempts, as they were named to it.
+        outputs: Vec<AttemptId>,
+        /// The message, for people.
+        reason: String,
     },
     /// The work is done and the part file is written; the attempt asks to be the one that commits.
     CommitRequested,

@@ -6,6 +6,7 @@
 
 mod by_kind;
 mod cluster;
+pub mod delivery;
 mod effect;
 mod engine;
 mod event;
@@ -17,7 +18,7 @@ mod states;
 mod time;
 
 pub use cluster::{Attempt, ClusterView, Job, Reservation, Tally, Worker};
-pub use effect::{Effect, Order, Record, Start};
+pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSettings};
 pub use event::{Event, FailureClass, Report};
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};

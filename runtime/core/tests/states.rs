@@ -13,6 +13,7 @@ const ATTEMPT: &str = "
                        Launching  Running       Suspending Suspended Resuming  Checkpointing Killing   Finished(..)
     Started            Running    -             -          -         -         -             Killing   -
     Progressed         -          Running       Suspending Suspended Resuming  Checkpointing Killing   -
+    InputsLost         -          Running       Suspending Suspended Resuming  Checkpointing Killing   -
     CommitRequested    -          Running       Suspending Suspended Resuming  Checkpointing Killing   -
     Suspended          -          -             Suspended  -         -         -             Killing   -
     Resumed            -          -             -          -         Running   -             Killing   -
@@ -44,9 +45,11 @@ const JOB: &str = "
 ";
 
 const WORKER: &str = "
-            Unknown  Up    Lost
-    Joined  Up       -     -
-    Lost    -        Lost  -
+                    Unknown  Up        Draining  Lost
+    Joined          Up       -         -         -
+    DrainRequested  -        Draining  Draining  -
+    Left            -        -         Lost      -
+    Lost            -        Lost      Lost      -
 ";
 
 /// The cell of a table: `Finished(..)` stands for every finished state, and so do the names of outcomes alone.

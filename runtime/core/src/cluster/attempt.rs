@@ -22,6 +22,8 @@ pub struct Attempt {
     pub(crate) bytes_done: u64,
     pub(crate) bytes_total: u64,
     pub(crate) suspends: u32,
+    /// Why its kill was ordered, if it was not by a request to preempt.
+    pub(crate) kill_reason: Option<String>,
     active_before: Span,
     active_since: Option<Time>,
 }
@@ -40,6 +42,7 @@ impl Attempt {
             bytes_done: 0,
             bytes_total: 0,
             suspends: 0,
+            kill_reason: None,
             active_before: Span::default(),
             active_since: None,
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::by_kind::ByKind;
 use crate::cluster::task::{Phase, Task};
-use crate::effect::Start;
+use crate::effect::{MapOutput, Start};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobSpec};
 use crate::states::{JobState, TaskState};
@@ -25,7 +25,7 @@ pub struct Job {
     pub(crate) live: BTreeSet<AttemptId>,
     pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
     pub(crate) holding: ByKind<u32>,
-    /// Live reduces that were launched before every map output was ready.
+    /// Live reduces that were launched before every map output was ready, or that cannot read some of them.
     pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
     /// Map tasks by the worker that holds their output.
     pub(crate) outputs: BTreeMap<WorkerId, BTreeSet<u32>>,
@@ -203,14 +203,16 @@ impl Job {
         self.phases[task.kind].remove_pending(task.index, preferred);
     }
 
-    /// The map attempts whose output is there, in task order.
-    pub(crate) fn map_outputs(&self) -> Vec<AttemptId> {
-        let job = self.id;
-        let output = |(index, task): (u32, &Task)| {
-            let (number, _) = task.output?;
-            Some(AttemptId { task: TaskId { job, kind: TaskKind::Map, index }, number })
-        };
-        (0..).zip(&self.phases.map.tasks).filter_map(output).collect()
+    /// The map outputs that are there, in task order.
+    pub(crate) fn map_outputs(&self) -> Vec<MapOutput> {
+        (0..self.phases.map.total()).filter_map(|index| self.map_output(index)).collect()
+    }
+
+    /// The output of a map, if it is there.
+    pub(crate) fn map_output(&self, index: u32) -> Option<MapOutput> {
+        let (number, worker) = self.phases.map.task(index)?.output?;
+        let task = TaskId { job: self.id, kind: TaskKind::Map, index };
+        Some(MapOutput { attempt: AttemptId { task, number }, worker })
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Cluster {
     /// Jobs that are over: only their numbers, which are not used again.
     pub ended: BTreeSet<JobId>,
     pub workers: BTreeMap<WorkerId, Worker>,
+    /// Workers that will leave when nothing there is needed.
+    pub draining: BTreeSet<WorkerId>,
     pub attempts: BTreeMap<AttemptId, Attempt>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
     pub deadlines: BTreeSet<(Time, Deadline)>,

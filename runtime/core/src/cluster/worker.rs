@@ -25,6 +25,8 @@ pub struct Reservation {
 #[derive(Debug, Clone)]
 pub struct Worker {
     pub(crate) state: WorkerState,
+    /// It drained and was told that it may leave: that it is gone is no news.
+    pub(crate) left: bool,
     pub(crate) slots: ByKind<u32>,
     pub(crate) used: ByKind<u32>,
     /// Live attempts, suspended ones included.
@@ -37,6 +39,7 @@ impl Worker {
     pub(crate) fn new() -> Worker {
         Worker {
             state: WorkerState::Unknown,
+            left: false,
             slots: ByKind::default(),
             used: ByKind::default(),
             attempts: BTreeSet::new(),
@@ -49,7 +52,7 @@ impl Worker {
         self.slots = ByKind { map: slots.map, reduce: slots.reduce };
     }
 
-    /// Whether it is up or lost.
+    /// Whether it is up, draining or lost.
     pub fn state(&self) -> WorkerState {
         self.state
     }

@@ -40,8 +40,18 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
         cluster.attempts.values().filter(|one| one.worker == id).map(|one| one.id).collect();
     ensure!(worker.attempts().eq(mine.iter().copied()), "{id}: its attempts differ from the attempts on it");
     ensure!(worker.state != WorkerState::Unknown, "{id}: known, but unknown");
+    let draining = cluster.draining.contains(&id);
+    ensure!(
+        draining == (worker.state == WorkerState::Draining),
+        "{id}: draining, but not listed, or the reverse"
+    );
+    if worker.state != WorkerState::Up {
+        ensure!(worker.reservations.is_empty(), "{id}: keeps slots that nobody can use");
+        let stuck = mine.iter().any(|one| cluster.attempts[one].state == AttemptState::Suspended);
+        ensure!(!stuck, "{id}: an attempt is suspended where nothing is resumed");
+    }
     if worker.state == WorkerState::Lost {
-        ensure!(mine.is_empty() && worker.reservations.is_empty(), "{id}: lost, but not empty");
+        ensure!(mine.is_empty(), "{id}: lost, but not empty");
     }
     for kind in TaskKind::ALL {
         let holds = |one: &&AttemptId| one.task.kind == kind && cluster.attempts[one].holds_slot;
@@ -139,7 +149,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         ensure!(keeps_right, "{id}: the right to commit is with an attempt that is gone");
         ensure!(!done || !job.commits(kind) || task.committer.is_some(), "{id}: done without a commit");
         if let Some((_, worker)) = task.output {
-            let there = cluster.workers[&worker].state == WorkerState::Up;
+            let there = cluster.workers[&worker].state != WorkerState::Lost;
             ensure!(there || job.state == JobState::Stopping, "{id}: its output is on a lost worker");
             let indexed = job.outputs.get(&worker).is_some_and(|indices| indices.contains(&index));
             ensure!(indexed, "{id}: its output is not indexed");

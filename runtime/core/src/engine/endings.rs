@@ -10,10 +10,10 @@
 //! - a fatal failure ends the job at once.
 
 use crate::cluster::Attempt;
-use crate::effect::{Order, Record, Start};
+use crate::effect::{Record, Start};
 use crate::engine::Engine;
 use crate::event::FailureClass;
-use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
+use crate::ids::{AttemptId, JobId, TaskId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
 
@@ -43,13 +43,22 @@ impl Engine {
                 (AttemptOutcome::Checkpointed, _) => self.checkpointed(id),
                 (AttemptOutcome::Lost, _) => self.retry(id, format!("{} was lost", attempt.worker)),
                 (AttemptOutcome::Failed, None) | (AttemptOutcome::Killed, _) => {
-                    let why = self.cluster.requests.get(&id).map(|request| request.reason.clone());
-                    self.retry(id, why.map_or("killed".to_owned(), |why| format!("preempted: {why}")));
+                    let why = self.why_killed(&attempt);
+                    self.retry(id, why);
                 }
             }
         }
         self.close_request(id, attempt.worker, held_slot);
         self.cluster.refresh(job);
+    }
+
+    fn why_killed(&self, attempt: &Attempt) -> String {
+        let request = self.cluster.requests.get(&attempt.id);
+        match (&attempt.kill_reason, request) {
+            (Some(reason), _) => format!("killed: {reason}"),
+            (None, Some(request)) => format!("preempted: {}", request.reason),
+            (None, None) => "killed".to_owned(),
+        }
     }
 
     fn task_done(&mut self, attempt: &Attempt) {
@@ -67,23 +76,10 @@ impl Engine {
         }
         self.record(Record::TaskDone(id));
         if feeds_reduces {
-            self.feed_waiting_reduces(id);
+            self.feed_waiting_reduces(id.task);
         }
         if self.cluster.job(id.task.job).is_complete() {
             self.decide(id.task.job, JobInput::Succeeded, JobOutcome::Succeeded);
-        }
-    }
-
-    /// Tells reduces that were launched early of one more map output.
-    fn feed_waiting_reduces(&mut self, output: AttemptId) {
-        let job = self.cluster.job(output.task.job);
-        let waiting: Vec<AttemptId> = job.awaiting_inputs.iter().copied().collect();
-        for attempt in waiting {
-            let known = self.cluster.attempt_mut(attempt);
-            if known.state != AttemptState::Killing {
-                let worker = known.worker;
-                self.send(worker, Order::MoreInputs { attempt, inputs: vec![output] });
-            }
         }
     }
 
@@ -102,7 +98,7 @@ impl Engine {
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
         let id = attempt.id;
         self.retry(id, failure.reason.clone());
-        let excused = self.blame_maps(attempt, &failure);
+        let excused = self.blame_maps(attempt, &failure.lost_outputs, &failure.reason);
         if failure.class == FailureClass::Fatal {
             let reason = format!("{} cannot be tried again: {}", id.task, failure.reason);
             self.decide(id.task.job, JobInput::Failed, JobOutcome::Failed { reason });
@@ -115,52 +111,7 @@ impl Engine {
         }
     }
 
-    /// Runs again the maps whose output a reduce could not read. True if it was given one that was lost.
-    fn blame_maps(&mut self, attempt: &Attempt, failure: &Failure) -> bool {
-        let mut excused = false;
-        let of_this_job = |output: &&AttemptId| {
-            attempt.id.task.kind == TaskKind::Reduce
-                && output.task.kind == TaskKind::Map
-                && output.task.job == attempt.id.task.job
-        };
-        for output in failure.lost_outputs.iter().filter(of_this_job) {
-            let Some(job) = self.cluster.jobs.get(&output.task.job) else { break };
-            let Some(map) = job.task(output.task) else { continue };
-            // Lost to somebody else since this attempt began: no use in blaming the map again.
-            excused |= map.lost_at > attempt.launched_at;
-            if job.state == JobState::Active && map.output.is_some_and(|(number, _)| number == output.number)
-            {
-                excused = true;
-                self.take_back(output.task);
-                let why = format!("{} could not read its output: {}", attempt.id, failure.reason);
-                self.count_failure(output.task, why);
-            }
-        }
-        excused
-    }
-
-    /// The output of a finished map is gone: the map, and only it, must run again.
-    pub(super) fn take_back(&mut self, id: TaskId) {
-        let event = self.cluster.events;
-        self.cluster.step_task(id, TaskInput::OutputLost);
-        let task = self.cluster.task_mut(id);
-        task.lost = true;
-        task.lost_at = event;
-        let held = task.output.take();
-        let job = self.cluster.job_mut(id.job);
-        job.maps_lost += 1;
-        if let Some((_, worker)) = held
-            && let Some(outputs) = job.outputs.get_mut(&worker)
-        {
-            outputs.remove(&id.index);
-            if outputs.is_empty() {
-                job.outputs.remove(&worker);
-            }
-        }
-        self.record(Record::OutputLost(id));
-    }
-
-    fn count_failure(&mut self, id: TaskId, reason: String) {
+    pub(super) fn count_failure(&mut self, id: TaskId, reason: String) {
         let Some(job) = self.active_job(id.job) else { return };
         let attempts_max = job.spec.attempts_max as usize;
         let task = self.cluster.task_mut(id);

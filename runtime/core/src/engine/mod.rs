@@ -4,8 +4,10 @@
 //! clocks, transport or storage: the driver hands in time and events and carries out the effects in their order.
 
 mod check;
+mod drain;
 mod endings;
 mod jobs;
+mod lost_outputs;
 mod placement;
 mod reports;
 mod requests;
@@ -93,6 +95,7 @@ impl Engine {
         self.cluster.events += 1;
         self.apply(&event);
         self.expire();
+        self.let_workers_leave();
         self.scheduler.on_event(self.cluster.now, &event, &ClusterView::new(&self.cluster));
         self.schedule();
         self.arm();
@@ -109,6 +112,8 @@ impl Engine {
             Event::WorkerJoined { worker, slots } => self.worker_joined(*worker, *slots),
             Event::WorkerLost { worker } => self.worker_lost(*worker),
             Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
+            Event::WorkerDrainRequested { worker, hand_back } => self.drain_requested(*worker, *hand_back),
+            Event::AttemptKillRequested { attempt, reason } => self.attempt_kill_requested(*attempt, reason),
             Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
             Event::Reported { worker, attempt, report } => self.reported(*worker, *attempt, report),
             Event::Woken => self.armed = None,

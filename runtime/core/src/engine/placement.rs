@@ -38,7 +38,7 @@ impl Engine {
         }
         self.cluster.occupy(worker, id.kind, id.job);
         self.cluster.refresh(id.job);
-        self.record(Record::AttemptLaunched(attempt, worker));
+        self.record(Record::AttemptLaunched { attempt, worker, duplicate_of: None });
         self.send(worker, Order::Launch { attempt, from, inputs });
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Engine {
     fn slot_for(&self, id: WorkerId, kind: TaskKind, job: JobId) -> Result<(), String> {
         let worker = self.cluster.workers.get(&id).ok_or_else(|| format!("there is no {id}"))?;
         if worker.state != WorkerState::Up {
-            return Err(format!("{id} is lost"));
+            return Err(format!("{id} is {:?}", worker.state));
         }
         if !worker.has_slot_for(job, kind) {
             let (free, reserved) = (worker.free(kind), worker.reserved(kind));

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::engine::endings::Failure;
 use crate::event::{FailureClass, Report};
 use crate::ids::{AttemptId, TaskKind, WorkerId};
-use crate::states::{AttemptInput, AttemptState};
+use crate::states::{AttemptInput, AttemptState, WorkerState};
 
 impl Engine {
     pub(super) fn reported(&mut self, worker: WorkerId, id: AttemptId, report: &Report) {
@@ -21,6 +21,7 @@ impl Engine {
             Report::Resumed => self.runs(id, AttemptInput::Resumed),
             Report::Suspended => self.suspended(id),
             Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
+            Report::InputsLost { outputs, reason } => self.inputs_lost(id, outputs, reason),
             Report::CommitRequested => self.commit_requested(id),
             Report::Done => self.done(id),
             Report::Failed { class, reason, lost_outputs } => {
@@ -61,6 +62,10 @@ impl Engine {
         self.cluster.job_mut(id.task.job).suspended[id.task.kind].insert((worker, id));
         self.close_request(id, worker, true);
         self.cluster.refresh(id.task.job);
+        if self.cluster.workers[&worker].state == WorkerState::Draining {
+            // Nothing is resumed there any more.
+            self.kill(id, format!("{worker} is draining"));
+        }
     }
 
     fn progressed(&mut self, id: AttemptId, bytes_done: u64, bytes_total: u64) {

@@ -99,6 +99,24 @@ impl Engine {
         }
     }
 
+    /// Somebody wants an attempt ended, now: even while it commits, for its task is tried again anyway, and only the
+    /// part of the attempt that said it was done counts.
+    pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
+        if self.cluster.attempts.contains_key(&id) {
+            self.kill(id, reason.to_owned());
+        } else {
+            self.cluster.tally.illegal_events += 1;
+            self.warn(format!("{id} cannot be killed: it is not running; ignored"));
+        }
+    }
+
+    /// Orders the end of an attempt for a reason that is no request to preempt; the first reason stands.
+    pub(super) fn kill(&mut self, id: AttemptId, reason: String) {
+        if self.order_kill(id) {
+            self.cluster.attempt_mut(id).kill_reason = Some(reason);
+        }
+    }
+
     /// Orders the end of an attempt; false when that is ordered already.
     pub(super) fn order_kill(&mut self, id: AttemptId) -> bool {
         let attempt = self.cluster.attempt_mut(id);
@@ -174,7 +192,7 @@ impl Engine {
         request.grace.filter(|_| ends_in_kill).map(|grace| request.created + grace)
     }
 
-    fn is_committing(&mut self, id: AttemptId) -> bool {
+    pub(super) fn is_committing(&mut self, id: AttemptId) -> bool {
         self.cluster.task_mut(id.task).committer == Some(id.number)
     }
 }

@@ -17,9 +17,13 @@ impl Engine {
     }
 
     pub(super) fn worker_lost(&mut self, id: WorkerId) {
+        if self.cluster.workers.get(&id).is_some_and(|worker| worker.left) {
+            return;
+        }
         if !self.step_worker(id, WorkerInput::Lost) {
             return;
         }
+        self.cluster.draining.remove(&id);
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
         // Outputs first: an attempt that ends frees nothing here, but a job whose maps are gone must not start reduces.
@@ -31,7 +35,7 @@ impl Engine {
     }
 
     /// Makes pending again every finished map whose output was on this worker, in jobs that still need it.
-    fn take_back_outputs_of(&mut self, worker: WorkerId) {
+    pub(super) fn take_back_outputs_of(&mut self, worker: WorkerId) {
         let active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
         let lost: Vec<(JobId, Vec<u32>)> = active
             .filter_map(|job| Some((job.id, job.outputs.get(&worker)?.iter().copied().collect())))
@@ -45,7 +49,7 @@ impl Engine {
     }
 
     /// Changes a worker by its table; false when there was no row, which is counted and told.
-    fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
+    pub(super) fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
         let before = self.cluster.workers.get(&id).map_or(WorkerState::Unknown, |worker| worker.state);
         match before.on(input) {
             Ok(after) => {

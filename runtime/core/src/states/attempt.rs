@@ -66,6 +66,8 @@ pub enum AttemptInput {
     Started,
     /// Reported: work went on.
     Progressed,
+    /// Reported: it waits for map outputs that it cannot read.
+    InputsLost,
     /// Reported: it asks to commit.
     CommitRequested,
     /// Reported: its task is done.
@@ -158,8 +160,10 @@ impl AttemptState {
             // Acknowledgements of earlier orders may cross a kill on the way.
             (State::Killing, Input::Started | Input::Suspended | Input::Resumed) => State::Killing,
             // What the process wrote before it stopped may be read after it stopped.
-            (State::Launching, Input::Progressed | Input::CommitRequested) => return None,
-            (state, Input::Progressed | Input::CommitRequested) => state,
+            (State::Launching, Input::Progressed | Input::InputsLost | Input::CommitRequested) => {
+                return None;
+            }
+            (state, Input::Progressed | Input::InputsLost | Input::CommitRequested) => state,
             _ => return None,
         })
     }
@@ -172,9 +176,10 @@ impl AttemptState {
 
 impl AttemptInput {
     /// Every input, for tables and tests.
-    pub const ALL: [AttemptInput; 14] = [
+    pub const ALL: [AttemptInput; 15] = [
         AttemptInput::Started,
         AttemptInput::Progressed,
+        AttemptInput::InputsLost,
         AttemptInput::CommitRequested,
         AttemptInput::Done,
         AttemptInput::Failed,

@@ -1,12 +1,15 @@
 //! The state machine of a worker.
 //!
 //! ```text
-//!               joined          lost
-//!     Unknown ---------> Up ----------> Lost
+//!               joined       drain requested           left | lost
+//!     Unknown ---------> Up -----------------> Draining -------------> Lost
+//!                         |                                             ^
+//!                         +--------------------- lost ------------------+
 //! ```
 //!
 //! `Lost` is final: a worker that comes back registers under a new number, so that nothing it says about its earlier
-//! life can be mistaken for news.
+//! life can be mistaken for news. A draining worker finishes what it runs and serves what it holds, gets nothing new, and
+//! leaves when none of it is needed.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +22,8 @@ pub enum WorkerState {
     Unknown,
     /// Registered; its slots are offered.
     Up,
+    /// Gets no new attempts; leaves when what it has is not needed any more.
+    Draining,
     /// Gone for good.
     Lost,
 }
@@ -28,13 +33,18 @@ pub enum WorkerState {
 pub enum WorkerInput {
     /// It registered.
     Joined,
+    /// Somebody wants it to leave.
+    DrainRequested,
+    /// It was told that it may leave.
+    Left,
     /// It is gone.
     Lost,
 }
 
 impl WorkerState {
     /// Every state, for tables and tests.
-    pub const ALL: [WorkerState; 3] = [WorkerState::Unknown, WorkerState::Up, WorkerState::Lost];
+    pub const ALL: [WorkerState; 4] =
+        [WorkerState::Unknown, WorkerState::Up, WorkerState::Draining, WorkerState::Lost];
 
     /// The state after `input`.
     ///
@@ -43,7 +53,11 @@ impl WorkerState {
     pub fn on(self, input: WorkerInput) -> Result<WorkerState, IllegalTransition> {
         match (self, input) {
             (WorkerState::Unknown, WorkerInput::Joined) => Ok(WorkerState::Up),
-            (WorkerState::Up, WorkerInput::Lost) => Ok(WorkerState::Lost),
+            (WorkerState::Up | WorkerState::Draining, WorkerInput::DrainRequested) => {
+                Ok(WorkerState::Draining)
+            }
+            (WorkerState::Draining, WorkerInput::Left) => Ok(WorkerState::Lost),
+            (WorkerState::Up | WorkerState::Draining, WorkerInput::Lost) => Ok(WorkerState::Lost),
             _ => Err(IllegalTransition::new("worker", self, input)),
         }
     }
@@ -51,5 +65,6 @@ impl WorkerState {
 
 impl WorkerInput {
     /// Every input, for tables and tests.
-    pub const ALL: [WorkerInput; 2] = [WorkerInput::Joined, WorkerInput::Lost];
+    pub const ALL: [WorkerInput; 4] =
+        [WorkerInput::Joined, WorkerInput::DrainRequested, WorkerInput::Left, WorkerInput::Lost];
 }

@@ -54,7 +54,7 @@ impl Ledger {
                 assert!(self.ended.insert(*job), "{job} ended twice");
                 assert_eq!(self.decided.get(job), Some(outcome), "{job} ended otherwise than decided");
             }
-            Effect::WakeAt(_) | Effect::Warn { .. } => {}
+            Effect::WakeAt(_) | Effect::WorkerMayLeave { .. } | Effect::Warn { .. } => {}
         }
     }
 
@@ -76,8 +76,8 @@ impl Ledger {
 
     fn record(&mut self, record: &Record) {
         match record {
-            Record::JobAccepted(_) => {}
-            Record::AttemptLaunched(attempt, worker) => {
+            Record::JobAccepted(_) | Record::WorkerDraining(_) | Record::WorkerLeft(_) => {}
+            Record::AttemptLaunched { attempt, worker, .. } => {
                 assert!(
                     !self.decided.contains_key(&attempt.task.job),
                     "{attempt}: launched for a job that is over"

@@ -5,6 +5,7 @@
 
 mod commit;
 mod determinism;
+mod drains;
 mod failures;
 mod fifo;
 mod jobs;

@@ -3,7 +3,7 @@
 //! Owns reading and writing of names and effects as text. Does not own what a scenario is.
 
 use napreduce_core::{
-    AttemptId, Effect, JobId, JobOutcome, Order, Record, Start, TaskId, TaskKind, WorkerId,
+    AttemptId, Effect, JobId, JobOutcome, MapOutput, Order, Record, Start, TaskId, TaskKind, WorkerId,
 };
 
 pub fn number(text: &str) -> u32 {
@@ -42,8 +42,8 @@ pub fn name(id: AttemptId) -> String {
     format!("{}.{}", name_task(id.task), id.number)
 }
 
-fn names(ids: &[AttemptId]) -> String {
-    ids.iter().map(|id| format!(" {}", name(*id))).collect()
+fn names(inputs: &[MapOutput]) -> String {
+    inputs.iter().map(|input| format!(" {}", name(input.attempt))).collect()
 }
 
 fn outcome(outcome: &JobOutcome) -> String {
@@ -77,7 +77,12 @@ fn order(worker: WorkerId, order: &Order) -> String {
 fn record(record: &Record) -> String {
     match record {
         Record::JobAccepted(job) => format!("accepted {}", job.0),
-        Record::AttemptLaunched(attempt, worker) => format!("launched {} on {}", name(*attempt), worker.0),
+        Record::AttemptLaunched { attempt, worker, duplicate_of } => {
+            let beside = duplicate_of.map_or_else(String::new, |of| format!(" beside {}", name(of)));
+            format!("launched {} on {}{beside}", name(*attempt), worker.0)
+        }
+        Record::WorkerDraining(worker) => format!("draining {}", worker.0),
+        Record::WorkerLeft(worker) => format!("left {}", worker.0),
         Record::CommitGranted(attempt) => format!("granted {}", name(*attempt)),
         Record::TaskDone(attempt) => format!("done {}", name(*attempt)),
         Record::OutputLost(task) => format!("lost {}", name_task(*task)),
@@ -94,6 +99,7 @@ pub fn describe(effect: &Effect) -> String {
         Effect::Record(what) => format!("record {}", record(what)),
         Effect::Send { worker, order: what } => order(*worker, what),
         Effect::WakeAt(time) => format!("wake at {}ms", time.0 / 1000),
+        Effect::WorkerMayLeave { worker } => format!("leave {}", worker.0),
         Effect::JobEnded { job, outcome: how } => format!("job {} {}", job.0, outcome(how)),
         Effect::Warn { message } => format!("warn {message}"),
     }

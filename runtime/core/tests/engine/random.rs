@@ -91,7 +91,7 @@ impl Run {
                 }
                 Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
                 Effect::Warn { message } => assert!(self.hostile, "{message}"),
-                Effect::Record(_) | Effect::JobEnded { .. } => {}
+                Effect::Record(_) | Effect::JobEnded { .. } | Effect::WorkerMayLeave { .. } => {}
             }
         }
         self.effects.push(effects);

@@ -7,7 +7,10 @@
 //! started m0.1                          said by the worker it runs on, or by 2: `started m0.1@2`; also: commits, done, suspended, resumed, checkpointed, killed
 //! failed m0.1 task: a bad row           or retryable, fatal; `losing m0.1 m1.1` before the colon
 //! progress m0.1 5/10
+//! misses r0.1 m0.1 m1.1: no route       a reduce that cannot read these outputs and waits
 //! lost 1                                the worker
+//! drain 1 [now]                         the worker is to leave; `now`: it hands its work back
+//! kill m0.1: it hangs                   an operator's kill
 //! stop 1: ada changed her mind          a kill of the job
 //! at 20ms                               the time of what follows; `wake` hands in `Woken`
 //! policy suspend m0.1 [grace 5ms] [for 2]   also wait, kill, checkpoint; or cancel, resume, launch m0 on 1
@@ -165,6 +168,10 @@ impl Stage {
                     slots: Slots { map: number(map), reduce: number(reduce) },
                 }
             }
+            ["drain", id, ref how @ ..] => {
+                Event::WorkerDrainRequested { worker: worker(id), hand_back: *how == ["now"] }
+            }
+            ["kill", of] => Event::AttemptKillRequested { attempt: attempt(of), reason: reason.to_owned() },
             ["lost", id] => Event::WorkerLost { worker: worker(id) },
             ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
             ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
@@ -222,6 +229,10 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
         "resumed" => Report::Resumed,
         "checkpointed" => Report::Checkpointed,
         "killed" => Report::Killed,
+        "misses" => {
+            let outputs = rest.iter().map(|of| attempt(of)).collect();
+            Report::InputsLost { outputs, reason: reason.to_owned() }
+        }
         "progress" => {
             let (done, total) = rest[0].split_once('/').expect("progress is written 5/10");
             let (bytes_done, bytes_total) = (u64::from(number(done)), u64::from(number(total)));

@@ -87,14 +87,14 @@ impl Daemon {
                     asked: false,
                     granted: false,
                     runs: true,
-                    inputs,
+                    inputs: inputs.iter().map(|input| input.attempt).collect(),
                     maps,
                 };
                 assert!(self.processes.insert(attempt, process).is_none(), "{attempt} was launched twice");
                 self.check_slots(attempt);
             }
             Order::MoreInputs { attempt, inputs } => {
-                self.tell(attempt, |process| process.inputs.extend(&inputs))
+                self.tell(attempt, |process| process.inputs.extend(inputs.iter().map(|input| input.attempt)))
             }
             Order::Kill { attempt } => self.tell(attempt, |process| process.doing = Doing::Dying),
             Order::Commit { attempt } => self.tell(attempt, |process| process.granted = true),

@@ -141,6 +141,8 @@ impl Coordinator {
         match effect {
             // An embedded coordinator has no journal: its jobs end with it.
             Effect::Record(_) => {}
+            // Nobody can ask an embedded worker to leave.
+            Effect::WorkerMayLeave { .. } => {}
             Effect::Warn { message } => eprintln!("warning: {message}"),
             Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
             Effect::JobEnded { job, outcome } => self.end(job, outcome),
@@ -164,7 +166,7 @@ impl Coordinator {
         match order {
             Order::Launch { attempt, from: Start::Fresh, inputs } => {
                 let job = self.jobs.get_mut(&attempt.task.job);
-                let work = job.and_then(|job| job.launch(*attempt, inputs.clone()));
+                let work = job.and_then(|job| job.launch(*attempt, inputs.iter().map(|input| input.attempt).collect()));
                 work.map(|work| ToWorker::Launch { attempt: *attempt, work }).ok_or(Refusal {
                     attempt: *attempt,
                     order: "launch an attempt of a task that is unknown",

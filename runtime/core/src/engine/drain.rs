@@ -1,0 +1,55 @@
+//! Workers that are to leave: nothing new, and gone when nothing there is needed.
+//!
+//! Owns what a drain means for what the worker runs and holds. A job whose last worker drains waits for another one.
+
+use crate::effect::{Effect, Record};
+use crate::engine::Engine;
+use crate::ids::{AttemptId, WorkerId};
+use crate::states::{AttemptState, JobState, WorkerInput, WorkerState};
+
+impl Engine {
+    /// Takes a worker out of the offers. What is suspended there is killed, since nothing is resumed there any more;
+    /// when work is handed back, so is what runs, except what is just committing, which is a rename and ends by itself.
+    pub(super) fn drain_requested(&mut self, id: WorkerId, hand_back: bool) {
+        let before = self.cluster.workers.get(&id).map(|worker| worker.state);
+        if !self.step_worker(id, WorkerInput::DrainRequested) {
+            return;
+        }
+        if before == Some(WorkerState::Up) {
+            self.cluster.list_worker(id);
+            self.cluster.drop_reservations(id, |_, _| true);
+            self.cluster.draining.insert(id);
+            self.record(Record::WorkerDraining(id));
+        }
+        let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
+        for attempt in attempts {
+            let suspended = self.cluster.attempt_mut(attempt).state == AttemptState::Suspended;
+            if suspended || (hand_back && !self.is_committing(attempt)) {
+                self.kill(attempt, format!("{id} is draining"));
+            }
+        }
+        if hand_back {
+            self.take_back_outputs_of(id);
+        }
+    }
+
+    /// Lets draining workers go that run nothing and hold nothing that a job needs.
+    pub(super) fn let_workers_leave(&mut self) {
+        let leaving: Vec<WorkerId> =
+            self.cluster.draining.iter().copied().filter(|id| !self.is_needed(*id)).collect();
+        for id in leaving {
+            if self.step_worker(id, WorkerInput::Left) {
+                self.cluster.draining.remove(&id);
+                self.cluster.worker_mut(id).left = true;
+                self.record(Record::WorkerLeft(id));
+                self.effects.push(Effect::WorkerMayLeave { worker: id });
+            }
+        }
+    }
+
+    fn is_needed(&self, id: WorkerId) -> bool {
+        let mut active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
+        self.cluster.workers[&id].attempts().next().is_some()
+            || active.any(|job| job.outputs.contains_key(&id))
+    }
+}
