@@ -3,7 +3,6 @@
 //! Owns the setting up and the winding down, and what a signal to this program means. Does not own anything that a
 //! cluster would do otherwise: the two talk by messages only.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -112,13 +111,20 @@ struct Cluster {
 impl Cluster {
     fn start(spawner: Spawner, slots: u32) -> Cluster {
         let (to_worker, orders) = unbounded_channel();
-        let (to_coordinator, reports) = unbounded_channel();
+        let (to_coordinator, arriving) = unbounded_channel();
+        let (news_end, mut news) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let slots = Slots { map: slots, reduce: slots };
-        let settings = WorkerSettings { id: WORKER, slots, heartbeat: HEARTBEAT };
-        let worker = tokio::spawn(Worker::run(settings, spawner, orders, to_coordinator));
-        let coordinator = Coordinator::new(BTreeMap::from([(WORKER, to_worker)]));
-        let coordinator = tokio::spawn(coordinator.run(requested, reports));
+        let settings = WorkerSettings { heartbeat: HEARTBEAT };
+        let worker = tokio::spawn(Worker::run(settings, spawner, orders, news_end));
+        tokio::spawn(async move {
+            while let Some(one) = news.recv().await {
+                // The coordinator ends before its worker, and does not want to know more then.
+                let _ = to_coordinator.send((WORKER, one));
+            }
+        });
+        let coordinator = Coordinator::embedded(WORKER, slots, to_worker);
+        let coordinator = tokio::spawn(coordinator.run(requested, arriving));
         Cluster { requests, coordinator, worker }
     }
 

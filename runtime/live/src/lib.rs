@@ -52,7 +52,9 @@
 //! }
 //! ```
 
+mod blobs;
 mod body;
+mod client;
 mod coordinator;
 mod counters;
 mod embedded;
@@ -66,11 +68,17 @@ mod report;
 mod task;
 mod worker;
 
+pub use blobs::{Digest, DigestError};
 pub use body::{Definitions, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Split};
+pub use client::{
+    AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskSummary,
+    WorkerSummary,
+};
 pub use counters::{Counter, CounterValues, Counters, UserCounter, counter};
 pub use embedded::run_embedded;
 pub use plan::{EmbeddedSettings, JobPlan, ProgressMode};
-pub use report::{JobError, JobReport, PartReport};
+pub use progress::{JobProgress, PhaseProgress};
+pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use task::{
     Position, PositionUnit, TaskContext, TaskError, TaskProgress, task_process_main, task_process_requested,
 };

@@ -1,4 +1,4 @@
-//! Paths on the wire as the bytes they are.
+//! Paths in messages and in the journal as the bytes they are.
 //!
 //! Owns the serde form of a path, which unlike the standard one accepts names that are not UTF-8. Does not own limits
 //! of length: the frame that carries a message has one.
@@ -9,12 +9,28 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Text where people read it and the name is UTF-8; else the bytes.
 pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    path.as_os_str().as_bytes().serialize(serializer)
+    match path.to_str() {
+        Some(text) if serializer.is_human_readable() => serializer.serialize_str(text),
+        _ => path.as_os_str().as_bytes().serialize(serializer),
+    }
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    Vec::<u8>::deserialize(deserializer).map(path)
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Readable {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+    if !deserializer.is_human_readable() {
+        return Vec::<u8>::deserialize(deserializer).map(path);
+    }
+    Ok(match Readable::deserialize(deserializer)? {
+        Readable::Text(text) => PathBuf::from(text),
+        Readable::Bytes(bytes) => path(bytes),
+    })
 }
 
 fn path(bytes: Vec<u8>) -> PathBuf {

@@ -4,11 +4,14 @@
 //! the plan (`coordinator`).
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::body::Split;
 
-/// A job ready to run: what a submitter hands to [`run_embedded`](crate::run_embedded).
-#[derive(Debug, Clone)]
+/// A job ready to run: what a submitter hands to [`run_embedded`](crate::run_embedded) or to a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobPlan {
     /// Which definition of the program to build in each task process.
     pub definition: String,
@@ -23,6 +26,7 @@ pub struct JobPlan {
     /// The cut keys of a range partitioner, encoded, in ascending order: one fewer than `reduces`, or none.
     pub cuts: Vec<Vec<u8>>,
     /// The output directory.
+    #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
     /// Whether an existing output is replaced when the job succeeds.
     pub overwrite: bool,
@@ -34,6 +38,16 @@ pub struct JobPlan {
     pub part_extension: String,
     /// Whether blocks of map output are compressed.
     pub compress: bool,
+    /// The queue of a cluster.
+    pub queue: String,
+    /// Higher is more important, on a cluster.
+    pub priority: i32,
+    /// When it should be done, counted from submission, if it matters.
+    pub deadline: Option<Duration>,
+    /// Reduces may start when this many thousandths of the maps are done (0..=1000).
+    pub slowstart_permille: u32,
+    /// An attempt that makes no progress for so long is ended and counts as failed; zero for never.
+    pub task_timeout: Duration,
 }
 
 impl JobPlan {
@@ -41,6 +55,13 @@ impl JobPlan {
     pub const ATTEMPTS_MAX_DEFAULT: u32 = 4;
     /// Bytes of memory per task unless said otherwise.
     pub const TASK_MEMORY_DEFAULT: u64 = 256 << 20;
+    /// The queue of a job that names none.
+    pub const QUEUE_DEFAULT: &str = "default";
+    /// Share of maps after which reduces start, in thousandths, unless said otherwise: on one machine a reduce that
+    /// starts earlier only holds memory, and on several the last fifth of the maps is enough to fetch beside.
+    pub const SLOWSTART_PERMILLE_DEFAULT: u32 = 800;
+    /// Time without progress after which an attempt is ended, unless said otherwise; as long as Hadoop waits.
+    pub const TASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(600);
 
     /// A plan with every default: no splits, one reduce, nothing overwritten.
     pub fn new(definition: impl Into<String>, output: impl Into<PathBuf>) -> JobPlan {
@@ -58,6 +79,11 @@ impl JobPlan {
             task_memory: JobPlan::TASK_MEMORY_DEFAULT,
             part_extension: String::new(),
             compress: false,
+            queue: JobPlan::QUEUE_DEFAULT.to_owned(),
+            priority: 0,
+            deadline: None,
+            slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
+            task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
         }
     }
 }

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use napreduce_core::JobId;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::counters::CounterValues;
 
 /// One file of the output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartReport {
     /// Its name inside the output directory, such as `part-r-00000`.
     pub name: String,
@@ -26,7 +27,7 @@ pub struct PartReport {
 }
 
 /// A job that succeeded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
     /// The job.
     pub job: JobId,
@@ -39,7 +40,29 @@ pub struct JobReport {
     /// Part files in order.
     pub parts: Vec<PartReport>,
     /// The output directory.
+    #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
+}
+
+/// How a job of a cluster ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobEnd {
+    /// Its output is complete.
+    Succeeded(JobReport),
+    /// A task failed too often, or fatally, or the output could not be committed.
+    Failed {
+        /// The job.
+        job: JobId,
+        /// Which tasks failed and why.
+        reason: String,
+    },
+    /// Somebody ended it.
+    Killed {
+        /// The job.
+        job: JobId,
+        /// Who and why.
+        reason: String,
+    },
 }
 
 /// Why a job did not succeed.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_core::{
     AttemptId, Effect, Engine, EngineSettings, Event, FailureClass, Fifo, JobId, JobOutcome, Order, Report,
-    Start, Time, WorkerId,
+    Slots, Start, Time, WorkerId,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::sleep_until;
@@ -16,7 +16,7 @@ use tokio::time::sleep_until;
 use super::job::{Listener, LiveJob};
 use crate::output::OutputClaim;
 use crate::plan::JobPlan;
-use crate::protocol::{AttemptProgress, FromWorker, ToWorker};
+use crate::protocol::{AttemptProgress, ReduceInputs, WorkerNews, WorkerOrder, WorkerReport};
 
 /// What submitters ask for.
 #[derive(Debug)]
@@ -28,28 +28,35 @@ pub(crate) enum Request {
 pub(crate) struct Coordinator {
     engine: Engine,
     origin: Instant,
-    workers: BTreeMap<WorkerId, UnboundedSender<ToWorker>>,
+    workers: BTreeMap<WorkerId, UnboundedSender<WorkerOrder>>,
     jobs: BTreeMap<JobId, LiveJob>,
     wake_at: Option<Time>,
 }
 
 impl Coordinator {
-    /// A coordinator of these workers, which are used once they have joined.
-    pub(crate) fn new(workers: BTreeMap<WorkerId, UnboundedSender<ToWorker>>) -> Coordinator {
-        Coordinator {
+    /// A coordinator of one worker inside this process.
+    pub(crate) fn embedded(
+        worker: WorkerId,
+        slots: Slots,
+        orders: UnboundedSender<WorkerOrder>,
+    ) -> Coordinator {
+        let workers = BTreeMap::from([(worker, orders)]);
+        let mut coordinator = Coordinator {
             engine: Engine::new(Box::new(Fifo::default()), EngineSettings::default()),
             origin: Instant::now(),
             workers,
             jobs: BTreeMap::new(),
             wake_at: None,
-        }
+        };
+        coordinator.handle(Event::WorkerJoined { worker, slots });
+        coordinator
     }
 
     /// Runs until `requests` is closed and every job has ended.
     pub(crate) async fn run(
         mut self,
         mut requests: UnboundedReceiver<Request>,
-        mut reports: UnboundedReceiver<FromWorker>,
+        mut arriving: UnboundedReceiver<(WorkerId, WorkerNews)>,
     ) {
         let mut open = true;
         while open || !self.jobs.is_empty() {
@@ -59,7 +66,7 @@ impl Coordinator {
                     Some(request) => self.on_request(request),
                     None => open = false,
                 },
-                Some(report) = reports.recv() => self.on_worker(report),
+                Some((worker, news)) = arriving.recv() => self.on_news(worker, news),
                 () = sleep_until_some(wake_at) => {
                     self.wake_at = None;
                     self.handle(Event::Woken);
@@ -90,33 +97,34 @@ impl Coordinator {
             }
         };
         for worker in self.workers.keys() {
-            self.send(*worker, ToWorker::Define(live.description()));
+            self.send(*worker, WorkerOrder::Define(Box::new(live.description())));
         }
         let spec = live.spec();
         self.jobs.insert(job, live);
         self.handle(Event::JobSubmitted { job, spec });
     }
 
-    fn on_worker(&mut self, message: FromWorker) {
-        match message {
-            FromWorker::Joined { worker, slots } => self.handle(Event::WorkerJoined { worker, slots }),
-            FromWorker::Reported { worker, attempt, report } => {
+    fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
+        match news {
+            WorkerNews::Report(WorkerReport::Happened { attempt, report }) => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.on_report(attempt, &report);
                 }
                 self.handle(Event::Reported { worker, attempt, report });
             }
-            FromWorker::Finished { worker, attempt, counters, part } => {
+            WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }) => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.on_finished(attempt, counters, part);
                 }
                 self.handle(Event::Reported { worker, attempt, report: Report::Done });
             }
-            FromWorker::Heartbeat { worker, progress } => self.on_heartbeat(worker, &progress),
+            // The worker of an embedded job ends with it.
+            WorkerNews::Report(WorkerReport::Draining { .. }) => {}
+            WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
         }
     }
 
-    fn on_heartbeat(&mut self, worker: WorkerId, progress: &[AttemptProgress]) {
+    fn on_progress(&mut self, worker: WorkerId, progress: &[AttemptProgress]) {
         for &AttemptProgress { attempt, bytes_done, bytes_total } in progress {
             let report = Report::Progressed { bytes_done, bytes_total };
             self.handle(Event::Reported { worker, attempt, report });
@@ -154,7 +162,7 @@ impl Coordinator {
         None
     }
 
-    fn send(&self, worker: WorkerId, message: ToWorker) {
+    fn send(&self, worker: WorkerId, message: WorkerOrder) {
         if let Some(channel) = self.workers.get(&worker) {
             // An embedded worker ends after its coordinator only.
             let _ = channel.send(message);
@@ -162,18 +170,19 @@ impl Coordinator {
     }
 
     /// The message that carries an order.
-    fn translate(&mut self, order: &Order) -> Result<ToWorker, Refusal> {
+    fn translate(&mut self, order: &Order) -> Result<WorkerOrder, Refusal> {
         match order {
             Order::Launch { attempt, from: Start::Fresh, inputs } => {
                 let job = self.jobs.get_mut(&attempt.task.job);
-                let work = job.and_then(|job| job.launch(*attempt, inputs.iter().map(|input| input.attempt).collect()));
-                work.map(|work| ToWorker::Launch { attempt: *attempt, work }).ok_or(Refusal {
+                let inputs = ReduceInputs { outputs: inputs.clone(), peers: Vec::new() };
+                let work = job.and_then(|job| job.launch(*attempt, inputs));
+                work.map(|work| WorkerOrder::Launch { attempt: *attempt, work }).ok_or(Refusal {
                     attempt: *attempt,
                     order: "launch an attempt of a task that is unknown",
                 })
             }
-            Order::Kill { attempt } => Ok(ToWorker::Kill { attempt: *attempt }),
-            Order::Commit { attempt } => Ok(ToWorker::Commit { attempt: *attempt }),
+            Order::Kill { attempt } => Ok(WorkerOrder::Kill { attempt: *attempt }),
+            Order::Commit { attempt } => Ok(WorkerOrder::Commit { attempt: *attempt }),
             Order::Launch { attempt, from: Start::Checkpoint(_), .. } => {
                 Err(Refusal { attempt: *attempt, order: "restore a checkpoint" })
             }
@@ -189,7 +198,7 @@ impl Coordinator {
     /// Commits or discards beside the loop, since it may take a while: by then no process of the job is left.
     fn end(&mut self, id: JobId, outcome: JobOutcome) {
         for worker in self.workers.keys() {
-            self.send(*worker, ToWorker::Forget { job: id });
+            self.send(*worker, WorkerOrder::Forget { job: id });
         }
         let Some(job) = self.jobs.remove(&id) else { return };
         tokio::task::spawn_blocking(move || match outcome {

@@ -16,7 +16,7 @@ use crate::counters::{Counter, CounterValues};
 use crate::output::{Manifest, OutputClaim, commit_job};
 use crate::plan::JobPlan;
 use crate::progress::{JobProgress, PhaseProgress};
-use crate::protocol::{JobDescription, LaunchWork};
+use crate::protocol::{JobDescription, LaunchWork, ReduceInputs};
 use crate::report::{JobError, JobReport, PartReport};
 
 /// Reduces start when all maps are done: before that they would only hold memory, for segments of this machine are
@@ -83,18 +83,21 @@ impl LiveJob {
             task_memory: plan.task_memory,
             output: plan.output.clone(),
             part_extension: plan.part_extension.clone(),
+            task_timeout_millis: u64::try_from(plan.task_timeout.as_millis()).unwrap_or(u64::MAX),
+            program: None,
+            files: Vec::new(),
         }
     }
 
     /// What a launched attempt is to do; counts the launch.
-    pub(super) fn launch(&mut self, attempt: AttemptId, inputs: Vec<AttemptId>) -> Option<LaunchWork> {
+    pub(super) fn launch(&mut self, attempt: AttemptId, inputs: ReduceInputs) -> Option<LaunchWork> {
         self.count(attempt, Counter::LaunchedMaps, Counter::LaunchedReduces);
         match attempt.task.kind {
             TaskKind::Map => {
                 let split = self.plan.splits.get(usize::try_from(attempt.task.index).ok()?)?.clone();
                 Some(LaunchWork::Map { split })
             }
-            TaskKind::Reduce => Some(LaunchWork::Reduce { inputs }),
+            TaskKind::Reduce => Some(LaunchWork::Reduce { maps: self.maps(), inputs }),
         }
     }
 
@@ -105,6 +108,10 @@ impl LiveJob {
             Report::Killed => self.count(attempt, Counter::KilledMaps, Counter::KilledReduces),
             _ => {}
         }
+    }
+
+    fn maps(&self) -> u32 {
+        u32::try_from(self.plan.splits.len()).unwrap_or(u32::MAX)
     }
 
     fn count(&mut self, attempt: AttemptId, map: Counter, reduce: Counter) {

@@ -5,6 +5,10 @@
 
 mod daemon;
 mod job;
+#[allow(dead_code)] // Until the loop answers them.
+mod requests;
 
 pub(crate) use daemon::{Coordinator, Request};
 pub(crate) use job::Listener;
+#[allow(unused_imports)] // As above.
+pub(crate) use requests::{ClientRequest, Following, Refusal, Reply};

@@ -8,4 +8,4 @@ mod line;
 mod snapshot;
 
 pub(crate) use display::ProgressDisplay;
-pub(crate) use snapshot::{JobProgress, PhaseProgress};
+pub use snapshot::{JobProgress, PhaseProgress};

@@ -7,20 +7,26 @@ use serde::{Deserialize, Serialize};
 
 /// How far one phase is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct PhaseProgress {
-    pub(crate) tasks: u32,
-    pub(crate) done: u32,
-    pub(crate) running: u32,
-    pub(crate) suspended: u32,
-    pub(crate) checkpointed: u32,
-    pub(crate) bytes_done: u64,
+pub struct PhaseProgress {
+    /// Tasks in all.
+    pub tasks: u32,
+    /// Tasks that are done.
+    pub done: u32,
+    /// Attempts that hold a slot.
+    pub running: u32,
+    /// Attempts that are suspended.
+    pub suspended: u32,
+    /// Tasks that will go on from a checkpoint.
+    pub checkpointed: u32,
+    /// Bytes of input consumed.
+    pub bytes_done: u64,
     /// An estimate while some tasks have not said theirs; 0 while nothing is known.
-    pub(crate) bytes_total: u64,
+    pub bytes_total: u64,
 }
 
 impl PhaseProgress {
     /// Per cent done, by bytes where they are known, else by tasks; 100 only when every task is done.
-    pub(crate) fn percent(&self) -> u32 {
+    pub fn percent(&self) -> u32 {
         if self.done == self.tasks {
             return 100;
         }
@@ -44,9 +50,11 @@ impl PhaseProgress {
 
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct JobProgress {
-    pub(crate) map: PhaseProgress,
-    pub(crate) reduce: PhaseProgress,
+pub struct JobProgress {
+    /// The map phase.
+    pub map: PhaseProgress,
+    /// The reduce phase.
+    pub reduce: PhaseProgress,
 }
 
 impl JobProgress {

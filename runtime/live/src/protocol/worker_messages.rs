@@ -1,13 +1,25 @@
 //! Messages between coordinator and worker.
 //!
-//! Owns the vocabulary. A worker knows of a job only what `Define` told it, and the coordinator knows of an attempt
-//! only what was reported.
+//! Owns the vocabulary, one enum per direction, and what is delivered exactly once: orders and reports, each numbered
+//! from 1 in its direction. Does not own the numbering's rules (`napreduce_core`'s delivery) nor the connection.
+//!
+//! ```text
+//! worker                                   coordinator
+//!   Hello(identity, what it has received) ->
+//!                                         <- Welcome(worker, what has been received) | Refused
+//!   Reported{number, ..} ->               <- Ordered{number, ..}
+//!   Heartbeat, every interval ->          <- Received{through}, in answer to each heartbeat and batch of reports
+//!   Received{through} ->
+//! ```
+//!
+//! A worker knows of a job only what `Define` told it, and the coordinator knows of an attempt only what was reported.
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, Report, Slots, WorkerId};
+use napreduce_core::{AttemptId, JobId, MapOutput, Report, Slots, WorkerId};
 use serde::{Deserialize, Serialize};
 
+use crate::blobs::Digest;
 use crate::body::{PartOutput, Split};
 use crate::counters::CounterValues;
 
@@ -25,16 +37,74 @@ pub(crate) struct JobDescription {
     #[serde(with = "crate::path_bytes")]
     pub(crate) output: PathBuf,
     pub(crate) part_extension: String,
+    /// An attempt that makes no progress for so long is ended and counts as failed; 0 for never. In milliseconds.
+    pub(crate) task_timeout_millis: u64,
+    /// The program to execute; `None` is the worker's own, which embedded workers run.
+    pub(crate) program: Option<Blob>,
+    /// Files that every attempt finds beside it.
+    pub(crate) files: Vec<SideFile>,
+}
+
+/// A blob as far as whoever fetches it must know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Blob {
+    pub(crate) digest: Digest,
+    /// Its length in bytes.
+    pub(crate) bytes: u64,
+}
+
+/// A file that a job takes along.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SideFile {
+    /// The name under which tasks find it: one component, not `.` nor `..`.
+    pub(crate) name: String,
+    pub(crate) blob: Blob,
 }
 
 /// What a worker is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ToWorker {
+    /// The answer to `Hello`.
+    Welcome {
+        /// Another number than the one in `Hello` means: what you ran and held is superseded; end it, remove it, and
+        /// number orders and reports from 1 again.
+        worker: WorkerId,
+        /// Which coordinator's journal this number is from.
+        journal: u64,
+        /// Reports up to this number are kept; what comes after is to be sent again.
+        received: u64,
+        /// How often to send heartbeats.
+        heartbeat_millis: u64,
+        /// Without a word from the coordinator for so long, the connection is to be given up and made anew.
+        silence_millis: u64,
+    },
+    /// The answer to a `Hello` that cannot be accepted now or ever; the connection is closed.
+    Refused {
+        reason: String,
+    },
+    Ordered {
+        number: u64,
+        order: WorkerOrder,
+    },
+    /// Reports up to this number are kept.
+    Received {
+        through: u64,
+    },
+}
+
+/// What a worker is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WorkerOrder {
     /// Comes before the first launch of a job's attempt.
-    Define(JobDescription),
+    Define(Box<JobDescription>),
     Launch {
         attempt: AttemptId,
         work: LaunchWork,
+    },
+    /// More map outputs for a reduce attempt that was launched before all of them were there, or that lost some.
+    MoreInputs {
+        attempt: AttemptId,
+        inputs: ReduceInputs,
     },
     Kill {
         attempt: AttemptId,
@@ -42,49 +112,85 @@ pub(crate) enum ToWorker {
     Commit {
         attempt: AttemptId,
     },
-    /// The job is over: its description is no longer needed.
+    /// The job is over: its description and everything kept for it are no longer needed.
     Forget {
         job: JobId,
     },
+    /// The worker was drained: nothing of it is needed any more, and it may end.
+    Leave,
 }
 
 /// What differs from attempt to attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LaunchWork {
-    Map {
-        split: Split,
-    },
-    /// The map attempts whose output to read, in task order.
-    Reduce {
-        inputs: Vec<AttemptId>,
-    },
+    Map { split: Split },
+    Reduce { maps: u32, inputs: ReduceInputs },
+}
+
+/// Map outputs and where they are, in the order of their tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct ReduceInputs {
+    pub(crate) outputs: Vec<MapOutput>,
+    /// Where the workers among them serve segments.
+    pub(crate) peers: Vec<Peer>,
+}
+
+/// Where a worker serves segments and logs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Peer {
+    pub(crate) worker: WorkerId,
+    /// `HOST:PORT`.
+    pub(crate) address: String,
 }
 
 /// What a worker tells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FromWorker {
-    Joined {
-        worker: WorkerId,
-        slots: Slots,
-    },
-    /// Something happened to an attempt.
+    /// The first message of every connection.
+    Hello(Box<Hello>),
     Reported {
-        worker: WorkerId,
-        attempt: AttemptId,
-        report: Report,
+        number: u64,
+        report: WorkerReport,
     },
-    /// An attempt ended well; what it counted and, if it wrote one, its committed part.
-    Finished {
-        worker: WorkerId,
-        attempt: AttemptId,
-        counters: CounterValues,
-        part: Option<PartOutput>,
+    /// Orders up to this number have been received.
+    Received {
+        through: u64,
     },
-    /// Sent at an interval while attempts run: how far those are that got on.
+    /// Sent at an interval: it is there, and so far are those attempts that got on.
     Heartbeat {
-        worker: WorkerId,
         progress: Vec<AttemptProgress>,
     },
+}
+
+/// Who a worker is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// The name of its directory, unique in the cluster; whoever comes later under a name replaces the earlier one.
+    pub(crate) name: String,
+    /// Chosen at random by each start of the daemon.
+    pub(crate) incarnation: u64,
+    /// The number it was given before, and by which journal's coordinator.
+    pub(crate) before: Option<(u64, WorkerId)>,
+    /// Orders up to this number have been received.
+    pub(crate) received: u64,
+    pub(crate) slots: Slots,
+    pub(crate) host: String,
+    /// Where it serves segments and logs, `HOST:PORT`.
+    pub(crate) data_address: String,
+    /// Of its processor, as Rust calls it.
+    pub(crate) architecture: String,
+    pub(crate) process: u32,
+}
+
+/// What is delivered exactly once from a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WorkerReport {
+    /// Something happened to an attempt.
+    Happened { attempt: AttemptId, report: Report },
+    /// An attempt ended well; what it counted and, if it wrote one, its promoted part.
+    Finished { attempt: AttemptId, counters: CounterValues, part: Option<PartOutput> },
+    /// The operator asked this worker's daemon to go; as `nap worker drain`.
+    Draining { hand_back: bool },
 }
 
 /// How far an attempt is.
@@ -94,4 +200,12 @@ pub(crate) struct AttemptProgress {
     pub(crate) bytes_done: u64,
     /// 0 while unknown.
     pub(crate) bytes_total: u64,
+}
+
+/// What a worker's own loop tells, before it is numbered for a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WorkerNews {
+    Report(WorkerReport),
+    /// How far those attempts are that got on since the last time.
+    Progress(Vec<AttemptProgress>),
 }

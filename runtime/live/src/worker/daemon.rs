@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Report, Slots, TaskKind, WorkerId};
+use napreduce_core::{AttemptId, JobId, Report, TaskKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -18,15 +18,13 @@ use crate::body::{MapTask, ReduceTask};
 use crate::output::JobPaths;
 use crate::process::{Spawner, Variable};
 use crate::protocol::{
-    AttemptProgress, FromWorker, JobDescription, LaunchWork, TaskDescription, ToWorker, Work,
+    AttemptProgress, JobDescription, LaunchWork, TaskDescription, Work, WorkerNews, WorkerOrder, WorkerReport,
 };
 use crate::task::TaskError;
 
-/// What a worker offers.
+/// How a worker works.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkerSettings {
-    pub(crate) id: WorkerId,
-    pub(crate) slots: Slots,
     /// How often it says how far its attempts are.
     pub(crate) heartbeat: Duration,
 }
@@ -53,7 +51,7 @@ pub(crate) struct Worker {
     spawner: Arc<Spawner>,
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
-    reports: UnboundedSender<FromWorker>,
+    news: UnboundedSender<WorkerNews>,
     events: UnboundedSender<(AttemptId, AttemptEvent)>,
 }
 
@@ -62,15 +60,14 @@ impl Worker {
     pub(crate) async fn run(
         settings: WorkerSettings,
         spawner: Spawner,
-        mut orders: UnboundedReceiver<ToWorker>,
-        reports: UnboundedSender<FromWorker>,
+        mut orders: UnboundedReceiver<WorkerOrder>,
+        news: UnboundedSender<WorkerNews>,
     ) {
         let (events, mut arriving) = unbounded_channel();
         let spawner = Arc::new(spawner);
         let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
-        let mut worker = Worker { settings, spawner, jobs, attempts, reports, events };
+        let mut worker = Worker { settings, spawner, jobs, attempts, news, events };
         let mut heartbeat = worker.heartbeat_interval();
-        worker.tell(FromWorker::Joined { worker: settings.id, slots: settings.slots });
         let mut open = true;
         while open || !worker.attempts.is_empty() {
             tokio::select! {
@@ -95,24 +92,27 @@ impl Worker {
     }
 
     /// A coordinator that is gone has closed the orders too, which ends this worker.
-    fn tell(&self, message: FromWorker) {
-        let _ = self.reports.send(message);
+    fn tell(&self, news: WorkerNews) {
+        let _ = self.news.send(news);
     }
 
     fn report(&self, attempt: AttemptId, report: Report) {
-        self.tell(FromWorker::Reported { worker: self.settings.id, attempt, report });
+        self.tell(WorkerNews::Report(WorkerReport::Happened { attempt, report }));
     }
 
-    fn follow(&mut self, order: ToWorker) {
+    fn follow(&mut self, order: WorkerOrder) {
         match order {
-            ToWorker::Define(description) => {
+            WorkerOrder::Define(description) => {
+                let description = *description;
                 let paths = JobPaths::new(&description.output, description.job, &description.part_extension);
                 self.jobs.insert(description.job, KnownJob { description, paths, idle_scratch: Vec::new() });
             }
-            ToWorker::Forget { job } => drop(self.jobs.remove(&job)),
-            ToWorker::Launch { attempt, work } => self.launch(attempt, work),
-            ToWorker::Kill { attempt } => self.order(attempt, AttemptOrder::Kill),
-            ToWorker::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
+            WorkerOrder::Forget { job } => drop(self.jobs.remove(&job)),
+            WorkerOrder::Launch { attempt, work } => self.launch(attempt, work),
+            WorkerOrder::Kill { attempt } => self.order(attempt, AttemptOrder::Kill),
+            WorkerOrder::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
+            // Sent by coordinators of several workers only.
+            WorkerOrder::MoreInputs { .. } | WorkerOrder::Leave => {}
         }
     }
 
@@ -171,7 +171,7 @@ impl Worker {
         self.attempts.remove(&attempt);
         match end {
             AttemptEnd::Done { counters, part } => {
-                self.tell(FromWorker::Finished { worker: self.settings.id, attempt, counters, part });
+                self.tell(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
             }
             AttemptEnd::Failed(error) => self.report(attempt, failed(error)),
             AttemptEnd::Killed => self.report(attempt, Report::Killed),
@@ -186,7 +186,7 @@ impl Worker {
                 progress.push(AttemptProgress { attempt: *attempt, bytes_done, bytes_total });
             }
         }
-        self.tell(FromWorker::Heartbeat { worker: self.settings.id, progress });
+        self.tell(WorkerNews::Progress(progress));
     }
 }
 
@@ -215,9 +215,13 @@ impl KnownJob {
                 output,
                 scratch,
             }),
-            LaunchWork::Reduce { inputs } => Work::Reduce(ReduceTask {
+            LaunchWork::Reduce { inputs, .. } => Work::Reduce(ReduceTask {
                 partition: attempt.task.index,
-                inputs: inputs.into_iter().map(|input| (input, self.paths.segment(input))).collect(),
+                inputs: inputs
+                    .outputs
+                    .into_iter()
+                    .map(|output| (output.attempt, self.paths.segment(output.attempt)))
+                    .collect(),
                 compress: *compress,
                 output,
                 scratch,

@@ -1,0 +1,152 @@
+//! What a coordinator says of its jobs, tasks and workers.
+//!
+//! Owns plain data, serialisable as it is shown with `--format json`. Does not own where it is known from.
+
+use std::path::PathBuf;
+
+use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use crate::counters::CounterValues;
+use crate::progress::JobProgress;
+use crate::report::PartReport;
+
+/// Where a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobPhase {
+    /// It has tasks to do.
+    Active,
+    /// How it ends is decided; the last of its attempts are being ended, or its output is being committed.
+    Stopping,
+    /// Its output is complete.
+    Succeeded,
+    /// A task failed too often, or fatally.
+    Failed,
+    /// Somebody ended it.
+    Killed,
+}
+
+/// A job in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSummary {
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Who submitted it.
+    pub user: String,
+    /// The queue it was submitted to.
+    pub queue: String,
+    /// Higher is more important.
+    pub priority: i32,
+    /// Where it is.
+    pub phase: JobPhase,
+    /// Why it failed or was killed.
+    pub reason: Option<String>,
+    /// When it was submitted, in milliseconds since 1970.
+    pub submitted_millis: u64,
+    /// When it ended, likewise.
+    pub ended_millis: Option<u64>,
+    /// How far it is.
+    pub progress: JobProgress,
+    /// The output directory.
+    #[serde(with = "crate::path_bytes")]
+    pub output: PathBuf,
+}
+
+/// Everything about a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobDetail {
+    /// What a listing says.
+    pub summary: JobSummary,
+    /// Counters so far, or in the end.
+    pub counters: CounterValues,
+    /// Its part files, once it has succeeded.
+    pub parts: Vec<PartReport>,
+    /// Every attempt so far, in the order in which they were launched.
+    pub attempts: Vec<AttemptSummary>,
+    /// What happened to the job as a whole, oldest first.
+    pub events: Vec<HistoryLine>,
+}
+
+/// One attempt in a job's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptSummary {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The worker it was launched on, and that worker's name.
+    pub worker: WorkerId,
+    /// The worker's name.
+    pub worker_name: String,
+    /// When it was launched, in milliseconds since 1970.
+    pub launched_millis: u64,
+    /// When it ended, likewise.
+    pub ended_millis: Option<u64>,
+    /// How it ended, for people: `done`, or why not.
+    pub end: Option<String>,
+}
+
+/// Something that happened to a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryLine {
+    /// When, in milliseconds since 1970.
+    pub at_millis: u64,
+    /// What, for people.
+    pub text: String,
+}
+
+/// A task in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSummary {
+    /// The task.
+    pub task: TaskId,
+    /// `pending`, `active` or `done`.
+    pub state: String,
+    /// How many attempts were launched.
+    pub attempts: u32,
+    /// Its live attempts: which, where, and in which state.
+    pub live: Vec<LiveAttempt>,
+}
+
+/// A live attempt in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveAttempt {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The worker it is on.
+    pub worker: WorkerId,
+    /// `launching`, `running`, ...
+    pub state: String,
+    /// Bytes of input consumed.
+    pub bytes_done: u64,
+    /// Bytes of input in all; 0 while unknown.
+    pub bytes_total: u64,
+}
+
+/// A worker in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerSummary {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The name of its directory.
+    pub name: String,
+    /// The host it is on.
+    pub host: String,
+    /// `up`, `draining`, `set aside` or `lost`, with what there is to add.
+    pub state: String,
+    /// Its map slots, and how many of them are in use.
+    pub map_slots: (u32, u32),
+    /// Its reduce slots, and how many of them are in use.
+    pub reduce_slots: (u32, u32),
+    /// Milliseconds since it was last heard of.
+    pub silent_millis: u64,
+}
+
+/// The two logs of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LogStream {
+    /// What it wrote to standard output.
+    Stdout,
+    /// What it wrote to standard error.
+    Stderr,
+}

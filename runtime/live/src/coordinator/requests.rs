@@ -1,0 +1,87 @@
+//! What the connections of clients ask of the coordinator's loop, and how it answers.
+//!
+//! Owns the vocabulary between a connection's task and the loop. Does not own the messages on the wire (`protocol`) nor
+//! blobs, which connections read and write beside the loop.
+
+use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
+use tokio::sync::{oneshot, watch};
+
+use crate::client::{JobDetail, JobSummary, TaskSummary, WorkerSummary};
+use crate::progress::JobProgress;
+use crate::protocol::Submission;
+use crate::report::JobEnd;
+
+/// Why a request is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The exit status of whoever asked: 1 it failed, 2 it was asked wrongly.
+    pub(crate) status: u8,
+    pub(crate) reason: String,
+}
+
+/// Where an answer goes. Whoever asked may be gone by then; then nobody wants to know.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// How a job goes on: progress until its end is known.
+#[derive(Debug)]
+pub(crate) struct Following {
+    pub(crate) progress: watch::Receiver<JobProgress>,
+    /// `None` until the job has ended; the sender is dropped without an end only when the coordinator ends.
+    pub(crate) end: watch::Receiver<Option<JobEnd>>,
+}
+
+/// A request of a client.
+#[derive(Debug)]
+pub(crate) enum ClientRequest {
+    /// Its blobs are in the store. Answered when the job is in the journal.
+    Submit {
+        submission: Box<Submission>,
+        reply: Reply<JobId>,
+    },
+    Follow {
+        job: JobId,
+        reply: Reply<Following>,
+    },
+    /// Running ones, then those in history, newest first.
+    Jobs {
+        limit: usize,
+        reply: Reply<Vec<JobSummary>>,
+    },
+    Job {
+        job: JobId,
+        reply: Reply<Box<JobDetail>>,
+    },
+    KillJob {
+        job: JobId,
+        reason: String,
+        reply: Reply<()>,
+    },
+    Tasks {
+        job: Option<JobId>,
+        reply: Reply<Vec<TaskSummary>>,
+    },
+    KillTask {
+        task: TaskId,
+        attempt: Option<u32>,
+        reason: String,
+        reply: Reply<()>,
+    },
+    Explain {
+        job: JobId,
+        task: Option<TaskId>,
+        reply: Reply<Vec<String>>,
+    },
+    Workers {
+        reply: Reply<Vec<WorkerSummary>>,
+    },
+    Drain {
+        worker: WorkerId,
+        hand_back: bool,
+        reply: Reply<()>,
+    },
+    /// Where the logs of an attempt can be read: the data address of the worker it ran on.
+    LogHolder {
+        attempt: AttemptId,
+        reply: Reply<String>,
+    },
+}

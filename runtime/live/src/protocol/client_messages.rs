@@ -1,0 +1,132 @@
+//! Messages between coordinator and client: a submitter, the operator's binary, or a worker that fetches a blob.
+//!
+//! Owns the vocabulary, one enum per direction. Every request is answered by one message, except where it is said
+//! otherwise; a client sends its next request when the answer to the last one has come.
+
+use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use super::worker_messages::{Blob, SideFile};
+use crate::blobs::Digest;
+use crate::client::{JobDetail, JobSummary, LogStream, TaskSummary, WorkerSummary};
+use crate::plan::JobPlan;
+use crate::progress::JobProgress;
+use crate::report::JobEnd;
+
+/// Bytes of a blob or a log in one message, at most.
+pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+
+/// A job as it is handed in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Submission {
+    /// Chosen at random by the submitter: handed in twice, it is one job.
+    pub(crate) token: u128,
+    pub(crate) plan: JobPlan,
+    pub(crate) user: String,
+    pub(crate) program: Blob,
+    /// Architecture the program was built for, as Rust calls it.
+    pub(crate) architecture: String,
+    pub(crate) files: Vec<SideFile>,
+}
+
+/// What a client asks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum ToCoordinator {
+    /// Answered by `Present`.
+    HasBlob {
+        digest: Digest,
+    },
+    /// Followed by `Chunk`s of `blob.bytes` bytes in all; then answered by `Done`.
+    Upload {
+        blob: Blob,
+    },
+    Chunk {
+        bytes: Vec<u8>,
+    },
+    /// Answered by `Blob`, followed by `Chunk`s of that many bytes in all.
+    FetchBlob {
+        digest: Digest,
+    },
+    /// Answered by `Submitted`, when the job will survive a restart of the coordinator.
+    Submit(Box<Submission>),
+    /// Answered by any number of `Progress` and then `Ended`.
+    Follow {
+        job: JobId,
+    },
+    /// Answered by `Jobs`: the running ones, then those in history, newest first, at most `limit`.
+    Jobs {
+        limit: u32,
+    },
+    /// Answered by `Job`.
+    Job {
+        job: JobId,
+    },
+    /// Answered by `Done` when the end is decided.
+    KillJob {
+        job: JobId,
+        reason: String,
+    },
+    /// Answered by `Tasks`: those of one job, or the live ones of all.
+    Tasks {
+        job: Option<JobId>,
+    },
+    /// Kills the live attempts of a task, or one attempt of it; the task is run again. Answered by `Done`.
+    KillTask {
+        task: TaskId,
+        attempt: Option<u32>,
+        reason: String,
+    },
+    /// Answered by `Explained`: why a job or a task of it does not run.
+    Explain {
+        job: JobId,
+        task: Option<TaskId>,
+    },
+    /// Answered by `Workers`.
+    Workers,
+    /// Answered by `Done` when the worker gets nothing more to do; that it has gone is seen in `Workers`.
+    Drain {
+        worker: WorkerId,
+        hand_back: bool,
+    },
+    /// Answered by `LogLength`, followed by `Chunk`s of that many bytes in all.
+    Log {
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+    },
+}
+
+/// What a client is answered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum FromCoordinator {
+    Done,
+    Present {
+        present: bool,
+    },
+    Blob {
+        bytes: u64,
+    },
+    LogLength {
+        bytes: u64,
+    },
+    Chunk {
+        bytes: Vec<u8>,
+    },
+    Submitted {
+        job: JobId,
+    },
+    Progress(JobProgress),
+    Ended(Box<JobEnd>),
+    Jobs(Vec<JobSummary>),
+    Job(Box<JobDetail>),
+    Tasks(Vec<TaskSummary>),
+    Explained {
+        lines: Vec<String>,
+    },
+    Workers(Vec<WorkerSummary>),
+    /// The request cannot be carried out; exit status (1 failed, 2 asked wrongly) and why, for people.
+    Refused {
+        status: u8,
+        reason: String,
+    },
+}
