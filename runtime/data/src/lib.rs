@@ -58,5 +58,8 @@ pub use merge::{Merge, MergeError};
 pub use partition::PartitioningError;
 pub use record::RecordEncoding;
 pub use reduce::{KeyValue, ReduceError, ReduceInput, ReduceStatistics};
-pub use segment::{Cursor, PartitionEntry, Position, SealedSegment, Segment, SegmentError, WriteError};
+pub use segment::{
+    AssemblyError, Cursor, PartitionEntry, PartitionExtent, Position, SealedSegment, Segment,
+    SegmentAssembly, SegmentError, SegmentIndex, WriteError,
+};
 pub use settings::{Choose, CollectorSettings, Compression, Grouping, Partitioning, ReduceSettings};

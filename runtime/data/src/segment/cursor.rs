@@ -19,7 +19,7 @@ use crate::region::prefetch;
 pub struct Position {
     /// Index of the block in the file's block index.
     pub block: u64,
-    /// Ordinal of the record in its partition, from 0; the number of records when the cursor is at the end.
+    /// Ordinal of the record in its partition, from 0; one more than the last when the cursor is at the end.
     pub ordinal: u64,
 }
 
@@ -29,7 +29,8 @@ pub struct Cursor {
     segment: Arc<Segment>,
     encoding: RecordEncoding,
     partition: u32,
-    records: u64,
+    /// The records that are there, as ordinals in the partition.
+    ordinals: Range<u64>,
     blocks: Range<u64>,
     /// Index of the block after the current one.
     next_block: u64,
@@ -55,10 +56,11 @@ unsafe impl Send for Cursor {}
 impl Cursor {
     pub(super) fn new(segment: Arc<Segment>, partition: u32) -> Result<Cursor, SegmentError> {
         let (entry, blocks) = segment.blocks(partition)?;
+        let first = segment.first_ordinal();
         Ok(Cursor {
             encoding: segment.encoding(),
             partition,
-            records: entry.records,
+            ordinals: first..first + entry.records,
             next_block: blocks.start,
             blocks,
             block: NonNull::from(&[]),
@@ -66,8 +68,8 @@ impl Cursor {
             start: 0,
             extent: segment.encoding().extent(),
             next: 0,
-            next_ordinal: 0,
-            block_end_ordinal: 0,
+            next_ordinal: first,
+            block_end_ordinal: first,
             segment,
         })
     }
@@ -127,9 +129,9 @@ impl Cursor {
         Position { block: self.next_block - u64::from(inside), ordinal: self.next_ordinal }
     }
 
-    /// Number of records in the partition.
+    /// Number of records in the partition, as far as the file has them.
     pub fn records(&self) -> u64 {
-        self.records
+        self.ordinals.end - self.ordinals.start
     }
 
     /// The segment that is read.
@@ -138,15 +140,17 @@ impl Cursor {
     }
 
     pub(super) fn seek(&mut self, ordinal: u64) -> Result<(), SegmentError> {
-        if ordinal > self.records {
+        let Range { start: first, end } = self.ordinals;
+        if !(first..=end).contains(&ordinal) {
             return Err(SegmentError::NoRecord {
                 path: self.segment.path().to_owned(),
                 partition: self.partition,
                 ordinal,
-                records: self.records,
+                first,
+                end,
             });
         }
-        if ordinal == self.records {
+        if ordinal == end {
             self.next_block = self.blocks.end;
             self.next_ordinal = ordinal;
             self.block_end_ordinal = ordinal;
@@ -213,7 +217,7 @@ impl Cursor {
         let next = if index + 1 < self.blocks.end {
             self.segment.block(index + 1)?.first_ordinal
         } else {
-            self.records
+            self.ordinals.end
         };
         let stored = self.segment.stored(index, &entry)?;
         self.block = match entry.codec {

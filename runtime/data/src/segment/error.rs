@@ -36,8 +36,30 @@ pub enum SegmentError {
         /// How many there are.
         partitions: u32,
     },
-    /// The caller asked for a record after the last one.
-    #[error("partition {partition} of segment {} has {records} records, not a record {ordinal}", path.display())]
+    /// The file was made for the reduce of another partition.
+    #[error("segment {} holds partition {held} only, not {partition}", path.display())]
+    OtherPartition {
+        /// The file.
+        path: PathBuf,
+        /// The partition asked for.
+        partition: u32,
+        /// The one that is there.
+        held: u32,
+    },
+    /// The caller asked for a block after the last one.
+    #[error("partition {partition} of segment {} has {blocks} blocks, none from block {block} on", path.display())]
+    NoBlock {
+        /// The file.
+        path: PathBuf,
+        /// The partition asked for.
+        partition: u32,
+        /// The block asked for, from 0.
+        block: u64,
+        /// How many there are.
+        blocks: u64,
+    },
+    /// The caller asked for a record after the last one, or before the first one of a file that starts later.
+    #[error("partition {partition} of segment {} has records {first}..{end}, not a record {ordinal}", path.display())]
     NoRecord {
         /// The file.
         path: PathBuf,
@@ -45,7 +67,9 @@ pub enum SegmentError {
         partition: u32,
         /// The record asked for, from 0.
         ordinal: u64,
-        /// How many there are.
-        records: u64,
+        /// The first one there is.
+        first: u64,
+        /// The one after the last.
+        end: u64,
     },
 }

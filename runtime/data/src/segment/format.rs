@@ -4,11 +4,14 @@
 //! tie the parts to each other and to the file's length: those are checked once, in `segment::check`.
 //!
 //! ```text
-//! header     magic, version, encoding, codec, checksum kind, partitions, label, crc32c
+//! header     magic, version, encoding, codec, checksum kind, form, partitions, [partition, first ordinal], label, crc32c
 //! blocks     partition 0's blocks, partition 1's blocks, ...
 //! footer     one PartitionEntry per partition, one BlockEntry per block
 //! trailer    footer offset and length, records, blocks, crc32c of the footer, crc32c of the trailer, magic
 //! ```
+//!
+//! The form is 0 for a file with all partitions of a map's output. It is 1 for a file with one of them, or with the end of
+//! one, such as a fetch writes: its table has one entry, and the two fields in brackets say what it is an entry of.
 
 use crate::record::RecordEncoding;
 use crate::settings::Compression;
@@ -20,11 +23,16 @@ const HEADER_MAGIC: [u8; 8] = *b"NAPRSEG\n";
 const TRAILER_MAGIC: [u8; 8] = *b"NAPSEAL\n";
 const VERSION: u16 = 1;
 const CHECKSUM_CRC32C: u8 = 1;
+const FORM_WHOLE: u8 = 0;
+const FORM_EXCERPT: u8 = 1;
 const HEADER_FIXED: usize = 32;
-const CRC_BYTES: usize = 4;
+const EXCERPT_BYTES: usize = 12;
+pub(crate) const CRC_BYTES: usize = 4;
 
 /// The longest label that a header holds, in bytes.
 const LABEL_MAX: usize = 4096;
+/// The longest header, in bytes.
+pub(crate) const HEADER_BYTES_MAX: usize = HEADER_FIXED + EXCERPT_BYTES + LABEL_MAX + CRC_BYTES;
 pub(crate) const PARTITION_ENTRY_BYTES: usize = 40;
 pub(crate) const BLOCK_ENTRY_BYTES: usize = 56;
 pub(crate) const TRAILER_BYTES: usize = 48;
@@ -35,7 +43,17 @@ pub(crate) struct Header {
     pub encoding: RecordEncoding,
     pub compression: Compression,
     pub partitions: u32,
+    /// Set when the file has blocks of one partition only.
+    pub excerpt: Option<Excerpt>,
     pub label: String,
+}
+
+/// What a file with blocks of one partition only holds of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Excerpt {
+    pub partition: u32,
+    /// Ordinal in its partition of the first record that is here; those before it were left out.
+    pub first_ordinal: u64,
 }
 
 /// Where one partition lies in a segment, and how much it holds.
@@ -101,14 +119,19 @@ impl Header {
             Compression::None => 0u8,
             Compression::Lz4 => 1u8,
         };
-        let mut bytes = Vec::with_capacity(HEADER_FIXED + self.label.len() + CRC_BYTES);
+        let mut bytes = Vec::with_capacity(HEADER_FIXED + EXCERPT_BYTES + self.label.len() + CRC_BYTES);
         bytes.extend_from_slice(&HEADER_MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&[kind, codec, CHECKSUM_CRC32C, 0, 0, 0]);
+        let form = if self.excerpt.is_some() { FORM_EXCERPT } else { FORM_WHOLE };
+        bytes.extend_from_slice(&[kind, codec, CHECKSUM_CRC32C, form, 0, 0]);
         bytes.extend_from_slice(&key.to_le_bytes());
         bytes.extend_from_slice(&value.to_le_bytes());
         bytes.extend_from_slice(&self.partitions.to_le_bytes());
         bytes.extend_from_slice(&(self.label.len() as u32).to_le_bytes());
+        if let Some(excerpt) = self.excerpt {
+            bytes.extend_from_slice(&excerpt.partition.to_le_bytes());
+            bytes.extend_from_slice(&excerpt.first_ordinal.to_le_bytes());
+        }
         bytes.extend_from_slice(self.label.as_bytes());
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes
@@ -128,7 +151,12 @@ impl Header {
         if label_len > LABEL_MAX {
             return Err(format!("the header's label of {label_len} bytes is longer than {LABEL_MAX}"));
         }
-        let len = HEADER_FIXED + label_len + CRC_BYTES;
+        let label_at = match fixed[13] {
+            FORM_WHOLE => HEADER_FIXED,
+            FORM_EXCERPT => HEADER_FIXED + EXCERPT_BYTES,
+            other => return Err(format!("unknown form of file {other}")),
+        };
+        let len = label_at + label_len + CRC_BYTES;
         let whole = bytes.get(..len).ok_or("the file ends inside the header")?;
         let (covered, crc) = whole.split_at(len - CRC_BYTES);
         if crc32c::crc32c(covered) != u32_at(crc, 0) {
@@ -144,12 +172,31 @@ impl Header {
             1 => Compression::Lz4,
             other => return Err(format!("unknown codec {other}")),
         };
-        if fixed[12..16] != [CHECKSUM_CRC32C, 0, 0, 0] {
+        if (fixed[12], &fixed[14..16]) != (CHECKSUM_CRC32C, &[0, 0]) {
             return Err(format!("unknown kind of checksum {:?}", &fixed[12..16]));
         }
-        let label = std::str::from_utf8(&covered[HEADER_FIXED..]).map_err(|_| "the label is not UTF-8")?;
+        let label = std::str::from_utf8(&covered[label_at..]).map_err(|_| "the label is not UTF-8")?;
         let partitions = u32_at(fixed, 24);
-        Ok((Header { encoding, compression, partitions, label: label.to_owned() }, len))
+        let excerpt = (fixed[13] == FORM_EXCERPT).then(|| Excerpt {
+            partition: u32_at(whole, HEADER_FIXED),
+            first_ordinal: u64_at(whole, HEADER_FIXED + 4),
+        });
+        if let Some(Excerpt { partition, .. }) = excerpt
+            && partition >= partitions
+        {
+            return Err(format!("it holds partition {partition} of {partitions}"));
+        }
+        Ok((Header { encoding, compression, partitions, excerpt, label: label.to_owned() }, len))
+    }
+
+    /// How many entries the partition table has.
+    pub(crate) fn table_len(&self) -> u32 {
+        if self.excerpt.is_some() { 1 } else { self.partitions }
+    }
+
+    /// Ordinal of the first record that each partition of the file starts with.
+    pub(crate) fn first_ordinal(&self) -> u64 {
+        self.excerpt.map_or(0, |excerpt| excerpt.first_ordinal)
     }
 }
 
@@ -179,6 +226,11 @@ impl BlockEntry {
         into.extend_from_slice(&self.key_prefix.to_le_bytes());
         into.extend_from_slice(&self.crc.to_le_bytes());
         into.extend_from_slice(&u32::from(self.codec == Codec::Lz4).to_le_bytes());
+    }
+
+    /// Reads the first entry of an index; `None` when there is none, or it names a codec that does not exist.
+    pub(crate) fn decode_first(index: &[u8]) -> Option<BlockEntry> {
+        index.get(..BLOCK_ENTRY_BYTES).and_then(BlockEntry::decode)
     }
 
     /// Reads one entry; `None` when it names a codec that does not exist.
@@ -237,14 +289,14 @@ impl Trailer {
 }
 
 #[inline]
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut field = [0; 4];
     field.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(field)
 }
 
 #[inline]
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut field = [0; 8];
     field.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(field)

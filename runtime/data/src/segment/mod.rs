@@ -3,17 +3,23 @@
 //! Owns their format, writing, validation and reading. Does not own sorting (`sort`), merging (`merge`) nor who serves
 //! them to other hosts. The same format holds the runs that a task spills.
 
+mod assembly;
 mod check;
 mod cursor;
 mod error;
+mod extent;
 mod format;
+mod index;
 mod reader;
 mod seal;
 mod writer;
 
+pub use assembly::{AssemblyError, SegmentAssembly};
 pub use cursor::{Cursor, Position};
 pub use error::SegmentError;
+pub use extent::PartitionExtent;
 pub use format::PartitionEntry;
+pub use index::SegmentIndex;
 pub use reader::Segment;
 pub use writer::{SealedSegment, WriteError};
 

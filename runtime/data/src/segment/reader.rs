@@ -17,7 +17,9 @@ use memmap2::Mmap;
 use super::check::check;
 use super::cursor::Cursor;
 use super::error::SegmentError;
-use super::format::{BLOCK_ENTRY_BYTES, BlockEntry, Header, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer};
+use super::format::{
+    BLOCK_ENTRY_BYTES, BlockEntry, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer,
+};
 use crate::record::RecordEncoding;
 use crate::settings::Compression;
 
@@ -93,20 +95,27 @@ impl Segment {
     /// Place and size of one partition.
     ///
     /// # Errors
-    /// `NoPartition` when there are fewer.
+    /// `NoPartition` when there are fewer, `OtherPartition` when this file holds another one only.
     pub fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
-        if partition >= self.partitions() {
-            let partitions = self.partitions();
+        let partitions = self.partitions();
+        if partition >= partitions {
             return Err(SegmentError::NoPartition { path: self.path.clone(), partition, partitions });
         }
-        let at = self.trailer.footer_offset as usize + partition as usize * PARTITION_ENTRY_BYTES;
+        let row = match self.header.excerpt {
+            None => partition,
+            Some(excerpt) if excerpt.partition == partition => 0,
+            Some(Excerpt { partition: held, .. }) => {
+                return Err(SegmentError::OtherPartition { path: self.path.clone(), partition, held });
+            }
+        };
+        let at = self.trailer.footer_offset as usize + row as usize * PARTITION_ENTRY_BYTES;
         Ok(PartitionEntry::decode(&self.map[at..]))
     }
 
     /// A cursor before the first record of a partition.
     ///
     /// # Errors
-    /// `NoPartition` when there are fewer.
+    /// As `partition`.
     pub fn cursor(self: &Arc<Self>, partition: u32) -> Result<Cursor, SegmentError> {
         Cursor::new(self.clone(), partition)
     }
@@ -115,11 +124,16 @@ impl Segment {
     /// A binary search and at most one block decoded, whatever the size of the partition.
     ///
     /// # Errors
-    /// `NoPartition`, `NoRecord`, or `Damaged` when the block that holds the record is.
+    /// As `partition`, `NoRecord`, or `Damaged` when the block that holds the record is.
     pub fn cursor_at(self: &Arc<Self>, partition: u32, ordinal: u64) -> Result<Cursor, SegmentError> {
         let mut cursor = Cursor::new(self.clone(), partition)?;
         cursor.seek(ordinal)?;
         Ok(cursor)
+    }
+
+    /// Ordinal of the first record that a partition starts with here.
+    pub(super) fn first_ordinal(&self) -> u64 {
+        self.header.first_ordinal()
     }
 
     /// The partition's blocks as a range of the block index.
@@ -130,6 +144,7 @@ impl Segment {
         let entry = self.partition(partition)?;
         let end = match self.partition(partition + 1) {
             Ok(next) => next.first_block,
+            // The last one, or the only one here.
             Err(_) => self.trailer.blocks,
         };
         Ok((entry, entry.first_block..end))
@@ -137,7 +152,7 @@ impl Segment {
 
     /// One entry of the block index.
     pub(super) fn block(&self, block: u64) -> Result<BlockEntry, SegmentError> {
-        let table = self.partitions() as usize * PARTITION_ENTRY_BYTES;
+        let table = self.header.table_len() as usize * PARTITION_ENTRY_BYTES;
         let at = self.trailer.footer_offset as usize + table + block as usize * BLOCK_ENTRY_BYTES;
         BlockEntry::decode(&self.map[at..])
             .ok_or_else(|| self.damaged(format!("block {block}: unknown codec")))

@@ -111,6 +111,7 @@ impl SegmentWriter {
             encoding: shape.encoding,
             compression: shape.compression,
             partitions: shape.partitions,
+            excerpt: None,
             label: shape.label.clone(),
         };
         let mut buffer = Vec::with_capacity(buffer_bytes + BLOCK_BYTES);
