@@ -58,6 +58,8 @@ mod client;
 mod coordinator;
 mod counters;
 mod embedded;
+#[allow(dead_code)] // Until the coordinator keeps it.
+mod journal;
 mod output;
 mod path_bytes;
 mod plan;

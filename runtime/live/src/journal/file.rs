@@ -1,0 +1,167 @@
+//! One journal file: opened, read to its last whole frame, appended to.
+//!
+//! Owns the handle and when it is forced to the disk. Does not own which file is the current one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::frame::{self, Frame};
+use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
+
+/// A journal file that is being appended to.
+#[derive(Debug)]
+pub(super) struct JournalFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    fsync: FsyncPolicy,
+    synced: Instant,
+    dirty: bool,
+}
+
+/// What a file held.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) header: Header,
+    pub(super) entries: Vec<Vec<u8>>,
+    /// What was cut off, for people.
+    pub(super) cut: Option<String>,
+}
+
+impl JournalFile {
+    /// Begins a file; the header is on the disk when this returns.
+    pub(super) fn create(
+        path: &Path,
+        header: Header,
+        fsync: FsyncPolicy,
+    ) -> Result<JournalFile, JournalError> {
+        let failed = |doing| move |source| JournalError::io(doing, path, source);
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .open(path)
+            .map_err(failed("create"))?;
+        let mut journal = JournalFile {
+            path: path.to_owned(),
+            file,
+            bytes: 0,
+            fsync,
+            synced: Instant::now(),
+            dirty: false,
+        };
+        let text =
+            serde_json::to_vec(&header).map_err(|error| failed("encode the header of")(error.into()))?;
+        journal.append(&[text])?;
+        journal.file.sync_data().map_err(failed("sync"))?;
+        Ok(journal)
+    }
+
+    /// Opens a file that was begun; cuts off a last frame that was not written to its end. `None` when not even the
+    /// header is there: the coordinator died while it began the file.
+    pub(super) fn open(
+        path: &Path,
+        fsync: FsyncPolicy,
+    ) -> Result<Option<(JournalFile, Content)>, JournalError> {
+        let failed = |doing| move |source| JournalError::io(doing, path, source);
+        let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed("open"))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed("read"))?;
+        let (payloads, end, cut) = read_frames(path, &bytes)?;
+        let mut payloads = payloads.into_iter();
+        let Some(first) = payloads.next() else { return Ok(None) };
+        let header = read_header(path, &first)?;
+        if cut.is_some() {
+            file.set_len(end).map_err(failed("cut the torn tail of"))?;
+            file.sync_data().map_err(failed("sync"))?;
+        }
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(end)).map_err(failed("seek in"))?;
+        let journal = JournalFile {
+            path: path.to_owned(),
+            file,
+            bytes: end,
+            fsync,
+            synced: Instant::now(),
+            dirty: false,
+        };
+        Ok(Some((journal, Content { header, entries: payloads.collect(), cut })))
+    }
+
+    /// Appends entries with one write.
+    pub(super) fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
+        let mut bytes = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 8).sum());
+        for entry in entries {
+            frame::push(&mut bytes, entry)
+                .map_err(|what| JournalError::io("append to", &self.path, std::io::Error::other(what)))?;
+        }
+        self.file.write_all(&bytes).map_err(|error| JournalError::io("append to", &self.path, error))?;
+        self.bytes += bytes.len() as u64;
+        self.dirty = true;
+        if self.fsync == FsyncPolicy::Always { self.sync() } else { self.sync_if_due() }
+    }
+
+    /// Forces to the disk what the policy says must be there by now.
+    pub(super) fn sync_if_due(&mut self) -> Result<(), JournalError> {
+        match self.fsync {
+            FsyncPolicy::Interval(interval) if self.dirty && self.synced.elapsed() >= interval => self.sync(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Forces everything to the disk.
+    pub(super) fn sync(&mut self) -> Result<(), JournalError> {
+        self.file.sync_data().map_err(|error| JournalError::io("sync", &self.path, error))?;
+        self.synced = Instant::now();
+        self.dirty = false;
+        Ok(())
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+type Frames = (Vec<Vec<u8>>, u64, Option<String>);
+
+fn read_frames(path: &Path, bytes: &[u8]) -> Result<Frames, JournalError> {
+    let (mut payloads, mut offset) = (Vec::new(), 0);
+    loop {
+        match frame::read(bytes, offset) {
+            Frame::Whole { payload, next } => {
+                payloads.push(payload.to_vec());
+                offset = next;
+            }
+            Frame::End => return Ok((payloads, offset as u64, None)),
+            Frame::Torn { what } => {
+                let cut = format!(
+                    "{} ended in the middle of an entry ({what}): cut {} bytes at byte {offset}",
+                    path.display(),
+                    bytes.len() - offset
+                );
+                return Ok((payloads, offset as u64, Some(cut)));
+            }
+            Frame::Damaged { what } => {
+                return Err(JournalError::Damaged { path: path.to_owned(), offset: offset as u64, what });
+            }
+        }
+    }
+}
+
+fn read_header(path: &Path, payload: &[u8]) -> Result<Header, JournalError> {
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let damaged = |error: serde_json::Error| JournalError::Damaged {
+        path: path.to_owned(),
+        offset: 0,
+        what: format!("no header: {error}"),
+    };
+    let Versioned { version } = serde_json::from_slice(payload).map_err(damaged)?;
+    if version != JOURNAL_VERSION {
+        return Err(JournalError::Version { path: path.to_owned(), found: version });
+    }
+    serde_json::from_slice(payload).map_err(damaged)
+}

@@ -1,0 +1,126 @@
+//! Frames: a length, a checksum and the bytes.
+//!
+//! Owns the telling apart of a torn tail from damage. Does not own the files.
+
+/// Bytes before the payload.
+const HEAD_BYTES: usize = 8;
+/// The longest payload; a snapshot of some million tasks fits.
+const PAYLOAD_BYTES_MAX: usize = 1 << 30;
+
+/// Appends a frame to `buffer`.
+pub(super) fn push(buffer: &mut Vec<u8>, payload: &[u8]) -> Result<(), String> {
+    let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= PAYLOAD_BYTES_MAX);
+    let length = length.ok_or_else(|| format!("an entry of {} bytes is too long", payload.len()))?;
+    buffer.extend_from_slice(&length.to_le_bytes());
+    buffer.extend_from_slice(&crc32c::crc32c(payload).to_le_bytes());
+    buffer.extend_from_slice(payload);
+    Ok(())
+}
+
+/// What lies at an offset.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Frame<'a> {
+    /// A whole frame, and where the next one begins.
+    Whole { payload: &'a [u8], next: usize },
+    /// The bytes end here.
+    End,
+    /// The last frame was not written to its end.
+    Torn { what: String },
+    /// Something else than was written, with whole frames after it.
+    Damaged { what: String },
+}
+
+/// Reads the frame at `offset`, which is at most the length of `bytes`.
+pub(super) fn read(bytes: &[u8], offset: usize) -> Frame<'_> {
+    if offset == bytes.len() {
+        return Frame::End;
+    }
+    match whole(bytes, offset) {
+        Ok((payload, next)) => Frame::Whole { payload, next },
+        Err(what) if another_follows(bytes, offset) => Frame::Damaged { what },
+        Err(what) => Frame::Torn { what },
+    }
+}
+
+fn whole(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), String> {
+    let rest = &bytes[offset..];
+    let Some((head, body)) = rest.split_first_chunk::<HEAD_BYTES>() else {
+        return Err(format!("{} bytes are no frame", rest.len()));
+    };
+    let [length, sum] =
+        [0, 4].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    // Nothing is written with no bytes in it, but a file whose end was never written is full of zeros.
+    if length == 0 || length > PAYLOAD_BYTES_MAX {
+        return Err(format!("a frame cannot have {length} bytes"));
+    }
+    let Some(payload) = body.get(..length) else {
+        return Err(format!("{} of {length} bytes are there", body.len()));
+    };
+    if crc32c::crc32c(payload) != sum {
+        return Err("the checksum does not fit".to_owned());
+    }
+    Ok((payload, offset + HEAD_BYTES + length))
+}
+
+/// Whether a whole frame begins anywhere after a broken one: then it is not the last that is broken. Entries are JSON
+/// objects, so a beginning can be guessed from the brace and then verified by its checksum.
+fn another_follows(bytes: &[u8], broken: usize) -> bool {
+    let first = broken + HEAD_BYTES + 1;
+    (first..bytes.len().saturating_sub(HEAD_BYTES))
+        .filter(|at| bytes.get(at + HEAD_BYTES) == Some(&b'{'))
+        .any(|at| whole(bytes, at).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(payloads: &[&str]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for payload in payloads {
+            push(&mut bytes, payload.as_bytes()).expect("short");
+        }
+        bytes
+    }
+
+    #[test]
+    fn frames_are_read_as_they_were_written() {
+        let bytes = frames(&["{1}", "{22}"]);
+        let Frame::Whole { payload, next } = read(&bytes, 0) else { panic!("no frame") };
+        assert_eq!(payload, b"{1}");
+        let Frame::Whole { payload, next } = read(&bytes, next) else { panic!("no frame") };
+        assert_eq!(payload, b"{22}");
+        assert_eq!(read(&bytes, next), Frame::End);
+    }
+
+    #[test]
+    fn every_cut_of_the_last_frame_is_a_torn_tail() {
+        let bytes = frames(&["{one}", "{two}"]);
+        let second = bytes.len() / 2;
+        for length in second + 1..bytes.len() {
+            assert!(matches!(read(&bytes[..length], second), Frame::Torn { .. }), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_damage_when_a_frame_follows_and_a_torn_tail_when_none_does() {
+        let good = frames(&["{one}", "{two}"]);
+        for bit in 0..good.len() / 2 * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(read(&bytes, 0), Frame::Damaged { .. }), "bit {bit}");
+        }
+        let mut last = good.clone();
+        *last.last_mut().expect("not empty") ^= 1;
+        assert!(matches!(read(&last, good.len() / 2), Frame::Torn { .. }));
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_a_torn_tail() {
+        let mut bytes = frames(&["{one}"]);
+        let end = bytes.len();
+        bytes.resize(end + 100, 0);
+        assert!(matches!(read(&bytes, end), Frame::Torn { .. }));
+    }
+}
