@@ -67,6 +67,7 @@ mod process;
 mod progress;
 mod protocol;
 mod report;
+mod shuffle;
 mod task;
 mod worker;
 

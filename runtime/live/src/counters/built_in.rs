@@ -65,6 +65,12 @@ counters! {
     ReduceShuffleBytes = "REDUCE_SHUFFLE_BYTES",
     /// Map outputs read by reduces.
     ShuffledMaps = "SHUFFLED_MAPS",
+    /// Bytes of map output that reduces fetched from workers' data servers, as stored there.
+    ShuffleNetworkBytes = "SHUFFLE_NETWORK_BYTES",
+    /// Times a fetch was begun anew after it broke.
+    ShuffleRetries = "SHUFFLE_RETRIES",
+    /// Wall time reduces spent waiting for map output to arrive, in milliseconds.
+    ShuffleFetchMillis = "SHUFFLE_FETCH_MILLIS",
     /// Groups handed to the reduce function.
     ReduceInputGroups = "REDUCE_INPUT_GROUPS",
     /// Records handed to the reduce function.

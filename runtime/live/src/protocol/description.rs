@@ -8,6 +8,7 @@ use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
 use crate::body::{MapTask, ReduceTask};
+use crate::shuffle::MapInput;
 
 /// What a task process is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,5 +29,16 @@ pub(crate) struct TaskDescription {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Work {
     Map(MapTask),
-    Reduce(ReduceTask),
+    Reduce(ReduceWork),
+}
+
+/// A reduce, and where the outputs of the maps are that it reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReduceWork {
+    /// The task process fills in `inputs` once there is one of each map task.
+    pub(crate) task: ReduceTask,
+    /// How many map tasks there are.
+    pub(crate) maps: u32,
+    /// The outputs that are there already; others follow as `MoreInputs`.
+    pub(crate) inputs: Vec<MapInput>,
 }

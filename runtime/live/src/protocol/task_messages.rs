@@ -1,13 +1,16 @@
 //! Messages between a worker and the task process of one attempt.
 //!
 //! Owns the vocabulary and its order: `Hello`, any number of `Progress`, at most one `CommitRequest` answered by
-//! `CommitGranted`, then `Done` or `Failed`; `Start` may be sent before `Hello` has come.
+//! `CommitGranted`, then `Done` or `Failed`; `Start` may be sent before `Hello` has come, and `MoreInputs` any time after
+//! `Start`.
 
+use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
 use super::description::TaskDescription;
 use crate::body::PartOutput;
 use crate::counters::CounterValues;
+use crate::shuffle::MapInput;
 use crate::task::TaskError;
 
 /// Version of the messages; both ends are the same program, so a difference means that it was replaced under a run.
@@ -19,6 +22,9 @@ pub(crate) enum ToTask {
     Start(Box<TaskDescription>),
     /// Its part file may be promoted, now and by this attempt only.
     CommitGranted,
+    /// More map outputs for a reduce that began before all of them were there, or that lost some. One of a map task
+    /// that was named before replaces it.
+    MoreInputs(Vec<MapInput>),
 }
 
 /// What a task process says to its worker.
@@ -27,7 +33,8 @@ pub(crate) enum FromTask {
     Hello {
         version: u32,
     },
-    /// Bytes of input consumed, and in all (0 while unknown).
+    /// Bytes of input consumed, and in all (0 while unknown). Also sent, with the same numbers, while a task waits for
+    /// inputs: it is a sign of life either way.
     Progress {
         bytes_done: u64,
         bytes_total: u64,
@@ -40,4 +47,9 @@ pub(crate) enum FromTask {
         counters: CounterValues,
     },
     Failed(TaskError),
+    /// The outputs of these map attempts cannot be read; the task goes on and waits for what replaces them.
+    InputsLost {
+        attempts: Vec<AttemptId>,
+        reason: String,
+    },
 }

@@ -15,6 +15,7 @@ use crate::counters::Counters;
 pub struct TaskProgress {
     done: AtomicU64,
     total: AtomicU64,
+    alive: AtomicU64,
 }
 
 impl TaskProgress {
@@ -33,6 +34,16 @@ impl TaskProgress {
     #[inline]
     pub fn advance(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Says that the task is well, though it consumes nothing now: it waits for somebody else.
+    pub(crate) fn still_waiting(&self) {
+        self.alive.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Changes with every sign of life.
+    pub(crate) fn signs_of_life(&self) -> (u64, u64, u64) {
+        (self.done(), self.total(), self.alive.load(Ordering::Relaxed))
     }
 
     /// Bytes consumed so far.

@@ -16,6 +16,7 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 use super::context::TaskContext;
 use super::memory::sample_memory;
 use crate::protocol::{FromTask, ToTask, WireError, read_message, write_message};
+use crate::shuffle::Arrival;
 
 const PROGRESS_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -26,15 +27,16 @@ pub(super) struct ControlChannel {
 }
 
 impl ControlChannel {
-    /// Starts to listen on `stream`; the second result receives the right to commit.
+    /// Starts to listen on `stream`; the second result receives the right to commit. More inputs go to `inputs`.
     pub(super) fn attend(
         stream: UnixStream,
         context: Arc<TaskContext>,
+        inputs: Sender<Arrival>,
     ) -> io::Result<(ControlChannel, Receiver<()>)> {
         let listening = stream.try_clone()?;
         let channel_end = ControlChannel { stream: Arc::new(Mutex::new(stream)) };
         let (grants, granted) = channel();
-        let attendant = Attendant { listening, sending: channel_end.clone(), context, grants };
+        let attendant = Attendant { listening, sending: channel_end.clone(), context, grants, inputs };
         std::thread::Builder::new().name("control".into()).spawn(move || attendant.run())?;
         Ok((channel_end, granted))
     }
@@ -51,6 +53,7 @@ struct Attendant {
     sending: ControlChannel,
     context: Arc<TaskContext>,
     grants: Sender<()>,
+    inputs: Sender<Arrival>,
 }
 
 impl Attendant {
@@ -63,23 +66,24 @@ impl Attendant {
     }
 
     fn attend(&self) -> Result<(), WireError> {
-        let mut told = (0, 0);
+        let mut told = (0, 0, 0);
         loop {
             let mut interest = [PollFd::from_borrowed_fd(self.listening.as_fd(), PollFlags::IN)];
             match poll(&mut interest, Some(&PROGRESS_INTERVAL)) {
                 Ok(0) => {
                     sample_memory(&self.context);
-                    let progress = self.context.progress();
-                    let now = (progress.done(), progress.total());
+                    let now = self.context.progress().signs_of_life();
                     if now != told {
                         told = now;
-                        let (bytes_done, bytes_total) = now;
+                        let (bytes_done, bytes_total, _) = now;
                         self.sending.send(&FromTask::Progress { bytes_done, bytes_total })?;
                     }
                 }
                 Ok(_) => match read_message(&self.listening)? {
                     // The work may have ended without asking; then there is nobody to tell.
                     Some(ToTask::CommitGranted) => drop(self.grants.send(())),
+                    // As above; a map has nobody who waits for inputs, and a reduce that has all of them neither.
+                    Some(ToTask::MoreInputs(inputs)) => drop(self.inputs.send(Arrival::Named(inputs))),
                     Some(ToTask::Start(_)) => {
                         let reason = "a second start; a process runs one attempt";
                         return Err(WireError::Io(io::Error::other(reason)));

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use rustix::io::fcntl_dupfd_cloexec;
@@ -24,12 +24,14 @@ use super::control::ControlChannel;
 use super::error::TaskError;
 use super::memory::sample_memory;
 use super::panics::catch_panics;
-use crate::body::{Definitions, PartOutput};
+use crate::body::{Definitions, PartOutput, ReduceTask};
 use crate::counters::{Counter, CounterValues, user_values};
 use crate::process::parent_of_task_process;
 use crate::protocol::{
-    FromTask, PROTOCOL_VERSION, TaskDescription, ToTask, WireError, Work, read_message, write_message,
+    FromTask, PROTOCOL_VERSION, ReduceWork, TaskDescription, ToTask, WireError, Work, read_message,
+    write_message,
 };
+use crate::shuffle::{Arrival, Gathering};
 
 /// Why a task process could not even try its attempt.
 #[derive(Debug, Error)]
@@ -78,8 +80,9 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
         None => return Err(TaskProcessError::NoStart),
     };
     let context = Arc::new(TaskContext::new(description.attempt, description.memory));
-    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context))?;
-    let worked = catch_panics(&context, || work(definitions, &description, &context));
+    let (arrived, arrivals) = channel();
+    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived)?;
+    let worked = catch_panics(&context, || work(definitions, &description, &context, &arrivals));
     let committed = match worked {
         Ok(part) => commit(&description, part, &control, &granted)?,
         Err(error) => Err(error),
@@ -118,6 +121,7 @@ fn work(
     definitions: &dyn Definitions,
     description: &TaskDescription,
     context: &TaskContext,
+    arrivals: &Receiver<Arrival>,
 ) -> Result<Option<PartOutput>, TaskError> {
     let body = definitions.build(&description.definition, &description.parameters)?;
     match &description.work {
@@ -125,9 +129,11 @@ fn work(
             create_scratch(&task.scratch)?;
             Ok(body.run_map(task, context)?.part)
         }
-        Work::Reduce(task) => {
+        Work::Reduce(ReduceWork { task, maps, inputs }) => {
             create_scratch(&task.scratch)?;
-            Ok(Some(body.run_reduce(task, context)?.part))
+            let gathering = Gathering { maps: *maps, context, arrivals };
+            let task = ReduceTask { inputs: gathering.gather(inputs.clone())?, ..task.clone() };
+            Ok(Some(body.run_reduce(&task, context)?.part))
         }
     }
 }
@@ -164,7 +170,7 @@ fn commit(
     granted.recv().map_err(|_| TaskProcessError::ParentGone)?;
     let written = match &description.work {
         Work::Map(task) => &task.output,
-        Work::Reduce(task) => &task.output,
+        Work::Reduce(ReduceWork { task, .. }) => &task.output,
     };
     Ok(rename(written, target)
         .map_err(|error| in_output(format!("move {} to {}", written.display(), target.display()), &error)))

@@ -23,17 +23,20 @@ use crate::body::PartOutput;
 use crate::counters::CounterValues;
 use crate::process::{Spawner, TaskProcess, Variable, describe_exit};
 use crate::protocol::{
-    FrameBuffer, FromTask, PROTOCOL_VERSION, TaskDescription, ToTask, WireError, Work, encode,
+    FrameBuffer, FromTask, PROTOCOL_VERSION, ReduceWork, TaskDescription, ToTask, WireError, Work, encode,
 };
+use crate::shuffle::MapInput;
 use crate::task::TaskError;
 
 /// Bytes read from a control channel at once; messages of tasks are small.
 const READ_BYTES: usize = 4096;
 
 /// What the worker wants of a supervised attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AttemptOrder {
     Commit,
+    /// For a reduce that waits for them; of no use to any other attempt.
+    MoreInputs(Vec<MapInput>),
     Kill,
 }
 
@@ -46,6 +49,11 @@ pub(super) enum AttemptEvent {
         bytes_total: u64,
     },
     CommitRequested,
+    /// A reduce cannot read these map outputs and waits for what replaces them.
+    InputsLost {
+        attempts: Vec<AttemptId>,
+        reason: String,
+    },
     Ended {
         end: AttemptEnd,
         /// Its directory, empty, for another attempt to use.
@@ -103,7 +111,7 @@ impl Supervision {
     async fn remove_files(&self, done: bool) -> Option<PathBuf> {
         let (scratch, output) = match &self.description.work {
             Work::Map(task) => (&task.scratch, &task.output),
-            Work::Reduce(task) => (&task.scratch, &task.output),
+            Work::Reduce(ReduceWork { task, .. }) => (&task.scratch, &task.output),
         };
         if !done && self.description.promote_to.is_none() {
             // Missing unless the attempt ended between sealing and saying so.
@@ -145,7 +153,8 @@ impl Supervised {
             tokio::select! {
                 biased;
                 order = supervision.orders.recv() => match order {
-                    Some(AttemptOrder::Commit) => self.grant_commit(),
+                    Some(AttemptOrder::Commit) => self.send(&ToTask::CommitGranted),
+                    Some(AttemptOrder::MoreInputs(inputs)) => self.send(&ToTask::MoreInputs(inputs)),
                     Some(AttemptOrder::Kill) | None => {
                         self.killed = true;
                         self.process.kill();
@@ -177,8 +186,8 @@ impl Supervised {
         }
     }
 
-    fn grant_commit(&mut self) {
-        match encode(&ToTask::CommitGranted) {
+    fn send(&mut self, message: &ToTask) {
+        match encode(message) {
             Ok(frame) => self.outbox.extend_from_slice(&frame),
             Err(error) => self.give_up(&error.to_string()),
         }
@@ -252,6 +261,9 @@ impl Supervised {
             }
             FromTask::Done { counters } => {
                 self.outcome = Some(AttemptEnd::Done { counters, part: self.part });
+            }
+            FromTask::InputsLost { attempts, reason } => {
+                supervision.tell(AttemptEvent::InputsLost { attempts, reason });
             }
             FromTask::Failed(error) => self.outcome = Some(AttemptEnd::Failed(error)),
         }

@@ -18,8 +18,10 @@ use crate::body::{MapTask, ReduceTask};
 use crate::output::JobPaths;
 use crate::process::{Spawner, Variable};
 use crate::protocol::{
-    AttemptProgress, JobDescription, LaunchWork, TaskDescription, Work, WorkerNews, WorkerOrder, WorkerReport,
+    AttemptProgress, JobDescription, LaunchWork, ReduceInputs, ReduceWork, TaskDescription, Work, WorkerNews,
+    WorkerOrder, WorkerReport,
 };
+use crate::shuffle::{MapInput, Place};
 use crate::task::TaskError;
 
 /// How a worker works.
@@ -111,8 +113,13 @@ impl Worker {
             WorkerOrder::Launch { attempt, work } => self.launch(attempt, work),
             WorkerOrder::Kill { attempt } => self.order(attempt, AttemptOrder::Kill),
             WorkerOrder::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
+            WorkerOrder::MoreInputs { attempt, inputs } => {
+                if let Some(job) = self.jobs.get(&attempt.task.job) {
+                    self.order(attempt, AttemptOrder::MoreInputs(job.places(inputs)));
+                }
+            }
             // Sent by coordinators of several workers only.
-            WorkerOrder::MoreInputs { .. } | WorkerOrder::Leave => {}
+            WorkerOrder::Leave => {}
         }
     }
 
@@ -158,6 +165,9 @@ impl Worker {
                 }
             }
             AttemptEvent::CommitRequested => self.report(attempt, Report::CommitRequested),
+            AttemptEvent::InputsLost { attempts, reason } => {
+                self.report(attempt, Report::InputsLost { outputs: attempts, reason });
+            }
             AttemptEvent::Ended { end, idle_scratch } => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.idle_scratch.extend(idle_scratch);
@@ -191,6 +201,13 @@ impl Worker {
 }
 
 impl KnownJob {
+    /// Where this worker's attempts find map outputs.
+    fn places(&self, inputs: ReduceInputs) -> Vec<MapInput> {
+        let place = |attempt| Place::Local(self.paths.segment(attempt));
+        let input = |attempt| MapInput { attempt, place: place(attempt) };
+        inputs.outputs.into_iter().map(|output| input(output.attempt)).collect()
+    }
+
     /// Gives an attempt the directory of one that has ended. Without one the task process makes its own.
     fn pass_on_scratch(&mut self, attempt: AttemptId) {
         if let Some(idle) = self.idle_scratch.pop() {
@@ -215,16 +232,16 @@ impl KnownJob {
                 output,
                 scratch,
             }),
-            LaunchWork::Reduce { inputs, .. } => Work::Reduce(ReduceTask {
-                partition: attempt.task.index,
-                inputs: inputs
-                    .outputs
-                    .into_iter()
-                    .map(|output| (output.attempt, self.paths.segment(output.attempt)))
-                    .collect(),
-                compress: *compress,
-                output,
-                scratch,
+            LaunchWork::Reduce { maps, inputs } => Work::Reduce(ReduceWork {
+                task: ReduceTask {
+                    partition: attempt.task.index,
+                    inputs: Vec::new(),
+                    compress: *compress,
+                    output,
+                    scratch,
+                },
+                maps,
+                inputs: self.places(inputs),
             }),
         };
         TaskDescription {

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::body::{MapTask, PartOutput, ReduceTask, Split};
 use crate::counters::CounterValues;
+use crate::shuffle::{MapInput, Place};
 use crate::task::TaskError;
 
 fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
@@ -29,6 +30,7 @@ fn said_by_a_task() -> Vec<FromTask> {
         FromTask::CommitRequest { part: PartOutput { records: 1, bytes: 2, digest: u64::MAX } },
         FromTask::Done { counters },
         FromTask::Failed(lost),
+        FromTask::InputsLost { attempts: vec![attempt(TaskKind::Map, 3, 1)], reason: "gone".into() },
     ]
 }
 
@@ -59,18 +61,20 @@ fn told_to_a_task() -> Vec<ToTask> {
     };
     let reduce = ReduceTask {
         partition: 7,
-        inputs: vec![
-            (attempt(TaskKind::Map, 0, 1), odd.clone()),
-            (attempt(TaskKind::Map, 1, 2), odd.clone()),
-        ],
+        inputs: vec![(attempt(TaskKind::Map, 0, 1), odd.clone())],
         compress: false,
         output: odd.clone(),
         scratch: odd.clone(),
     };
+    let inputs = vec![
+        MapInput { attempt: attempt(TaskKind::Map, 1, 2), place: Place::Local(odd.clone()) },
+        MapInput { attempt: attempt(TaskKind::Map, 2, 1), place: Place::Remote("there:7070".into()) },
+    ];
     vec![
         description(Work::Map(map), None),
-        description(Work::Reduce(reduce), Some(odd)),
+        description(Work::Reduce(ReduceWork { task: reduce, maps: 3, inputs: inputs.clone() }), Some(odd)),
         ToTask::CommitGranted,
+        ToTask::MoreInputs(inputs),
     ]
 }
 
