@@ -4,10 +4,12 @@
 
 use std::ops::{Index, IndexMut};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::TaskKind;
 
 /// One value for maps, one for reduces.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ByKind<T> {
     pub map: T,
     pub reduce: T,

@@ -19,7 +19,7 @@ mod time;
 
 pub use cluster::{Attempt, ClusterView, Job, Reservation, Tally, Worker};
 pub use effect::{Effect, MapOutput, Order, Record, Start};
-pub use engine::{Engine, EngineSettings};
+pub use engine::{Engine, EngineSettings, EngineSnapshot, SnapshotError};
 pub use event::{Event, FailureClass, Report};
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};

@@ -2,13 +2,15 @@
 //!
 //! Owns its state, its slot and its clock, which stands still while it is suspended. Attempts that ended are not kept.
 
+use serde::{Deserialize, Serialize};
+
 use crate::effect::Start;
 use crate::ids::{AttemptId, WorkerId};
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
 /// One try at a task that has not ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     pub(crate) id: AttemptId,
     pub(crate) worker: WorkerId,

@@ -2,9 +2,14 @@
 //!
 //! Owns which of its tasks may be launched. Does not own the decision to launch one.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::by_kind::ByKind;
+use crate::cluster::GivingOrder;
+use crate::cluster::image::per_kind;
 use crate::cluster::task::{Phase, Task};
 use crate::effect::{MapOutput, Start};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
@@ -35,6 +40,18 @@ pub struct Job {
     pub(crate) reserved_on: BTreeSet<WorkerId>,
 }
 
+/// A job without what follows from its tasks and the attempts at them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct JobImage {
+    id: JobId,
+    spec: JobSpec,
+    submitted: Time,
+    state: JobState,
+    outcome: Option<JobOutcome>,
+    tasks: ByKind<Vec<Task>>,
+    awaiting_inputs: BTreeSet<AttemptId>,
+}
+
 impl Job {
     pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time) -> Job {
         let phases = ByKind { map: Phase::of_maps(&spec.maps), reduce: Phase::of_reduces(spec.reduces) };
@@ -53,6 +70,62 @@ impl Job {
             maps_lost: 0,
             reserved_on: BTreeSet::new(),
         }
+    }
+
+    /// Its place in the order in which jobs are given to.
+    pub(crate) fn giving_order(&self) -> GivingOrder {
+        (Reverse(self.spec.priority), self.submitted, self.id)
+    }
+
+    pub(crate) fn image(&self) -> JobImage {
+        JobImage {
+            id: self.id,
+            spec: self.spec.clone(),
+            submitted: self.submitted,
+            state: self.state,
+            outcome: self.outcome.clone(),
+            tasks: per_kind(|kind| self.phases[kind].tasks.clone()),
+            awaiting_inputs: self.awaiting_inputs.clone(),
+        }
+    }
+
+    /// The job without its attempts and reservations, which are entered where others hear of them, too; or what is wrong
+    /// with the image.
+    pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
+        let JobImage { id, spec, submitted, state, outcome, tasks, awaiting_inputs } = image;
+        spec.check().map_err(|error| format!("{id}: {error}"))?;
+        if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
+            return Err(format!("{id}: it has other tasks than it asks for"));
+        }
+        let task = |kind, index| TaskId { job: id, kind, index };
+        let phases = ByKind {
+            map: Phase::of_tasks(tasks.map, |index| preferred(&spec, task(TaskKind::Map, index))),
+            reduce: Phase::of_tasks(tasks.reduce, |_| &[]),
+        };
+        let mut outputs: BTreeMap<WorkerId, BTreeSet<u32>> = BTreeMap::new();
+        for (index, task) in (0..).zip(&phases.map.tasks) {
+            if let Some((_, worker)) = task.output {
+                outputs.entry(worker).or_default().insert(index);
+            }
+        }
+        let maps_lost = phases.map.tasks.iter().filter(|task| task.lost).count() as u32;
+        let reserved_on = BTreeSet::new();
+        let (live, suspended, holding) = (BTreeSet::new(), ByKind::default(), ByKind::default());
+        Ok(Job {
+            id,
+            spec,
+            submitted,
+            state,
+            outcome,
+            phases,
+            live,
+            suspended,
+            holding,
+            awaiting_inputs,
+            outputs,
+            maps_lost,
+            reserved_on,
+        })
     }
 
     /// Which job.

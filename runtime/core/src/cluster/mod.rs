@@ -3,12 +3,14 @@
 //! Owns the data and keeps its indices in step. Does not own rules: which change follows from what is the engine's.
 
 mod attempt;
+mod image;
 mod job;
 mod task;
 mod view;
 mod worker;
 
 pub use attempt::Attempt;
+pub(crate) use image::ClusterImage;
 pub use job::Job;
 pub use view::{ClusterView, Tally};
 pub use worker::{Reservation, Worker};
@@ -127,7 +129,7 @@ impl Cluster {
     /// are still kept for it. To be called after every change of a job.
     pub fn refresh(&mut self, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
-        let key = (Reverse(job.spec.priority), job.submitted, id);
+        let key = job.giving_order();
         for kind in TaskKind::ALL {
             if job.wants(kind) {
                 self.wanting[kind].insert(key);

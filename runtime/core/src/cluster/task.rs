@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
 use crate::states::TaskState;
 
 /// What is known of a task; its index is its position in its phase.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub state: TaskState,
     /// How many attempts were launched; the number of the last one.
@@ -72,6 +74,18 @@ impl Phase {
             local: BTreeMap::new(),
             done: 0,
         }
+    }
+
+    /// The phase again from what is remembered of its tasks; what is `preferred` by each is asked for.
+    pub fn of_tasks<'a>(tasks: Vec<Task>, preferred: impl Fn(u32) -> &'a [WorkerId]) -> Phase {
+        let done = tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
+        let mut phase = Phase { tasks, pending: BTreeSet::new(), local: BTreeMap::new(), done };
+        for index in 0..phase.total() {
+            if phase.tasks[index as usize].state == TaskState::Pending {
+                phase.add_pending(index, preferred(index));
+            }
+        }
+        phase
     }
 
     pub fn task(&self, index: u32) -> Option<&Task> {

@@ -2,16 +2,19 @@
 //!
 //! Owns the arithmetic of one worker's slots. Does not own the order in which workers are offered.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::by_kind::ByKind;
-use crate::ids::{AttemptId, JobId, TaskKind};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::WorkerState;
 use crate::time::Time;
 
 /// A free slot that is kept for a job until a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// For whom.
     pub job: JobId,
@@ -32,7 +35,18 @@ pub struct Worker {
     /// Live attempts, suspended ones included.
     pub(crate) attempts: BTreeSet<AttemptId>,
     pub(crate) reservations: Vec<Reservation>,
-    pub(crate) declined: ByKind<Option<&'static str>>,
+    pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
+}
+
+/// A worker without what follows from the attempts on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorkerImage {
+    pub id: WorkerId,
+    state: WorkerState,
+    left: bool,
+    slots: ByKind<u32>,
+    pub reservations: Vec<Reservation>,
+    declined: ByKind<Option<Cow<'static, str>>>,
 }
 
 impl Worker {
@@ -45,6 +59,31 @@ impl Worker {
             attempts: BTreeSet::new(),
             reservations: Vec::new(),
             declined: ByKind::default(),
+        }
+    }
+
+    pub(crate) fn image(&self, id: WorkerId) -> WorkerImage {
+        WorkerImage {
+            id,
+            state: self.state,
+            left: self.left,
+            slots: self.slots,
+            reservations: self.reservations.clone(),
+            declined: self.declined.clone(),
+        }
+    }
+
+    /// A worker without its attempts and reservations: both are entered where others hear of them, too.
+    pub(crate) fn from_image(image: WorkerImage) -> Worker {
+        let WorkerImage { state, left, slots, declined, .. } = image;
+        Worker { state, left, slots, declined, ..Worker::new() }
+    }
+
+    /// Whether it has the slots that its attempts hold.
+    pub(crate) fn has_room(&self, id: WorkerId) -> Result<(), String> {
+        match TaskKind::ALL.into_iter().find(|kind| self.used[*kind] > self.slots[*kind]) {
+            Some(kind) => Err(format!("{id}: {} of {} {kind} slots held", self.used[kind], self.slots[kind])),
+            None => Ok(()),
         }
     }
 
@@ -93,7 +132,7 @@ impl Worker {
     }
 
     /// Why the scheduler last left a slot of this kind empty, if it did and said so.
-    pub fn declined(&self, kind: TaskKind) -> Option<&'static str> {
-        self.declined[kind]
+    pub fn declined(&self, kind: TaskKind) -> Option<&str> {
+        self.declined[kind].as_deref()
     }
 }

@@ -29,7 +29,7 @@ impl Engine {
         cluster.workers.keys().try_for_each(|&id| check_worker(cluster, id))?;
         cluster.attempts.keys().try_for_each(|&id| check_attempt(cluster, id))?;
         cluster.jobs.values().try_for_each(|job| check_job(cluster, job))?;
-        check_requests(cluster)?;
+        self.check_requests()?;
         check_indices(cluster)
     }
 }
@@ -78,6 +78,7 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
     let job = cluster.jobs.get(&id.task.job).ok_or_else(|| format!("{id}: its job is over"))?;
     let task = job.task(id.task).ok_or_else(|| format!("{id}: its job has no such task"))?;
     ensure!(task.live == Some(id.number), "{id}: not the live attempt of its task");
+    ensure!((1..=task.launched).contains(&id.number), "{id}: numbered above the last launch");
     ensure!(job.live.contains(&id), "{id}: unknown to its job");
     ensure!(!matches!(attempt.state, AttemptState::Finished(_)), "{id}: finished, but kept");
     if attempt.state != AttemptState::Killing {
@@ -145,6 +146,11 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         ensure!(pending == (task.state == TaskState::Pending), "{id}: {:?}, pending: {pending}", task.state);
         let done = task.state == TaskState::Done;
         ensure!(task.output.is_some() == (done && !job.commits(kind)), "{id}: output and state disagree");
+        ensure!(
+            !task.lost || (!done && !job.commits(kind)),
+            "{id}: {:?}, but its output is lost",
+            task.state
+        );
         let keeps_right = task.committer.is_none() || done || task.committer == task.live;
         ensure!(keeps_right, "{id}: the right to commit is with an attempt that is gone");
         ensure!(!done || !job.commits(kind) || task.committer.is_some(), "{id}: done without a commit");
@@ -162,21 +168,34 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     Ok(())
 }
 
-fn check_requests(cluster: &Cluster) -> Result<(), String> {
-    for (id, request) in &cluster.requests {
-        ensure!(*id == request.attempt && cluster.attempts.contains_key(id), "{id}: a request for nothing");
-        let useful = request
-            .beneficiary
-            .is_none_or(|job| cluster.jobs.get(&job).is_some_and(|job| job.state == JobState::Active));
-        ensure!(useful, "{id}: preempted for a job that is over");
+impl Engine {
+    fn check_requests(&self) -> Result<(), String> {
+        let cluster = &self.cluster;
+        for (id, request) in &cluster.requests {
+            ensure!(
+                *id == request.attempt && cluster.attempts.contains_key(id),
+                "{id}: a request for nothing"
+            );
+            let useful = request
+                .beneficiary
+                .is_none_or(|job| cluster.jobs.get(&job).is_some_and(|job| job.state == JobState::Active));
+            ensure!(useful, "{id}: preempted for a job that is over");
+            if let Some(due) = self.due(request).filter(|due| *due > cluster.now) {
+                let timed = cluster.deadlines.contains(&(due, Deadline::Grace(*id)));
+                ensure!(timed, "{id}: a grace without a deadline");
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn check_indices(cluster: &Cluster) -> Result<(), String> {
     for (due, deadline) in &cluster.deadlines {
         let known = match deadline {
-            Deadline::Grace(attempt) => cluster.requests.contains_key(attempt),
+            Deadline::Grace(attempt) => {
+                let request = cluster.requests.get(attempt);
+                request.is_some_and(|one| one.grace.is_some_and(|grace| one.created + grace == *due))
+            }
             Deadline::Reservation(worker) => {
                 cluster.workers[worker].reservations.iter().any(|kept| kept.until == *due)
             }

@@ -12,9 +12,14 @@ mod placement;
 mod reports;
 mod requests;
 mod rounds;
+mod snapshot;
 mod workers;
 
+pub use snapshot::{EngineSnapshot, SnapshotError};
+
 use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, ClusterView};
 use crate::effect::{Effect, Order, Record};
@@ -25,7 +30,7 @@ use crate::states::{AttemptInput, AttemptState};
 use crate::time::{Span, Time};
 
 /// What can be chosen about an engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineSettings {
     /// An illegal action of the scheduler panics (tests, simulator) instead of being counted and ignored (live).
     pub strict: bool,

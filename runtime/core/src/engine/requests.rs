@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// When the grace of a request ends in a kill, if it does.
-    fn due(&self, request: &PreemptRequest) -> Option<Time> {
+    pub(super) fn due(&self, request: &PreemptRequest) -> Option<Time> {
         let ends_in_kill = request.primitive == Primitive::Kill || self.settings.escalate;
         request.grace.filter(|_| ends_in_kill).map(|grace| request.created + grace)
     }

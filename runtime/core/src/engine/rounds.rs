@@ -78,7 +78,7 @@ impl Engine {
             }
             Action::Decline { reason } => {
                 let offer = offer.ok_or("no slot was offered")?;
-                self.cluster.worker_mut(offer.worker).declined[offer.kind] = Some(reason);
+                self.cluster.worker_mut(offer.worker).declined[offer.kind] = Some(reason.into());
                 self.cluster.tally.slots_declined += 1;
                 Ok(())
             }

@@ -54,6 +54,23 @@ pub trait Scheduler: Send {
     /// to decline it. Without an offer: the place for preemption, when all slots are given that can be.
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions);
 
+    /// What it remembers between calls, as text that only it reads, for a snapshot of the engine. A policy that decides
+    /// by what the view shows alone remembers nothing.
+    fn save(&self) -> Option<String> {
+        None
+    }
+
+    /// Goes on, when new, from what another of its kind saved.
+    ///
+    /// # Errors
+    /// Says what it cannot read; the engine then refuses the snapshot.
+    fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
+        match saved {
+            Some(_) => Err("it remembers nothing, but the one before it did".to_owned()),
+            None => Ok(()),
+        }
+    }
+
     /// When to be called again even if nothing happens; strictly later than `now`.
     fn next_wakeup(&self, now: Time) -> Option<Time>;
 }

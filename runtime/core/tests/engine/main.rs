@@ -19,5 +19,6 @@ mod random;
 mod reservations;
 mod script;
 mod slowstart;
+mod snapshots;
 mod workers;
 mod world;

@@ -1,6 +1,6 @@
 //! A scheduling policy that decides at random: it declines, preempts, cancels and asks to be woken for no reason.
 //!
-//! Owns no state but its generator. When told to be calm it gives every slot to whoever can use it. When hostile it also
+//! Owns no state but how often it was asked, from which its choices follow. When told to be calm it gives every slot to whoever can use it. When hostile it also
 //! asks for what is not possible.
 
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 pub struct RandomPolicy {
+    seed: u64,
+    asked: u64,
     rng: Pcg32,
     hostile: bool,
     calm: Arc<AtomicBool>,
@@ -21,7 +23,7 @@ pub struct RandomPolicy {
 
 impl RandomPolicy {
     pub fn new(seed: u64, hostile: bool, calm: Arc<AtomicBool>) -> RandomPolicy {
-        RandomPolicy { rng: Pcg32::seed_from_u64(!seed), hostile, calm }
+        RandomPolicy { seed, asked: 0, rng: Pcg32::seed_from_u64(0), hostile, calm }
     }
 
     fn is_calm(&self) -> bool {
@@ -95,6 +97,8 @@ impl Scheduler for RandomPolicy {
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        self.asked += 1;
+        self.rng = Pcg32::seed_from_u64(!self.seed ^ (self.asked << 32));
         if let Some(offer) = actions.offer() {
             if self.is_calm() || self.rng.random_bool(0.9) {
                 self.fill(offer, view, actions);
@@ -118,6 +122,16 @@ impl Scheduler for RandomPolicy {
         if self.hostile && !self.is_calm() && self.rng.random_bool(0.1) {
             actions.push(self.nonsense());
         }
+    }
+
+    fn save(&self) -> Option<String> {
+        Some(self.asked.to_string())
+    }
+
+    fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
+        let saved = saved.ok_or("how often it was asked is not said")?;
+        self.asked = saved.parse().map_err(|error| format!("'{saved}' is no count: {error}"))?;
+        Ok(())
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {

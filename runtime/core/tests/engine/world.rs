@@ -75,6 +75,12 @@ impl Daemon {
         self.orders.is_empty() && self.reports.is_empty() && self.processes.values().all(at_rest)
     }
 
+    /// Whether nothing runs here and nothing is to start.
+    pub fn is_empty(&self) -> bool {
+        let launch = |(order, ..): &(Order, bool, usize)| matches!(order, Order::Launch { .. });
+        self.processes.is_empty() && !self.orders.iter().any(launch)
+    }
+
     /// Reads one order that arrived.
     pub fn obey(&mut self) {
         let Some((order, commits, maps)) = self.orders.pop_front() else { return };
@@ -161,7 +167,12 @@ impl Process {
         }
         // It may reach its end before an order reaches it.
         let races = may_fail && rng.random_bool(0.2);
+        let reads = self.maps > 0 && !self.inputs.is_empty();
         match self.doing {
+            Doing::Working if may_fail && reads && rng.random_bool(0.1) => {
+                let outputs = vec![self.inputs[rng.random_range(0..self.inputs.len())]];
+                (Some(Doing::Working), Some(Report::InputsLost { outputs, reason: "no route".to_owned() }))
+            }
             Doing::Starting => (Some(Doing::Working), Some(Report::Started)),
             Doing::Working if rng.random_bool(0.5) || !self.has_read_everything() => {
                 (Some(Doing::Working), Some(Report::Progressed { bytes_done: 1, bytes_total: 2 }))

@@ -1,0 +1,164 @@
+//! What a snapshot keeps of the cluster, and the cluster made from it again.
+//!
+//! Owns what is primary and what follows from it: an image holds no index, so that a damaged one cannot disagree with
+//! itself, and everything an index is rebuilt from is looked up first. Does not own the invariants (`engine::check`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::by_kind::ByKind;
+use crate::cluster::job::JobImage;
+use crate::cluster::worker::WorkerImage;
+use crate::cluster::{Attempt, Cluster, Deadline, Job, Tally, Worker};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::preemption::PreemptRequest;
+use crate::states::{AttemptState, WorkerState};
+use crate::time::Time;
+
+/// The cluster without its indices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ClusterImage {
+    now: Time,
+    events: u64,
+    jobs: Vec<JobImage>,
+    ended: BTreeSet<JobId>,
+    workers: Vec<WorkerImage>,
+    attempts: Vec<Attempt>,
+    requests: Vec<PreemptRequest>,
+    /// The deadlines of requests that have not passed yet; when they do depends on the settings.
+    graces: Vec<(Time, AttemptId)>,
+    tally: Tally,
+}
+
+impl Cluster {
+    /// Everything that an index does not repeat.
+    pub fn image(&self) -> ClusterImage {
+        ClusterImage {
+            now: self.now,
+            events: self.events,
+            jobs: self.jobs.values().map(Job::image).collect(),
+            ended: self.ended.clone(),
+            workers: self.workers.iter().map(|(id, worker)| worker.image(*id)).collect(),
+            attempts: self.attempts.values().cloned().collect(),
+            requests: self.requests.values().cloned().collect(),
+            graces: self.graces().collect(),
+            tally: self.tally,
+        }
+    }
+
+    fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
+        self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
+            Deadline::Grace(attempt) => Some((due, attempt)),
+            Deadline::Reservation(_) => None,
+        })
+    }
+
+    /// The cluster again, or what is wrong with the image.
+    pub fn from_image(image: ClusterImage) -> Result<Cluster, String> {
+        let mut cluster = Cluster {
+            now: image.now,
+            events: image.events,
+            jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?,
+            ended: image.ended,
+            tally: image.tally,
+            requests: keyed(image.requests.into_iter().map(Ok), |request| request.attempt)?,
+            ..Cluster::default()
+        };
+        let mut reserved = Vec::new();
+        for image in image.workers {
+            let (id, reservations) = (image.id, image.reservations.clone());
+            reserved.extend(reservations.into_iter().map(|one| (id, one)));
+            if cluster.workers.insert(id, Worker::from_image(image)).is_some() {
+                return Err(format!("{id} is there twice"));
+            }
+        }
+        image.attempts.into_iter().try_for_each(|attempt| cluster.enter(attempt))?;
+        cluster.workers.iter().try_for_each(|(id, worker)| worker.has_room(*id))?;
+        for (worker, reservation) in reserved {
+            if !cluster.jobs.contains_key(&reservation.job) {
+                return Err(format!("{worker}: a slot is kept for {}, which is unknown", reservation.job));
+            }
+            cluster.reserve(worker, reservation);
+        }
+        cluster.deadlines.extend(image.graces.into_iter().map(|(due, of)| (due, Deadline::Grace(of))));
+        cluster.check_references()?;
+        cluster.list_everything();
+        Ok(cluster)
+    }
+
+    /// Enters a live attempt with its worker and job.
+    fn enter(&mut self, attempt: Attempt) -> Result<(), String> {
+        let (id, kind) = (attempt.id, attempt.id.task.kind);
+        let worker = self.workers.get_mut(&attempt.worker);
+        let worker = worker.ok_or_else(|| format!("{id} runs on {}, which is unknown", attempt.worker))?;
+        let job = self.jobs.get_mut(&id.task.job).ok_or_else(|| format!("{id} belongs to no job"))?;
+        if job.task(id.task).is_none() {
+            return Err(format!("{id} belongs to no task"));
+        }
+        worker.attempts.insert(id);
+        worker.used[kind] += u32::from(attempt.holds_slot);
+        job.live.insert(id);
+        job.holding[kind] += u32::from(attempt.holds_slot);
+        if attempt.state == AttemptState::Suspended {
+            job.suspended[kind].insert((attempt.worker, id));
+        }
+        match self.attempts.insert(id, attempt) {
+            Some(_) => Err(format!("{id} is there twice")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether everything that names a worker or an attempt names one that is there.
+    fn check_references(&self) -> Result<(), String> {
+        for job in self.jobs.values() {
+            if let Some(worker) = job.outputs.keys().find(|worker| !self.workers.contains_key(worker)) {
+                return Err(format!("{} has outputs on {worker}, which is unknown", job.id));
+            }
+            let unknown = |attempt: &&AttemptId| !job.live.contains(attempt);
+            if let Some(attempt) = job.awaiting_inputs.iter().find(unknown) {
+                return Err(format!("{attempt} awaits inputs, but is not live"));
+            }
+        }
+        match self.requests.keys().find(|attempt| !self.attempts.contains_key(attempt)) {
+            Some(attempt) => Err(format!("{attempt} is to be preempted, but is not live")),
+            None => Ok(()),
+        }
+    }
+
+    fn list_everything(&mut self) {
+        let workers: Vec<WorkerId> = self.workers.keys().copied().collect();
+        for id in workers {
+            if self.workers[&id].state == WorkerState::Draining {
+                self.draining.insert(id);
+            }
+            self.list_worker(id);
+        }
+        for job in self.jobs.values() {
+            for kind in TaskKind::ALL.into_iter().filter(|kind| job.wants(*kind)) {
+                self.wanting[kind].insert(job.giving_order());
+            }
+        }
+    }
+}
+
+/// A map of things by their own key, each there once.
+fn keyed<K: Ord + Copy + std::fmt::Display, V>(
+    all: impl Iterator<Item = Result<V, String>>,
+    key: impl Fn(&V) -> K,
+) -> Result<BTreeMap<K, V>, String> {
+    let mut map = BTreeMap::new();
+    for one in all {
+        let one = one?;
+        let id = key(&one);
+        if map.insert(id, one).is_some() {
+            return Err(format!("{id} is there twice"));
+        }
+    }
+    Ok(map)
+}
+
+/// The numbers of a kind that hold for the tasks of an image.
+pub(super) fn per_kind<T>(of: impl Fn(TaskKind) -> T) -> ByKind<T> {
+    ByKind { map: of(TaskKind::Map), reduce: of(TaskKind::Reduce) }
+}

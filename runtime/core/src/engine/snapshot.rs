@@ -1,0 +1,88 @@
+//! The whole engine as plain data, and an engine that goes on from it.
+//!
+//! Owns the version of the data and the refusal of what is damaged. Does not own where it is kept: the live coordinator
+//! shortens its journal with it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Cluster, ClusterImage};
+use crate::engine::{Engine, EngineSettings};
+use crate::scheduler::Scheduler;
+use crate::time::Time;
+
+/// Raised with every change that makes older snapshots mean something else.
+const VERSION: u32 = 1;
+
+/// An engine between two events, as plain data for any self-describing format, JSON among them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EngineSnapshot {
+    version: u32,
+    cluster: ClusterImage,
+    wakes: BTreeSet<Time>,
+    armed: Option<Time>,
+    scheduler: Option<String>,
+}
+
+/// Why no engine can go on from a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// Made by another program.
+    #[error(
+        "the snapshot has version {found}, this program reads version {VERSION}; use the program that wrote it"
+    )]
+    Version {
+        /// The version it has.
+        found: u32,
+    },
+    /// It contradicts itself.
+    #[error("the snapshot is damaged: {what}; recover from an earlier one or from the whole journal")]
+    Damaged {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The scheduling policy does not know what another one saved.
+    #[error(
+        "the scheduling policy cannot go on from the snapshot: {why}; start with the policy that it was made under"
+    )]
+    Policy {
+        /// What the policy says.
+        why: String,
+    },
+}
+
+impl Engine {
+    /// All it knows. To be taken between two events, which is whenever a caller can.
+    pub fn snapshot(&self) -> EngineSnapshot {
+        EngineSnapshot {
+            version: VERSION,
+            cluster: self.cluster.image(),
+            wakes: self.wakes.clone(),
+            armed: self.armed,
+            scheduler: self.scheduler.save(),
+        }
+    }
+
+    /// An engine that goes on from a snapshot exactly as the one would have that it was taken of, given a new policy of
+    /// the same kind and the same settings.
+    ///
+    /// # Errors
+    /// When the snapshot is of another version, contradicts itself, or was made under another policy.
+    pub fn restore(
+        snapshot: EngineSnapshot,
+        mut scheduler: Box<dyn Scheduler>,
+        settings: EngineSettings,
+    ) -> Result<Engine, SnapshotError> {
+        if snapshot.version != VERSION {
+            return Err(SnapshotError::Version { found: snapshot.version });
+        }
+        let damaged = |what| SnapshotError::Damaged { what };
+        let cluster = Cluster::from_image(snapshot.cluster).map_err(damaged)?;
+        scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
+        let (wakes, armed) = (snapshot.wakes, snapshot.armed);
+        let engine = Engine { cluster, scheduler, settings, effects: Vec::new(), wakes, armed };
+        engine.check().map_err(damaged)?;
+        Ok(engine)
+    }
+}

@@ -1,0 +1,105 @@
+//! Snapshots that cannot be gone on from: of another version, another policy, or damaged.
+//!
+//! Owns the refusals. That a good one changes nothing is shown by every run of `random`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use napreduce_core::{Engine, EngineSettings, EngineSnapshot, Event, Fifo, SnapshotError, Time};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+use serde_json::Value;
+
+use crate::policy::RandomPolicy;
+use crate::random::play_until;
+
+fn restore(image: Value, seed: u64) -> Result<Engine, String> {
+    let snapshot: EngineSnapshot = serde_json::from_value(image).map_err(|error| error.to_string())?;
+    let policy = RandomPolicy::new(seed, false, Arc::new(AtomicBool::new(true)));
+    Engine::restore(snapshot, Box::new(policy), EngineSettings::default()).map_err(|error| error.to_string())
+}
+
+fn image(seed: u64, events: u32) -> Value {
+    serde_json::to_value(play_until(seed, events).snapshot()).expect("a snapshot is plain data")
+}
+
+#[test]
+fn another_version_is_refused() {
+    let mut image = image(1, 10);
+    image["version"] = 77.into();
+    assert_eq!(
+        restore(image, 1).err().as_deref(),
+        Some("the snapshot has version 77, this program reads version 1; use the program that wrote it")
+    );
+}
+
+#[test]
+fn a_policy_refuses_what_another_one_saved() {
+    let snapshot: EngineSnapshot = serde_json::from_value(image(1, 10)).expect("just written");
+    let refused = Engine::restore(snapshot.clone(), Box::new(Fifo::default()), EngineSettings::default());
+    assert!(matches!(refused.err(), Some(SnapshotError::Policy { .. })));
+    let calm = Arc::new(AtomicBool::new(true));
+    let fresh = Engine::new(Box::new(Fifo::default()), EngineSettings::default()).snapshot();
+    let refused =
+        Engine::restore(fresh, Box::new(RandomPolicy::new(1, false, calm)), EngineSettings::default());
+    let text = refused.err().map(|error| error.to_string());
+    assert!(
+        text.as_deref().is_some_and(|text| text.contains("how often it was asked is not said")),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn an_attempt_without_its_worker_is_named() {
+    let mut image = image(3, 0);
+    image["cluster"]["workers"] = Value::Array(Vec::new());
+    let refused = restore(image, 3).err();
+    assert!(
+        refused.as_deref().is_some_and(|text| text.contains("runs on worker_0001, which is unknown")),
+        "{refused:?}"
+    );
+}
+
+/// Every place in a JSON value, in order.
+fn places(value: &mut Value) -> Vec<&mut Value> {
+    if !value.is_array() && !value.is_object() {
+        return vec![value];
+    }
+    match value {
+        Value::Array(all) => all.iter_mut().flat_map(places).collect(),
+        Value::Object(all) => all.values_mut().flat_map(places).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn a_damaged_snapshot_is_refused_or_harmless() {
+    let (mut refused, mut accepted) = (0, 0);
+    for seed in 0..100 {
+        let whole = image(seed, 60);
+        for round in 0..20 {
+            let mut rng = Pcg32::seed_from_u64(seed << 8 | round);
+            let mut damaged = whole.clone();
+            let mut places = places(&mut damaged);
+            let chosen = rng.random_range(0..places.len());
+            let place = &mut places[chosen];
+            **place = match place.as_u64() {
+                Some(number) => {
+                    [number + 1, number.saturating_sub(1), 0, 4_000_000_000][rng.random_range(0..4)].into()
+                }
+                None => [Value::Null, true.into(), "Draining".into(), "Killing".into()]
+                    [rng.random_range(0..4)]
+                .clone(),
+            };
+            match restore(damaged, seed) {
+                Err(_) => refused += 1,
+                Ok(mut engine) => {
+                    accepted += 1;
+                    engine.handle(Time(1 << 40), Event::Woken);
+                    engine.check().expect("what was accepted holds together");
+                }
+            }
+        }
+    }
+    assert!(refused > 100 && accepted > 100, "{refused} refused, {accepted} accepted");
+}
