@@ -55,6 +55,7 @@
 mod blobs;
 mod body;
 mod client;
+mod cluster_directory;
 mod coordinator;
 mod counters;
 mod embedded;
@@ -69,6 +70,8 @@ mod protocol;
 mod report;
 mod shuffle;
 mod task;
+#[allow(dead_code, unused_imports, reason = "until the daemons use all of it")]
+mod transport;
 mod worker;
 
 pub use blobs::{Digest, DigestError};
@@ -77,6 +80,7 @@ pub use client::{
     AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskSummary,
     WorkerSummary,
 };
+pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};
 pub use counters::{Counter, CounterValues, Counters, UserCounter, counter};
 pub use embedded::run_embedded;
 pub use plan::{EmbeddedSettings, JobPlan, ProgressMode};
@@ -85,3 +89,4 @@ pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use task::{
     Position, PositionUnit, TaskContext, TaskError, TaskProgress, task_process_main, task_process_requested,
 };
+pub use transport::{Secret, SecretError};

@@ -107,6 +107,22 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Adds `length` bytes that `fill` puts in place; none if it fails.
+    pub(crate) fn push_with<T, E>(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.push(&[]);
+        let start = self.bytes.len();
+        self.bytes.resize(start + length, 0);
+        let filled = fill(&mut self.bytes[start..]);
+        if filled.is_err() {
+            self.bytes.truncate(start);
+        }
+        filled
+    }
+
     /// The next whole message, if one has arrived.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
         let waiting = &self.bytes[self.taken..];

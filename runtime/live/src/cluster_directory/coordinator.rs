@@ -1,0 +1,115 @@
+//! Which coordinator runs for a cluster directory: its record for others to read, and its lock.
+//!
+//! Owns both files. Does not own whether that coordinator still answers: its record outlives a kill, and the next
+//! coordinator of the directory replaces it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::error::ClusterDirectoryError;
+use super::place::ClusterDirectory;
+
+/// What a coordinator says about itself in `coordinator.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoordinatorRecord {
+    /// `HOST:PORT` to connect to.
+    pub address: String,
+    /// Its process.
+    pub pid: u32,
+    /// The version of napreduce it is.
+    pub version: String,
+    /// When it started, in seconds since 1970.
+    pub started: u64,
+}
+
+/// Held by the coordinator of a directory as long as it lives, and let go of by the system however it ends.
+#[derive(Debug)]
+pub struct CoordinatorLock {
+    _file: File,
+}
+
+impl ClusterDirectory {
+    /// Makes this process the only coordinator of the directory.
+    pub fn lock_coordinator(&self) -> Result<CoordinatorLock, ClusterDirectoryError> {
+        let path = self.coordinator_lock_file();
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = opened.map_err(ClusterDirectoryError::io("open", &path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(CoordinatorLock { _file: file }),
+            Err(Errno::WOULDBLOCK) => {
+                let running = match self.coordinator() {
+                    Ok(record) => format!("process {} at {}", record.pid, record.address),
+                    Err(_) => "just starting".to_owned(),
+                };
+                Err(ClusterDirectoryError::CoordinatorRuns { path: self.path().to_owned(), running })
+            }
+            Err(error) => Err(ClusterDirectoryError::io("lock", path)(error.into())),
+        }
+    }
+
+    /// Says where this process, which holds the lock, listens.
+    pub fn publish_coordinator(&self, address: SocketAddr) -> Result<(), ClusterDirectoryError> {
+        let path = self.coordinator_file();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let record = CoordinatorRecord {
+            address: address.to_string(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: since_1970.as_secs(),
+        };
+        replace(&path, &record).map_err(ClusterDirectoryError::io("write", path))
+    }
+
+    /// Takes the record away when the coordinator ends by itself.
+    pub fn withdraw_coordinator(&self) -> Result<(), ClusterDirectoryError> {
+        let path = self.coordinator_file();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(ClusterDirectoryError::io("remove", path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where to connect to.
+    pub fn coordinator_address(&self) -> Result<String, ClusterDirectoryError> {
+        Ok(self.coordinator()?.address)
+    }
+
+    /// What the coordinator that was started last has said about itself.
+    pub fn coordinator(&self) -> Result<CoordinatorRecord, ClusterDirectoryError> {
+        let path = self.coordinator_file();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ClusterDirectoryError::NoCoordinator { path: self.path().to_owned() });
+            }
+            Err(error) => return Err(ClusterDirectoryError::io("read", path)(error)),
+        };
+        let damaged = |error: serde_json::Error| ClusterDirectoryError::DamagedRecord {
+            path,
+            reason: error.to_string(),
+        };
+        serde_json::from_slice(&bytes).map_err(damaged)
+    }
+}
+
+/// Readers see the old record or the new one. Only the holder of the lock writes, so one name for the new will do.
+fn replace(path: &Path, record: &CoordinatorRecord) -> io::Result<()> {
+    let unfinished = path.with_extension("json.new");
+    let mut text = serde_json::to_vec_pretty(record)?;
+    text.push(b'\n');
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)
+}

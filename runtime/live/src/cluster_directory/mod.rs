@@ -1,0 +1,12 @@
+//! The directory that makes a cluster of one machine need no address: its secret, its coordinator, its files.
+//!
+//! Owns where things are in it, who may enter, and that one coordinator runs for it. Does not own what the parts keep in
+//! their sub-directories.
+
+mod coordinator;
+mod error;
+mod place;
+
+pub use coordinator::{CoordinatorLock, CoordinatorRecord};
+pub use error::ClusterDirectoryError;
+pub use place::ClusterDirectory;

@@ -1,0 +1,129 @@
+//! Which directory it is, that it is private, and the names inside.
+//!
+//! Owns the layout of the top level. Does not own the coordinator's record and lock (`coordinator`).
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::error::ClusterDirectoryError;
+use crate::transport::Secret;
+
+const MODE: u32 = 0o700;
+
+/// The directory of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterDirectory {
+    path: PathBuf,
+}
+
+impl ClusterDirectory {
+    /// The one that was asked for: by flag, by `NAPREDUCE_DIR`, or else `napreduce` in the user's directory for state.
+    pub fn resolve(flag: Option<PathBuf>) -> Result<ClusterDirectory, ClusterDirectoryError> {
+        ClusterDirectory::resolve_from(flag, |name| std::env::var_os(name))
+    }
+
+    pub(super) fn resolve_from(
+        flag: Option<PathBuf>,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<ClusterDirectory, ClusterDirectoryError> {
+        let path_in = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let asked = flag.or_else(|| path_in("NAPREDUCE_DIR"));
+        // The rule for XDG directories: a relative one is to be ignored.
+        let of_state = || path_in("XDG_STATE_HOME").filter(|path| path.is_absolute());
+        let of_home = || path_in("HOME").map(|home| home.join(".local/state"));
+        let by_default = || of_state().or_else(of_home).map(|state| state.join("napreduce"));
+        let path = asked.or_else(by_default).ok_or(ClusterDirectoryError::Nowhere)?;
+        let absolute = std::path::absolute(&path);
+        let path = absolute.map_err(ClusterDirectoryError::io("find cluster directory", path))?;
+        Ok(ClusterDirectory { path })
+    }
+
+    /// Makes the directory and its secret, unless they are there.
+    pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
+        let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
+        if let Some(parent) = self.path.parent() {
+            fs::create_dir_all(parent).map_err(ClusterDirectoryError::io("make directory", parent))?;
+        }
+        match DirBuilder::new().mode(MODE).create(&self.path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.close_if_empty()?,
+            Err(error) => return Err(failed("make cluster directory")(error)),
+        }
+        self.check()?;
+        Ok(Secret::read_or_create_file(&self.secret_file())?)
+    }
+
+    /// The cluster's secret.
+    pub fn secret(&self) -> Result<Secret, ClusterDirectoryError> {
+        self.check()?;
+        Ok(Secret::read_file(&self.secret_file())?)
+    }
+
+    /// A directory somebody made for us with `mkdir` is ours to close, as long as nothing is in it.
+    fn close_if_empty(&self) -> Result<(), ClusterDirectoryError> {
+        let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
+        let mut entries = fs::read_dir(&self.path).map_err(failed("read cluster directory"))?;
+        let metadata = fs::metadata(&self.path).map_err(failed("inspect cluster directory"))?;
+        let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+        if ours && entries.next().is_none() {
+            let closed = fs::set_permissions(&self.path, Permissions::from_mode(MODE));
+            closed.map_err(failed("make private the cluster directory"))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a directory that others can look into.
+    fn check(&self) -> Result<(), ClusterDirectoryError> {
+        let path = self.path.clone();
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => metadata,
+            Ok(_) => return Err(ClusterDirectoryError::io("use", path)(io::ErrorKind::NotADirectory.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ClusterDirectoryError::Missing { path });
+            }
+            Err(error) => return Err(ClusterDirectoryError::io("inspect cluster directory", path)(error)),
+        };
+        let user = rustix::process::geteuid().as_raw();
+        if metadata.uid() != user {
+            return Err(ClusterDirectoryError::OfAnother { path, owner: metadata.uid(), user });
+        }
+        let mode = metadata.mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(ClusterDirectoryError::Exposed { path, mode });
+        }
+        Ok(())
+    }
+
+    /// Its path, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file with the secret.
+    pub fn secret_file(&self) -> PathBuf {
+        self.path.join("secret")
+    }
+
+    /// The file that says where the coordinator is.
+    pub fn coordinator_file(&self) -> PathBuf {
+        self.path.join("coordinator.json")
+    }
+
+    /// What the running coordinator holds a lock on.
+    pub(super) fn coordinator_lock_file(&self) -> PathBuf {
+        self.path.join("coordinator.lock")
+    }
+
+    /// Journal, snapshots, history and uploaded files of the coordinator.
+    pub fn coordinator_directory(&self) -> PathBuf {
+        self.path.join("coordinator")
+    }
+
+    /// What the worker of that name keeps.
+    pub fn worker_directory(&self, name: &str) -> PathBuf {
+        self.path.join("workers").join(name)
+    }
+}

@@ -1,0 +1,160 @@
+//! Peers that hold the secret: messages of all sizes, both kinds of client, and going on unencrypted.
+//!
+//! Owns what must work. What must not is in the other files.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// Two ends of one connection.
+async fn pair(role: Role) -> (Connection, Connection) {
+    let secret = Secret::generate().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let accepting = async {
+        let (socket, _) = listener.accept().await.unwrap();
+        accept(socket, &secret, PATIENCE).await.unwrap()
+    };
+    let connecting = connect(&address, role, &secret, PATIENCE);
+    let ((asked, server), client) = tokio::join!(accepting, connecting);
+    assert_eq!(asked, role);
+    (client.unwrap(), server)
+}
+
+#[test]
+fn messages_arrive_in_order_in_both_directions() {
+    run(async {
+        for role in [Role::Worker, Role::Client, Role::Data] {
+            let (mut client, mut server) = pair(role).await;
+            for number in 0..100_u32 {
+                client.send(&number).await.unwrap();
+                server.send(&(number, "answer")).await.unwrap();
+            }
+            for number in 0..100_u32 {
+                assert_eq!(server.receive::<u32>().await.unwrap(), Some(number));
+                let answer = client.receive::<(u32, String)>().await.unwrap();
+                assert_eq!(answer, Some((number, "answer".to_owned())));
+            }
+            drop(client);
+            assert_eq!(server.receive::<u32>().await.unwrap(), None);
+        }
+    });
+}
+
+#[test]
+fn messages_of_any_size_pass() {
+    run(async {
+        let (client, server) = pair(Role::Data).await;
+        let (mut sender, _held) = client.split();
+        let (_also_held, mut receiver) = server.split();
+        let sizes = [0, 1, 65_514, 65_515, 65_516, 65_519, 65_520, 131_038, 1 << 20, 20 << 20];
+        let message = |size: usize| (0..size).map(|at| (at % 251) as u8).collect::<Vec<u8>>();
+        let sending = async {
+            for size in sizes {
+                sender.send(&message(size)).await.unwrap();
+            }
+            sender.send_all(sizes[..8].iter().map(|size| message(*size))).await.unwrap();
+        };
+        let receiving = async {
+            for size in sizes.into_iter().chain(sizes[..8].iter().copied()) {
+                assert!(receiver.receive::<Vec<u8>>().await.unwrap().unwrap() == message(size), "{size}");
+            }
+        };
+        tokio::join!(sending, receiving);
+    });
+}
+
+#[test]
+fn a_receive_that_is_dropped_loses_nothing() {
+    run(async {
+        let (client, mut server) = pair(Role::Worker).await;
+        let (mut sender, _held) = client.split();
+        let message = vec![7_u8; 300_000];
+        let sending = tokio::spawn(async move {
+            for _ in 0..20 {
+                sender.send(&message).await.unwrap();
+            }
+            sender
+        });
+        let mut received = 0;
+        let mut dropped = 0;
+        while received < 20 {
+            tokio::select! {
+                biased;
+                message = server.receive::<Vec<u8>>() => {
+                    assert_eq!(message.unwrap().unwrap(), vec![7_u8; 300_000]);
+                    received += 1;
+                }
+                () = tokio::task::yield_now() => dropped += 1,
+            }
+        }
+        assert!(dropped > 0, "no receive was ever dropped");
+        sending.await.unwrap();
+    });
+}
+
+#[test]
+fn a_connection_goes_on_unencrypted_where_the_last_message_ended() {
+    run(async {
+        let (mut client, mut server) = pair(Role::Data).await;
+        client.send(&"bytes, please").await.unwrap();
+        assert_eq!(server.receive::<String>().await.unwrap().as_deref(), Some("bytes, please"));
+        server.send(&"here they come").await.unwrap();
+        let mut plain = server.into_plain().unwrap();
+        plain.write_all(b"plain bytes").await.unwrap();
+        drop(plain);
+        // By now the bytes are in the same buffer of the system as the message.
+        assert_eq!(client.receive::<String>().await.unwrap().as_deref(), Some("here they come"));
+        let mut rest = Vec::new();
+        client.into_plain().unwrap().read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, b"plain bytes");
+    });
+}
+
+#[test]
+fn a_connection_does_not_go_on_unencrypted_inside_a_message() {
+    run(async {
+        let (mut client, mut server) = pair(Role::Data).await;
+        server.sender_mut().send_all(["first", "second"]).await.unwrap();
+        assert_eq!(client.receive::<String>().await.unwrap().as_deref(), Some("first"));
+        assert!(matches!(client.into_plain(), Err(TransportError::InsideMessage)));
+    });
+}
+
+#[test]
+fn a_blocking_client_speaks_with_a_server() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let key = secret.clone();
+        let client = tokio::task::spawn_blocking(move || {
+            let mut connection = blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap();
+            connection.send(&vec![9_u8; 1 << 20]).unwrap();
+            assert_eq!(connection.receive::<Vec<u8>>().unwrap().unwrap().len(), 2 << 20);
+            let mut rest = String::new();
+            let mut plain = connection.into_plain().unwrap();
+            std::io::Read::read_to_string(&mut plain, &mut rest).unwrap();
+            rest
+        });
+        let (socket, _) = listener.accept().await.unwrap();
+        let (role, mut server) = accept(socket, &secret, PATIENCE).await.unwrap();
+        assert_eq!(role, Role::Data);
+        assert_eq!(server.receive::<Vec<u8>>().await.unwrap().unwrap().len(), 1 << 20);
+        server.send(&vec![1_u8; 2 << 20]).await.unwrap();
+        server.into_plain().unwrap().write_all(b"the rest").await.unwrap();
+        assert_eq!(client.await.unwrap(), "the rest");
+    });
+}
+
+#[test]
+fn a_listener_serves_friends() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start(&secret).await;
+        for _ in 0..10 {
+            server.check_serves(&secret).await;
+        }
+    });
+}
