@@ -52,6 +52,7 @@
 //! }
 //! ```
 
+#[allow(dead_code, unused_imports)] // Until worker and coordinator use all of it.
 mod blobs;
 mod body;
 mod client;

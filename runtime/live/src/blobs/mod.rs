@@ -1,7 +1,18 @@
 //! Blobs: programs and side files, named by the digest of their bytes.
 //!
-//! Owns how they are named. What is in them nobody here looks at, except to say why a program cannot run.
+//! Owns how they are named, kept within a bound, taken in and verified. What is in them nobody here looks at, except
+//! to say for which processor a program is.
 
 mod digest;
+mod error;
+mod executable;
+mod store;
+#[cfg(test)]
+mod tests;
+mod writer;
 
 pub use digest::{Digest, DigestError};
+pub(crate) use error::BlobError;
+pub(crate) use executable::{ExecutableError, program_architecture};
+pub(crate) use store::{BlobStore, PinnedBlob};
+pub(crate) use writer::{BlobIntake, BlobWriter};

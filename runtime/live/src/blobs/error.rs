@@ -1,0 +1,40 @@
+//! Why a blob could not be kept, found or taken in.
+//!
+//! Owns the texts. Does not own whose fault it was: a client that sends another blob than it said is its own, a full
+//! disk is the machine's.
+
+use std::io;
+
+use thiserror::Error;
+
+use super::Digest;
+
+/// What went wrong with a blob.
+#[derive(Debug, Error)]
+pub(crate) enum BlobError {
+    #[error("cannot {doing}: {source}")]
+    Io { doing: String, source: io::Error },
+    #[error("blob {digest} was to have {expected} bytes, but {found} came; send it again")]
+    Length { digest: Digest, expected: u64, found: u64 },
+    #[error("blob {digest} arrived as {found}; it was changed while it was sent, so send it again")]
+    Digest { digest: Digest, found: Digest },
+    #[error(
+        "blob {digest} of {bytes} bytes does not fit: of the {limit} bytes that {directory} may hold, {held} are in \
+         use by jobs; give it more or wait for a job to end"
+    )]
+    Full { digest: Digest, bytes: u64, limit: u64, held: u64, directory: String },
+    /// The thread that was writing is gone.
+    #[error("the writing of blob {digest} was broken off")]
+    BrokenOff { digest: Digest },
+}
+
+impl BlobError {
+    pub(super) fn io(doing: impl Into<String>, source: io::Error) -> BlobError {
+        BlobError::Io { doing: doing.into(), source }
+    }
+
+    /// Whether whoever sent the blob is to blame.
+    pub(crate) fn is_senders(&self) -> bool {
+        matches!(self, BlobError::Length { .. } | BlobError::Digest { .. })
+    }
+}

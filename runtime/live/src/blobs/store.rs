@@ -1,0 +1,247 @@
+//! A directory of blobs within a bound of bytes.
+//!
+//! Owns which blobs are there, which of them jobs need, and which make room for others: those that nobody needs, the
+//! longest unused first. Does not own their writing (`writer`). Several processes must not share a directory.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::writer::{BlobWriter, UNFINISHED};
+use super::{BlobError, Digest};
+use crate::protocol::Blob;
+
+/// The blobs of a coordinator or a worker.
+#[derive(Debug)]
+pub(crate) struct BlobStore {
+    directory: PathBuf,
+    bytes_max: u64,
+    index: Mutex<Index>,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    kept: BTreeMap<Digest, Kept>,
+    /// Of blobs that are being written.
+    reserved: u64,
+    /// Counts uses; the larger the more recent.
+    uses: u64,
+    /// Makes the names of unfinished files differ.
+    writers: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    bytes: u64,
+    used: u64,
+    pins: usize,
+    /// Whether its content was compared with its name since the store was opened.
+    verified: bool,
+}
+
+impl BlobStore {
+    /// Opens a directory, made if it is missing; what an earlier process left unfinished is removed.
+    pub(crate) fn open(directory: impl Into<PathBuf>, bytes_max: u64) -> Result<Arc<BlobStore>, BlobError> {
+        let directory = directory.into();
+        let shown = directory.display();
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)
+            .map_err(|error| BlobError::io(format!("create {shown}"), error))?;
+        let index = scan(&directory).map_err(|error| BlobError::io(format!("list {shown}"), error))?;
+        Ok(Arc::new(BlobStore { directory, bytes_max, index: Mutex::new(index) }))
+    }
+
+    /// Keeps a blob from being evicted for as long as the result lives; `None` when it is not here.
+    ///
+    /// The first time after opening its content is compared with its name, since a crash of the machine may have torn
+    /// it; one that differs is removed and not here. Blocking.
+    pub(crate) fn pin(self: &Arc<Self>, digest: Digest) -> Result<Option<PinnedBlob>, BlobError> {
+        let verified = {
+            let mut index = self.index();
+            index.uses += 1;
+            let uses = index.uses;
+            let Some(kept) = index.kept.get_mut(&digest) else { return Ok(None) };
+            kept.used = uses;
+            kept.pins += 1;
+            kept.verified
+        };
+        let pinned = PinnedBlob { store: Arc::clone(self), digest };
+        if verified || self.verify(digest)? { Ok(Some(pinned)) } else { Ok(None) }
+    }
+
+    /// Begins to take in a blob; room for it is made at once.
+    pub(crate) fn writer(self: &Arc<Self>, blob: Blob) -> Result<BlobWriter, BlobError> {
+        let number = {
+            let mut index = self.index();
+            self.make_room(&mut index, blob)?;
+            index.reserved += blob.bytes;
+            index.writers += 1;
+            index.writers
+        };
+        let unfinished = self.directory.join(format!("{}.{number}{UNFINISHED}", blob.digest));
+        BlobWriter::create(Arc::clone(self), blob, unfinished)
+    }
+
+    /// Where a blob is, or would be.
+    pub(super) fn path(&self, digest: Digest) -> PathBuf {
+        self.directory.join(digest.to_string())
+    }
+
+    /// A writer of so many bytes has ended.
+    pub(super) fn release(&self, bytes: u64) {
+        self.index().reserved -= bytes;
+    }
+
+    /// Puts what a writer has verified in its place.
+    pub(super) fn add(self: &Arc<Self>, blob: Blob, unfinished: &Path) -> io::Result<PinnedBlob> {
+        // Under the lock, so that nobody evicts a former copy of it in between, and thereby this one.
+        let mut index = self.index();
+        fs::rename(unfinished, self.path(blob.digest))?;
+        index.uses += 1;
+        let used = index.uses;
+        let fresh = Kept { bytes: blob.bytes, used, pins: 0, verified: true };
+        // Another writer of the same blob may have been faster; then its pins count on.
+        let kept = index.kept.entry(blob.digest).or_insert(fresh);
+        kept.used = used;
+        kept.pins += 1;
+        kept.verified = true;
+        Ok(PinnedBlob { store: Arc::clone(self), digest: blob.digest })
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        // Nothing is left half done by a panic: every change is one statement.
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unpin(&self, digest: Digest) {
+        if let Some(kept) = self.index().kept.get_mut(&digest) {
+            kept.pins = kept.pins.saturating_sub(1);
+        }
+    }
+
+    /// Removes what nobody needs, the longest unused first, until the blob fits.
+    fn make_room(&self, index: &mut Index, blob: Blob) -> Result<(), BlobError> {
+        let held: u64 = index.kept.values().filter(|kept| kept.pins > 0).map(|kept| kept.bytes).sum();
+        let held = held.saturating_add(index.reserved);
+        if held.saturating_add(blob.bytes) > self.bytes_max {
+            let (limit, directory) = (self.bytes_max, self.directory.display().to_string());
+            return Err(BlobError::Full { digest: blob.digest, bytes: blob.bytes, limit, held, directory });
+        }
+        let mut present = index.kept.values().map(|kept| kept.bytes).sum::<u64>() + index.reserved;
+        while present.saturating_add(blob.bytes) > self.bytes_max {
+            let unused =
+                index.kept.iter().filter(|(_, kept)| kept.pins == 0).min_by_key(|(_, kept)| kept.used);
+            let Some(digest) = unused.map(|(digest, _)| *digest) else { break };
+            present -= self.remove(index, digest)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a blob; how many bytes it had.
+    fn remove(&self, index: &mut Index, digest: Digest) -> Result<u64, BlobError> {
+        let path = self.path(digest);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(BlobError::io(format!("remove {}", path.display()), error));
+            }
+            _ => {}
+        }
+        Ok(index.kept.remove(&digest).map_or(0, |kept| kept.bytes))
+    }
+
+    /// Whether a blob is what its name says; otherwise it is removed. The caller holds a pin.
+    fn verify(&self, digest: Digest) -> Result<bool, BlobError> {
+        let path = self.path(digest);
+        let read = File::open(&path).and_then(Digest::of);
+        let intact = match read {
+            Ok((found, _)) => found == digest,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(BlobError::io(format!("read {}", path.display()), error)),
+        };
+        let mut index = self.index();
+        match index.kept.get_mut(&digest) {
+            Some(kept) if intact => kept.verified = true,
+            // A writer of the same blob has put a good one in its place meanwhile.
+            Some(kept) if kept.verified => return Ok(true),
+            _ => {
+                eprintln!("warning: {} is damaged and was removed; it will be sent again", path.display());
+                self.remove(&mut index, digest)?;
+            }
+        }
+        Ok(intact)
+    }
+}
+
+/// What is in the directory, in the order in which it was written.
+fn scan(directory: &Path) -> io::Result<Index> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with(UNFINISHED) {
+            fs::remove_file(entry.path())?;
+        } else if let Ok(digest) = name.parse::<Digest>() {
+            let metadata = entry.metadata()?;
+            found.push((metadata.modified()?, digest, metadata.len()));
+        }
+    }
+    found.sort();
+    let mut index = Index::default();
+    for (_, digest, bytes) in found {
+        index.uses += 1;
+        index.kept.insert(digest, Kept { bytes, used: index.uses, pins: 0, verified: false });
+    }
+    Ok(index)
+}
+
+/// A blob that stays where it is for as long as this value lives.
+#[derive(Debug)]
+pub(crate) struct PinnedBlob {
+    store: Arc<BlobStore>,
+    digest: Digest,
+}
+
+impl PinnedBlob {
+    /// Its name.
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The file, which its owner may read and execute.
+    ///
+    /// A program that has just been written may for a moment be refused as busy, when a process that is being started
+    /// at the same time still holds the descriptor it was written through; whoever executes it tries again.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.store.path(self.digest)
+    }
+
+    /// Opens it; the file and its length. Blocking.
+    pub(crate) fn open(&self) -> Result<(File, u64), BlobError> {
+        let path = self.path();
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (length, file) =
+            opened.map_err(|error| BlobError::io(format!("read {}", path.display()), error))?;
+        Ok((file, length))
+    }
+}
+
+impl Clone for PinnedBlob {
+    fn clone(&self) -> PinnedBlob {
+        if let Some(kept) = self.store.index().kept.get_mut(&self.digest) {
+            kept.pins += 1;
+        }
+        PinnedBlob { store: Arc::clone(&self.store), digest: self.digest }
+    }
+}
+
+impl Drop for PinnedBlob {
+    fn drop(&mut self) {
+        self.store.unpin(self.digest);
+    }
+}

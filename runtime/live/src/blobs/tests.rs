@@ -1,0 +1,186 @@
+//! The store of blobs over its life: writing, finding, evicting, reopening, and what must not become a blob.
+//!
+//! Owns its own small vocabulary. Does not own digests and program headers, which are tested where they are.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::{BlobError, BlobIntake, BlobStore, Digest, PinnedBlob};
+use crate::protocol::Blob;
+
+struct Scene {
+    folder: TempDir,
+    store: Arc<BlobStore>,
+}
+
+fn blob(content: &[u8]) -> Blob {
+    let (digest, bytes) = Digest::of(content).expect("memory can be read");
+    Blob { digest, bytes }
+}
+
+impl Scene {
+    fn new(bytes_max: u64) -> Scene {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = BlobStore::open(folder.path().join("blobs"), bytes_max).expect("a store");
+        Scene { folder, store }
+    }
+
+    fn reopen(self, bytes_max: u64) -> Scene {
+        let Scene { folder, store } = self;
+        drop(store);
+        let store = BlobStore::open(folder.path().join("blobs"), bytes_max).expect("a store");
+        Scene { folder, store }
+    }
+
+    fn put(&self, content: &[u8]) -> PinnedBlob {
+        let mut writer = self.store.writer(blob(content)).expect("there is room");
+        writer.write(content).expect("it is as long as announced");
+        writer.finish().expect("it is what was announced")
+    }
+
+    fn has(&self, content: &[u8]) -> bool {
+        self.store.pin(blob(content).digest).expect("a readable store").is_some()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path().join("blobs")).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+#[test]
+fn a_blob_can_be_executed_by_its_owner_alone() {
+    let scene = Scene::new(100);
+    let pinned = scene.put(b"program");
+    assert_eq!(fs::read(pinned.path()).expect("a readable blob"), b"program");
+    let mode = fs::metadata(pinned.path()).expect("a blob").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(scene.names(), [pinned.digest().to_string()]);
+}
+
+#[test]
+fn what_is_not_as_announced_leaves_nothing() {
+    let scene = Scene::new(100);
+    let mut short = scene.store.writer(blob(b"program")).expect("there is room");
+    short.write(b"prog").expect("not too long yet");
+    let error = short.finish().expect_err("it is too short");
+    assert!(matches!(error, BlobError::Length { expected: 7, found: 4, .. }), "{error}");
+    let mut long = scene.store.writer(blob(b"program")).expect("there is room");
+    let error = long.write(b"program and more").expect_err("it is too long");
+    assert!(matches!(error, BlobError::Length { expected: 7, found: 16, .. }), "{error}");
+    drop(long);
+    let mut other = scene.store.writer(blob(b"program")).expect("there is room");
+    other.write(b"pr0gram").expect("as long as announced");
+    let error = other.finish().expect_err("it is another one");
+    assert!(matches!(error, BlobError::Digest { .. }) && error.is_senders(), "{error}");
+    assert!(scene.names().is_empty());
+    assert!(!scene.has(b"program"));
+    // The room they took was given back.
+    scene.put(&[7; 100]);
+}
+
+#[test]
+fn the_longest_unused_makes_room() {
+    let scene = Scene::new(30);
+    for content in [[1; 10], [2; 10], [3; 10]] {
+        scene.put(&content);
+    }
+    assert!(scene.has(&[1; 10]));
+    scene.put(&[4; 10]);
+    assert!(!scene.has(&[2; 10]));
+    assert!(scene.has(&[1; 10]) && scene.has(&[3; 10]) && scene.has(&[4; 10]));
+}
+
+#[test]
+fn what_a_job_needs_stays_and_the_next_is_told_why_it_does_not_fit() {
+    let scene = Scene::new(30);
+    let first = scene.put(&[1; 20]);
+    let again = first.clone();
+    drop(first);
+    let error = scene.store.writer(blob(&[2; 20])).err().expect("no room").to_string();
+    assert!(error.contains("of 20 bytes does not fit: of the 30 bytes"), "{error}");
+    assert!(error.contains("20 are in use by jobs"), "{error}");
+    assert!(scene.has(&[1; 20]));
+    drop(again);
+    scene.put(&[2; 20]);
+    assert!(!scene.has(&[1; 20]));
+}
+
+#[test]
+fn writers_at_the_same_time_keep_within_the_bound_together() {
+    let scene = Scene::new(30);
+    let writer = scene.store.writer(blob(&[1; 20])).expect("there is room");
+    assert!(matches!(scene.store.writer(blob(&[2; 20])), Err(BlobError::Full { held: 20, .. })));
+    drop(writer);
+    scene.put(&[2; 20]);
+}
+
+#[test]
+fn several_writers_of_one_blob_all_succeed() {
+    let scene = Scene::new(1 << 20);
+    let content = vec![5; 60_000];
+    let pins: Vec<PinnedBlob> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8).map(|_| scope.spawn(|| scene.put(&content))).collect();
+        writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
+    });
+    assert_eq!(scene.names(), [pins[0].digest().to_string()]);
+    assert_eq!(fs::read(pins[0].path()).expect("a readable blob"), content);
+    drop(pins);
+    scene.put(&vec![6; 1 << 20]);
+    assert!(!scene.has(&content), "no pin was forgotten");
+}
+
+#[test]
+fn a_store_that_is_opened_again_knows_its_blobs_and_removes_what_is_unfinished() {
+    let scene = Scene::new(100);
+    scene.put(b"one");
+    let leftover = format!("{}.3.unfinished", blob(b"two").digest);
+    fs::write(scene.folder.path().join("blobs").join(&leftover), "tw").expect("a written file");
+    fs::write(scene.folder.path().join("blobs/notes"), "not ours").expect("a written file");
+    let scene = scene.reopen(100);
+    assert!(scene.has(b"one"));
+    let mut names = scene.names();
+    names.sort_by_key(String::len);
+    assert_eq!(names, ["notes".to_owned(), blob(b"one").digest.to_string()]);
+}
+
+#[test]
+fn a_blob_that_was_tampered_with_between_two_lives_is_not_there() {
+    let scene = Scene::new(100);
+    let path = scene.put(b"harmless").path();
+    let scene = scene.reopen(100);
+    fs::write(&path, b"harmful!").expect("a written file");
+    assert!(!scene.has(b"harmless"));
+    assert!(!path.exists());
+    scene.put(b"harmless");
+    assert!(scene.has(b"harmless"));
+}
+
+#[test]
+fn a_smaller_bound_after_reopening_evicts_at_the_next_blob() {
+    let scene = Scene::new(40);
+    for content in [[1; 10], [2; 10], [3; 10]] {
+        scene.put(&content);
+    }
+    let scene = scene.reopen(20);
+    scene.put(&[4; 10]);
+    assert_eq!(scene.names().len(), 2);
+}
+
+#[tokio::test]
+async fn an_intake_says_what_was_wrong_when_it_is_finished() {
+    let scene = Scene::new(100);
+    let mut intake = BlobIntake::start(Arc::clone(&scene.store), blob(b"program"));
+    assert!(intake.push(b"pro".to_vec()).await);
+    assert_eq!(intake.left(), 4);
+    assert!(intake.push(b"gram".to_vec()).await);
+    assert_eq!(intake.finish().await.expect("it is complete").digest(), blob(b"program").digest);
+    let refused = BlobIntake::start(Arc::clone(&scene.store), Blob { bytes: 1000, ..blob(b"large") });
+    assert!(matches!(refused.finish().await, Err(BlobError::Full { bytes: 1000, .. })));
+    let cut = BlobIntake::start(Arc::clone(&scene.store), blob(b"never sent"));
+    assert!(matches!(cut.finish().await, Err(BlobError::Length { found: 0, .. })));
+    assert_eq!(scene.names().len(), 1);
+}

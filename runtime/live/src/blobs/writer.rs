@@ -1,0 +1,134 @@
+//! Taking in a blob: a file under a temporary name that becomes a blob when it is complete and what it claims to be.
+//!
+//! Owns the checks and the removal of what is not. Does not own room (`store`) nor where the bytes come from.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::BlobError;
+use super::digest::Digester;
+use super::store::{BlobStore, PinnedBlob};
+use crate::protocol::Blob;
+
+/// How the names of unfinished files end.
+pub(super) const UNFINISHED: &str = ".unfinished";
+/// Chunks that may wait for the disk.
+const CHUNKS_WAITING_MAX: usize = 4;
+
+/// A blob that is being written. Dropped before its end it leaves nothing.
+pub(crate) struct BlobWriter {
+    store: Arc<BlobStore>,
+    blob: Blob,
+    unfinished: PathBuf,
+    file: Option<File>,
+    digester: Digester,
+    written: u64,
+}
+
+impl BlobWriter {
+    /// The room has been reserved by the store.
+    pub(super) fn create(
+        store: Arc<BlobStore>,
+        blob: Blob,
+        unfinished: PathBuf,
+    ) -> Result<BlobWriter, BlobError> {
+        // From here on the drop of this value gives the room back.
+        let mut writer =
+            BlobWriter { store, blob, unfinished, file: None, digester: Digester::default(), written: 0 };
+        // It may be a program, so its owner may execute it; nobody else has any business with it.
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&writer.unfinished);
+        writer.file = Some(opened.map_err(|error| writer.io("create", error))?);
+        Ok(writer)
+    }
+
+    /// Appends bytes; more than were announced are refused.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        let written = self.written.saturating_add(bytes.len() as u64);
+        if written > self.blob.bytes {
+            return Err(self.wrong_length(written));
+        }
+        self.digester.update(bytes);
+        let appended = self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
+        appended.map_err(|error| self.io("write", error))?;
+        self.written = written;
+        Ok(())
+    }
+
+    /// Makes it a blob of the store, if it is the one that was announced.
+    pub(crate) fn finish(mut self) -> Result<PinnedBlob, BlobError> {
+        let digest = self.blob.digest;
+        if self.written != self.blob.bytes {
+            return Err(self.wrong_length(self.written));
+        }
+        let found = std::mem::take(&mut self.digester).finish();
+        if found != digest {
+            return Err(BlobError::Digest { digest, found });
+        }
+        // Closed before it gets its name: a file that is open for writing cannot be executed.
+        let synced = self.file.take().map_or(Ok(()), |file| file.sync_data());
+        let added = synced.and_then(|()| self.store.add(self.blob, &self.unfinished));
+        added.map_err(|error| self.io("finish", error))
+    }
+
+    fn wrong_length(&self, found: u64) -> BlobError {
+        BlobError::Length { digest: self.blob.digest, expected: self.blob.bytes, found }
+    }
+
+    fn io(&self, doing: &str, source: std::io::Error) -> BlobError {
+        BlobError::io(format!("{doing} {}", self.unfinished.display()), source)
+    }
+}
+
+impl Drop for BlobWriter {
+    fn drop(&mut self) {
+        self.store.release(self.blob.bytes);
+        // Not there when it has become a blob. Otherwise what cannot be removed now is removed at the next opening.
+        let _ = fs::remove_file(&self.unfinished);
+    }
+}
+
+/// A blob that is being written by a thread of its own, for async callers.
+pub(crate) struct BlobIntake {
+    blob: Blob,
+    chunks: Sender<Vec<u8>>,
+    writing: JoinHandle<Result<PinnedBlob, BlobError>>,
+    left: u64,
+}
+
+impl BlobIntake {
+    pub(crate) fn start(store: Arc<BlobStore>, blob: Blob) -> BlobIntake {
+        let (chunks, mut arriving) = channel::<Vec<u8>>(CHUNKS_WAITING_MAX);
+        let writing = spawn_blocking(move || {
+            let mut writer = store.writer(blob)?;
+            while let Some(chunk) = arriving.blocking_recv() {
+                writer.write(&chunk)?;
+            }
+            writer.finish()
+        });
+        BlobIntake { blob, chunks, writing, left: blob.bytes }
+    }
+
+    /// How many bytes are still to come.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Takes bytes; false when the writing has failed, which [`BlobIntake::finish`] explains.
+    pub(crate) async fn push(&mut self, chunk: Vec<u8>) -> bool {
+        self.left = self.left.saturating_sub(chunk.len() as u64);
+        self.chunks.send(chunk).await.is_ok()
+    }
+
+    /// The blob, or why there is none.
+    pub(crate) async fn finish(self) -> Result<PinnedBlob, BlobError> {
+        drop(self.chunks);
+        let digest = self.blob.digest;
+        self.writing.await.unwrap_or(Err(BlobError::BrokenOff { digest }))
+    }
+}
