@@ -6,6 +6,7 @@
 mod digest;
 mod error;
 mod executable;
+mod fetch;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -14,5 +15,6 @@ mod writer;
 pub use digest::{Digest, DigestError};
 pub(crate) use error::BlobError;
 pub(crate) use executable::{ExecutableError, program_architecture};
+pub(crate) use fetch::{FetchError, fetch};
 pub(crate) use store::{BlobStore, PinnedBlob};
 pub(crate) use writer::{BlobIntake, BlobWriter};

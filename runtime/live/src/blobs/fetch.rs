@@ -1,0 +1,86 @@
+//! Fetching a blob from the coordinator.
+//!
+//! Owns the conversation and its deadlines. Does not own when to try again: whoever needs the blob decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::time::timeout;
+
+use super::{BlobError, BlobIntake, BlobStore, Digest, PinnedBlob};
+use crate::protocol::{Blob, CHUNK_BYTES, FromCoordinator, ToCoordinator};
+use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, Secret, TransportError};
+
+/// A coordinator that sends nothing for so long is not waited for.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// Why a blob could not be fetched.
+#[derive(Debug, Error)]
+pub(crate) enum FetchError {
+    #[error("cannot fetch blob {digest} from {address}: {source}")]
+    Transport { digest: Digest, address: String, source: TransportError },
+    #[error("cannot fetch blob {digest} from {address}: {reason}")]
+    Refused { digest: Digest, address: String, reason: String },
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
+
+impl FetchError {
+    /// Whether another try may succeed without anybody doing anything.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            FetchError::Transport { .. } => true,
+            FetchError::Refused { .. } => false,
+            FetchError::Blob(error) => error.is_senders(),
+        }
+    }
+}
+
+/// The blob from the store, or else from the coordinator at `address`, verified.
+pub(crate) async fn fetch(
+    address: &str,
+    secret: &Secret,
+    store: &Arc<BlobStore>,
+    blob: Blob,
+) -> Result<PinnedBlob, FetchError> {
+    let (digest, own) = (blob.digest, Arc::clone(store));
+    let pinned = tokio::task::spawn_blocking(move || own.pin(digest)).await;
+    if let Some(pinned) = pinned.unwrap_or(Err(BlobError::BrokenOff { digest }))? {
+        return Ok(pinned);
+    }
+    let broken = |source| FetchError::Transport { digest, address: address.to_owned(), source };
+    let refused = |reason: String| FetchError::Refused { digest, address: address.to_owned(), reason };
+    let mut connection =
+        transport::connect(address, Role::Client, secret, HANDSHAKE_DEADLINE).await.map_err(broken)?;
+    connection.send(&ToCoordinator::FetchBlob { digest }).await.map_err(broken)?;
+    match receive(&mut connection).await.map_err(broken)? {
+        FromCoordinator::Blob { bytes } if bytes == blob.bytes => {}
+        FromCoordinator::Blob { bytes } => {
+            return Err(refused(format!("it has {bytes} bytes there, {} were announced", blob.bytes)));
+        }
+        FromCoordinator::Refused { reason, .. } => return Err(refused(reason)),
+        other => return Err(refused(format!("the answer makes no sense: {other:?}"))),
+    }
+    let mut intake = BlobIntake::start(Arc::clone(store), blob);
+    while intake.left() > 0 {
+        match receive(&mut connection).await.map_err(broken)? {
+            FromCoordinator::Chunk { bytes } if (1..=CHUNK_BYTES).contains(&bytes.len()) => {
+                if !intake.push(bytes).await {
+                    break;
+                }
+            }
+            FromCoordinator::Refused { reason, .. } => return Err(refused(reason)),
+            _ => return Err(refused("something else came among its bytes".to_owned())),
+        }
+    }
+    Ok(intake.finish().await?)
+}
+
+async fn receive(connection: &mut Connection) -> Result<FromCoordinator, TransportError> {
+    let awaited = "the next piece of a blob";
+    match timeout(SILENCE_MAX, connection.receive()).await {
+        Ok(received) => received?.ok_or(TransportError::ClosedEarly { awaited }),
+        Err(_) => Err(TransportError::Silent { awaited, deadline: SILENCE_MAX }),
+    }
+}
