@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::body::PartOutput;
 use crate::counters::{Counter, CounterValues};
-use crate::output::{Manifest, OutputClaim, commit_job};
+use crate::output::{CommitTry, CommittedPart, Manifest, OutputClaim, commit_job};
 use crate::plan::JobPlan;
 use crate::progress::{JobProgress, PhaseProgress};
 use crate::protocol::{JobDescription, LaunchWork, ReduceInputs};
@@ -44,6 +44,7 @@ pub(super) struct LiveJob {
 }
 
 struct TaskCounts {
+    attempt: AttemptId,
     counters: CounterValues,
     part: Option<PartOutput>,
 }
@@ -129,7 +130,7 @@ impl LiveJob {
         counters: CounterValues,
         part: Option<PartOutput>,
     ) {
-        self.results.insert(attempt.task, TaskCounts { counters, part });
+        self.results.insert(attempt.task, TaskCounts { attempt, counters, part });
     }
 
     /// Tells the submitter how far the job is.
@@ -218,18 +219,20 @@ impl LiveJob {
         }
         let parts = self.results.iter().filter_map(|(task, result)| {
             let PartOutput { records, bytes, digest } = result.part?;
-            Some(PartReport { name: self.claim.paths().part_name(*task), records, bytes, digest })
+            let name = self.claim.paths().part_name(*task);
+            let report = PartReport { name, records, bytes, digest };
+            Some(CommittedPart { attempt: result.attempt, report })
         });
         let (job, name) = (self.id, self.plan.name);
         let manifest = Manifest { job, name: name.clone(), counters, parts: parts.collect() };
-        let committed = commit_job(&self.claim, &manifest);
+        let committed = commit_job(&self.claim, &manifest, CommitTry::First);
         let report = match committed {
             Ok(()) => Ok(JobReport {
                 job,
                 name,
                 counters: manifest.counters,
                 wall: self.began.elapsed(),
-                parts: manifest.parts,
+                parts: manifest.parts.into_iter().map(|part| part.report).collect(),
                 output: self.plan.output,
             }),
             // The first error says more than a second one about the same directory.

@@ -46,6 +46,26 @@ impl OutputClaim {
         }
     }
 
+    /// Takes the claim up again that a coordinator had before it was started again. What is missing is made again: it may
+    /// have died when the job was all but committed.
+    pub(crate) fn resume(
+        output: &Path,
+        job: JobId,
+        extension: &str,
+        made: Vec<PathBuf>,
+    ) -> Result<OutputClaim, JobError> {
+        let paths = JobPaths::new(output, job, extension);
+        let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
+        fs::create_dir_all(paths.temporary()).map_err(failed)?;
+        let lock = lock(&paths)?;
+        Ok(OutputClaim { paths, made, _lock: lock })
+    }
+
+    /// The directories this run has made, outermost first: what to remember for [`OutputClaim::resume`].
+    pub(crate) fn made(&self) -> &[PathBuf] {
+        &self.made
+    }
+
     /// The paths of the job.
     pub(crate) fn paths(&self) -> &JobPaths {
         &self.paths
@@ -119,7 +139,13 @@ fn prepare(paths: &JobPaths) -> Result<File, JobError> {
         _ => {}
     }
     fs::create_dir(&temporary).map_err(failed)?;
-    let lock = File::open(&temporary).map_err(failed)?;
+    lock(paths)
+}
+
+/// Locks `_temporary` and makes what belongs into it.
+fn lock(paths: &JobPaths) -> Result<File, JobError> {
+    let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
+    let lock = File::open(paths.temporary()).map_err(failed)?;
     if !lock_exclusively(&lock).map_err(failed)? {
         return Err(JobError::OutputInUse { path: paths.output().display().to_string() });
     }

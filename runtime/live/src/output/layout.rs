@@ -5,7 +5,8 @@
 //! ```text
 //! OUT/_temporary/<job>/<attempt>/            scratch of an attempt, and its part file until it may commit
 //! OUT/_temporary/<job>/shuffle/<attempt>.segment   sealed map output
-//! OUT/_temporary/<job>/committed/part-r-00000      parts of attempts that committed
+//! OUT/_temporary/<job>/committed/part-r-00000.1    parts of attempts that committed, by the number of the attempt: one
+//!                                                  that commits late, unheard, does no harm
 //! OUT/part-r-00000, OUT/_SUCCESS                   once the job has committed
 //! ```
 
@@ -68,6 +69,11 @@ impl JobPaths {
     /// Parts whose attempts have committed.
     pub(crate) fn committed(&self) -> PathBuf {
         self.job_directory.join("committed")
+    }
+
+    /// The part of an attempt that has committed.
+    pub(crate) fn promoted(&self, attempt: AttemptId) -> PathBuf {
+        self.committed().join(format!("{}.{}", self.part_name(attempt.task), attempt.number))
     }
 
     /// The name of the part file that a task writes.

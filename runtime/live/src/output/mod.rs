@@ -7,7 +7,9 @@ mod claim;
 mod commit;
 mod layout;
 mod removal;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use claim::OutputClaim;
-pub(crate) use commit::{Manifest, commit_job};
+pub(crate) use commit::{CommitTry, CommittedPart, Manifest, commit_job};
 pub(crate) use layout::JobPaths;

@@ -250,7 +250,7 @@ impl KnownJob {
             parameters: parameters.clone(),
             memory: *task_memory,
             work,
-            promote_to: commits.then(|| self.paths.committed().join(part)),
+            promote_to: commits.then(|| self.paths.promoted(attempt)),
         }
     }
 }

@@ -1,0 +1,163 @@
+//! The commit of a job by a coordinator that dies on the way and is started again.
+//!
+//! Owns every point at which it can die. Does not own the rest of the output directory, which whole jobs test.
+
+use std::fs;
+use std::path::PathBuf;
+
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use tempfile::TempDir;
+
+use super::{CommitTry, CommittedPart, Manifest, OutputClaim, commit_job};
+use crate::counters::CounterValues;
+use crate::report::{JobError, PartReport};
+
+const JOB: JobId = JobId(7);
+
+/// A job of two reduces; the first was done by its second attempt.
+struct Committing {
+    directory: TempDir,
+    claim: OutputClaim,
+    manifest: Manifest,
+}
+
+fn attempt(index: u32, number: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JOB, kind: TaskKind::Reduce, index }, number }
+}
+
+impl Committing {
+    fn new() -> Committing {
+        let directory = tempfile::tempdir().expect("a directory");
+        let claim =
+            OutputClaim::take(&directory.path().join("out"), JOB, "", true).expect("a free directory");
+        let parts = [(attempt(0, 2), "first"), (attempt(1, 1), "second")].map(|(attempt, text)| {
+            fs::write(claim.paths().promoted(attempt), text).expect("a part");
+            let name = claim.paths().part_name(attempt.task);
+            let report = PartReport { name, records: 1, bytes: text.len() as u64, digest: 1 };
+            CommittedPart { attempt, report }
+        });
+        fs::write(claim.paths().promoted(attempt(0, 1)), "late and unheard").expect("a part");
+        let (name, counters) = ("a test".to_owned(), CounterValues::default());
+        let manifest = Manifest { job: JOB, name, counters, parts: parts.to_vec() };
+        Committing { directory, claim, manifest }
+    }
+
+    fn out(&self, name: &str) -> PathBuf {
+        self.directory.path().join("out").join(name)
+    }
+
+    /// The coordinator is gone and a new one takes up its claim.
+    fn restart(mut self) -> Committing {
+        let made = self.claim.made().to_vec();
+        drop(self.claim);
+        let output = self.directory.path().join("out");
+        self.claim = OutputClaim::resume(&output, JOB, "", made).expect("its own claim");
+        self
+    }
+
+    fn commit(&self, commit_try: CommitTry) -> Result<(), JobError> {
+        commit_job(&self.claim, &self.manifest, commit_try)
+    }
+
+    fn assert_committed(&self) {
+        let entries = fs::read_dir(self.out("")).expect("the output directory");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["_SUCCESS", "part-r-00000", "part-r-00001"]);
+        let read = |name| fs::read_to_string(self.out(name)).expect("a file");
+        assert_eq!((read("part-r-00000").as_str(), read("part-r-00001").as_str()), ("first", "second"));
+        assert!(read("_SUCCESS").contains("\"job\": \"job_0007\""));
+    }
+
+    /// What the first steps of a commit leave.
+    fn begin(&self) {
+        fs::write(self.out("_SUCCESS.unfinished"), self.manifest.text().expect("a text")).expect("written");
+    }
+
+    fn move_part(&self, index: usize) {
+        let part = &self.manifest.parts[index];
+        fs::rename(self.claim.paths().promoted(part.attempt), self.out(&part.report.name)).expect("moved");
+    }
+}
+
+#[test]
+fn the_part_of_the_attempt_that_was_done_is_taken() {
+    let job = Committing::new();
+    job.commit(CommitTry::First).expect("a commit");
+    job.assert_committed();
+}
+
+#[test]
+fn a_commit_is_done_again_after_a_crash_at_any_step() {
+    let crashes: [fn(&Committing); 6] = [
+        |_| {},
+        Committing::begin,
+        |job| {
+            job.begin();
+            job.move_part(0);
+        },
+        |job| {
+            job.begin();
+            job.move_part(0);
+            job.move_part(1);
+        },
+        |job| {
+            job.begin();
+            job.move_part(0);
+            job.move_part(1);
+            fs::remove_dir_all(job.out("_temporary")).expect("removed");
+        },
+        |job| job.commit(CommitTry::First).expect("a commit"),
+    ];
+    for crash in crashes {
+        let job = Committing::new();
+        fs::write(job.out("part-r-00002"), "of an older job").expect("written");
+        crash(&job);
+        let job = job.restart();
+        job.commit(CommitTry::Again).expect("a commit");
+        job.assert_committed();
+        let job = job.restart();
+        job.commit(CommitTry::Again).expect("nothing left to do");
+        job.assert_committed();
+    }
+}
+
+#[test]
+fn an_older_part_in_place_is_not_taken_for_one_that_was_moved() {
+    for commit_try in [CommitTry::First, CommitTry::Again] {
+        let job = Committing::new();
+        fs::remove_file(job.claim.paths().promoted(attempt(0, 2))).expect("removed");
+        fs::write(job.out("part-r-00000"), "older").expect("written");
+        let error = job.commit(commit_try).expect_err("a part is missing").to_string();
+        assert!(error.starts_with("cannot move ") && error.contains("part-r-00000.2"), "{error}");
+        assert!(!job.out("_SUCCESS.unfinished").exists());
+    }
+}
+
+#[test]
+fn a_part_that_was_moved_and_is_gone_or_changed_is_named() {
+    for text in [None, Some("changed")] {
+        let job = Committing::new();
+        job.begin();
+        job.move_part(0);
+        match text {
+            Some(text) => fs::write(job.out("part-r-00000"), text).expect("written"),
+            None => fs::remove_file(job.out("part-r-00000")).expect("removed"),
+        }
+        let job = job.restart();
+        let error = job.commit(CommitTry::Again).expect_err("a part is missing").to_string();
+        assert!(
+            error.starts_with("cannot find a part of 5 bytes") && error.contains("part-r-00000"),
+            "{error}"
+        );
+        assert!(!job.out("_SUCCESS").exists());
+    }
+}
+
+#[test]
+fn a_claim_that_another_run_has_by_now_is_not_taken_up() {
+    let job = Committing::new();
+    let output = job.directory.path().join("out");
+    let refused = OutputClaim::resume(&output, JOB, "", Vec::new());
+    assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+}
