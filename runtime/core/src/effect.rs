@@ -127,6 +127,13 @@ pub enum Record {
     },
     /// A worker gets no new attempts and will leave.
     WorkerDraining(WorkerId),
+    /// A worker on which much failed gets no new attempts until a time.
+    WorkerSetAside {
+        /// The worker.
+        worker: WorkerId,
+        /// When it gets work again.
+        until: Time,
+    },
     /// A draining worker may leave.
     WorkerLeft(WorkerId),
     /// An attempt was given the right to commit.

@@ -14,17 +14,19 @@ mod ids;
 mod job;
 mod preemption;
 mod scheduler;
+mod settings;
 mod states;
 mod time;
 
 pub use cluster::{Attempt, ClusterView, Job, Reservation, Tally, Worker};
 pub use effect::{Effect, MapOutput, Order, Record, Start};
-pub use engine::{Engine, EngineSettings, EngineSnapshot, SnapshotError};
+pub use engine::{Engine, EngineSnapshot, SnapshotError};
 pub use event::{Event, FailureClass, Report};
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{PreemptRequest, Primitive, RequestState};
 pub use scheduler::{Action, Actions, Fifo, Offer, Scheduler};
+pub use settings::{EngineSettings, SetAsideSettings};
 pub use states::{
     AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
     WorkerInput, WorkerState,

@@ -50,7 +50,7 @@ impl Cluster {
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
         self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),
-            Deadline::Reservation(_) => None,
+            Deadline::Reservation(_) | Deadline::Aside(_) => None,
         })
     }
 
@@ -84,6 +84,7 @@ impl Cluster {
         cluster.deadlines.extend(image.graces.into_iter().map(|(due, of)| (due, Deadline::Grace(of))));
         cluster.check_references()?;
         cluster.list_everything();
+        cluster.find_avoided();
         Ok(cluster)
     }
 
@@ -131,6 +132,10 @@ impl Cluster {
         for id in workers {
             if self.workers[&id].state == WorkerState::Draining {
                 self.draining.insert(id);
+            }
+            if let Some(until) = self.workers[&id].aside_until {
+                self.aside.insert((until, id));
+                self.deadlines.insert((until, Deadline::Aside(id)));
             }
             self.list_worker(id);
         }

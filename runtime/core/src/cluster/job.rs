@@ -183,7 +183,7 @@ impl Job {
         self.task(task).map(|task| task.state)
     }
 
-    /// The tasks of a kind that may be launched now, in order. Reduces come with slow-start, and while a map output
+    /// The tasks of a kind that may be launched now somewhere, in order. Reduces come with slow-start, and while a map output
     /// is lost none may start: it would only hold a slot and wait.
     pub fn eligible(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
         let tasks = self.is_open(kind).then_some(&self.phases[kind].pending);
@@ -195,7 +195,18 @@ impl Job {
         if self.is_open(kind) { self.phases[kind].pending.len() as u32 } else { 0 }
     }
 
-    /// The task to launch next on a worker: one whose input is there if there is one, else the first.
+    /// Whether a task is to be kept from a worker: it failed there, and another worker could have it.
+    pub fn avoids(&self, task: TaskId, worker: WorkerId) -> bool {
+        self.phases[task.kind].avoids(task.index, worker)
+    }
+
+    /// The tasks of a kind that may be launched now on this worker, in order.
+    pub fn eligible_on(&self, kind: TaskKind, worker: WorkerId) -> impl Iterator<Item = TaskId> + '_ {
+        self.eligible(kind).filter(move |task| !self.avoids(*task, worker))
+    }
+
+    /// The task to launch next on a worker: one whose input is there if there is one, else the first; none that failed
+    /// there and can run elsewhere.
     pub fn next_task(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
         let index = if self.is_open(kind) { self.phases[kind].next(worker)? } else { return None };
         Some(TaskId { job: self.id, kind, index })
@@ -223,7 +234,7 @@ impl Job {
 
     /// Whether it could use a slot of a kind on this worker.
     pub fn wants_on(&self, kind: TaskKind, worker: WorkerId) -> bool {
-        self.eligible_count(kind) > 0 || self.suspended_on(kind, worker).is_some()
+        self.next_task(kind, worker).is_some() || self.suspended_on(kind, worker).is_some()
     }
 
     /// Whether pending tasks of a kind may be launched.

@@ -11,6 +11,7 @@ mod worker;
 
 pub use attempt::Attempt;
 pub(crate) use image::ClusterImage;
+
 pub use job::Job;
 pub use view::{ClusterView, Tally};
 pub use worker::{Reservation, Worker};
@@ -19,6 +20,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::by_kind::ByKind;
+use crate::cluster::image::per_kind;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
@@ -38,6 +40,8 @@ pub(crate) enum Deadline {
     Grace(AttemptId),
     /// A reservation on this worker expires.
     Reservation(WorkerId),
+    /// This worker, which was set aside, gets work again.
+    Aside(WorkerId),
 }
 
 /// The state behind the engine.
@@ -52,6 +56,8 @@ pub(crate) struct Cluster {
     pub workers: BTreeMap<WorkerId, Worker>,
     /// Workers that will leave when nothing there is needed.
     pub draining: BTreeSet<WorkerId>,
+    /// Workers set aside because much failed there, and until when.
+    pub aside: BTreeSet<(Time, WorkerId)>,
     pub attempts: BTreeMap<AttemptId, Attempt>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
     pub deadlines: BTreeSet<(Time, Deadline)>,
@@ -195,7 +201,7 @@ impl Cluster {
         for kind in TaskKind::ALL {
             let known = &self.workers[&worker];
             let free = known.free(kind);
-            if known.state == WorkerState::Up && free > 0 {
+            if known.takes_attempts() && free > 0 {
                 self.free[kind].insert((Reverse(free), worker));
             } else {
                 self.free[kind].remove(&(Reverse(free), worker));
@@ -203,12 +209,47 @@ impl Cluster {
         }
     }
 
+    /// The workers that could run a task of a kind.
+    pub fn usable(&self, kind: TaskKind) -> BTreeSet<WorkerId> {
+        let usable = |(_, worker): &(&WorkerId, &Worker)| worker.takes_attempts() && worker.slots[kind] > 0;
+        self.workers.iter().filter(usable).map(|(id, _)| *id).collect()
+    }
+
+    /// Whether one more worker may be set aside: half of them stay in use.
+    pub fn may_set_aside(&self) -> bool {
+        (self.aside.len() + 1) * 2 <= self.count_up()
+    }
+
+    /// Whether more workers are set aside than may be, since others are gone.
+    pub fn too_many_aside(&self) -> bool {
+        self.aside.len() * 2 > self.count_up()
+    }
+
+    fn count_up(&self) -> usize {
+        self.workers.values().filter(|worker| worker.state == WorkerState::Up).count()
+    }
+
+    /// Finds anew which tasks are to be kept from which workers, when the workers that can be used are others.
+    pub fn find_avoided(&mut self) {
+        let usable = per_kind(|kind| self.usable(kind));
+        let mut changed = Vec::new();
+        for job in self.jobs.values_mut() {
+            for kind in TaskKind::ALL {
+                if !job.phases[kind].failed.is_empty() {
+                    job.phases[kind].find_avoided(&usable[kind]);
+                    changed.push(job.id);
+                }
+            }
+        }
+        changed.into_iter().for_each(|job| self.refresh(job));
+    }
+
     fn change_used(&mut self, worker: WorkerId, kind: TaskKind, change: impl Fn(u32) -> u32) {
         let known = self.worker_mut(worker);
         let before = known.free(kind);
         known.used[kind] = change(known.used[kind]);
         let after = known.free(kind);
-        let up = known.state == WorkerState::Up;
+        let up = known.takes_attempts();
         self.free[kind].remove(&(Reverse(before), worker));
         if up && after > 0 {
             self.free[kind].insert((Reverse(after), worker));

@@ -30,6 +30,8 @@ pub(crate) struct Task {
     pub lost_at: u64,
     /// Why its attempts failed, of those failures that count.
     pub failures: Vec<String>,
+    /// The workers where they did, or that held an output of it that could not be read.
+    pub failed_on: BTreeSet<WorkerId>,
 }
 
 /// The tasks of one kind of a job.
@@ -39,6 +41,9 @@ pub(crate) struct Phase {
     pub pending: BTreeSet<u32>,
     /// Pending tasks by the workers that hold their input.
     pub local: BTreeMap<WorkerId, BTreeSet<u32>>,
+    /// Tasks that failed somewhere, and the tasks not to be run on a worker while another one can have them.
+    pub failed: BTreeSet<u32>,
+    pub avoided: BTreeMap<WorkerId, BTreeSet<u32>>,
     pub done: u32,
 }
 
@@ -54,6 +59,7 @@ impl Task {
             lost: false,
             lost_at: 0,
             failures: Vec::new(),
+            failed_on: BTreeSet::new(),
         }
     }
 }
@@ -72,6 +78,8 @@ impl Phase {
             tasks: (0..count).map(|_| Task::new()).collect(),
             pending: (0..count).collect(),
             local: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            avoided: BTreeMap::new(),
             done: 0,
         }
     }
@@ -79,7 +87,9 @@ impl Phase {
     /// The phase again from what is remembered of its tasks; what is `preferred` by each is asked for.
     pub fn of_tasks<'a>(tasks: Vec<Task>, preferred: impl Fn(u32) -> &'a [WorkerId]) -> Phase {
         let done = tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
-        let mut phase = Phase { tasks, pending: BTreeSet::new(), local: BTreeMap::new(), done };
+        let failed = (0..).zip(&tasks).filter(|(_, task)| !task.failed_on.is_empty()).map(|(index, _)| index);
+        let failed = failed.collect();
+        let mut phase = Phase { tasks, failed, done, ..Phase::of_reduces(0) };
         for index in 0..phase.total() {
             if phase.tasks[index as usize].state == TaskState::Pending {
                 phase.add_pending(index, preferred(index));
@@ -104,10 +114,53 @@ impl Phase {
         self.done == self.total()
     }
 
-    /// A pending task for `worker`: one whose input is there if there is one, else the first.
+    /// A pending task for `worker`: one whose input is there if there is one, else the first; none that failed there
+    /// and can run elsewhere.
     pub fn next(&self, worker: WorkerId) -> Option<u32> {
-        let local = self.local.get(&worker).and_then(BTreeSet::first);
-        local.or_else(|| self.pending.first()).copied()
+        let local = self.local.get(&worker).and_then(|local| self.first_for(worker, local));
+        local.or_else(|| self.first_for(worker, &self.pending))
+    }
+
+    fn first_for(&self, worker: WorkerId, of: &BTreeSet<u32>) -> Option<u32> {
+        match self.avoided.get(&worker) {
+            None => of.first().copied(),
+            Some(avoided) => of.iter().find(|index| !avoided.contains(index)).copied(),
+        }
+    }
+
+    /// Whether a task is to be run elsewhere than on `worker`.
+    pub fn avoids(&self, index: u32, worker: WorkerId) -> bool {
+        self.avoided.get(&worker).is_some_and(|avoided| avoided.contains(&index))
+    }
+
+    /// A task failed on a worker; `usable` are the workers that could have it.
+    pub fn failed_on(&mut self, index: u32, worker: WorkerId, usable: &BTreeSet<WorkerId>) {
+        self.tasks[index as usize].failed_on.insert(worker);
+        self.failed.insert(index);
+        self.find_avoided_of(index, usable);
+    }
+
+    /// Finds anew which tasks are to be kept from which workers.
+    pub fn find_avoided(&mut self, usable: &BTreeSet<WorkerId>) {
+        self.avoided.clear();
+        for index in self.failed.clone() {
+            self.find_avoided_of(index, usable);
+        }
+    }
+
+    fn find_avoided_of(&mut self, index: u32, usable: &BTreeSet<WorkerId>) {
+        let failed_on = &self.tasks[index as usize].failed_on;
+        let elsewhere = usable.difference(failed_on).next().is_some();
+        for worker in failed_on {
+            if elsewhere {
+                self.avoided.entry(*worker).or_default().insert(index);
+            } else if let Some(avoided) = self.avoided.get_mut(worker) {
+                avoided.remove(&index);
+                if avoided.is_empty() {
+                    self.avoided.remove(worker);
+                }
+            }
+        }
     }
 
     pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId]) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
-use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::WorkerState;
 use crate::time::Time;
@@ -30,6 +30,11 @@ pub struct Worker {
     pub(crate) state: WorkerState,
     /// It drained and was told that it may leave: that it is gone is no news.
     pub(crate) left: bool,
+    /// Set aside because much failed there: no new attempts before this time.
+    pub(crate) aside_until: Option<Time>,
+    /// Counted failures there since the last success, and the tasks they are of.
+    pub(crate) failures_in_row: u32,
+    pub(crate) failed_tasks: BTreeSet<TaskId>,
     pub(crate) slots: ByKind<u32>,
     pub(crate) used: ByKind<u32>,
     /// Live attempts, suspended ones included.
@@ -44,6 +49,9 @@ pub(crate) struct WorkerImage {
     pub id: WorkerId,
     state: WorkerState,
     left: bool,
+    pub aside_until: Option<Time>,
+    failures_in_row: u32,
+    failed_tasks: BTreeSet<TaskId>,
     slots: ByKind<u32>,
     pub reservations: Vec<Reservation>,
     declined: ByKind<Option<Cow<'static, str>>>,
@@ -54,6 +62,9 @@ impl Worker {
         Worker {
             state: WorkerState::Unknown,
             left: false,
+            aside_until: None,
+            failures_in_row: 0,
+            failed_tasks: BTreeSet::new(),
             slots: ByKind::default(),
             used: ByKind::default(),
             attempts: BTreeSet::new(),
@@ -67,6 +78,9 @@ impl Worker {
             id,
             state: self.state,
             left: self.left,
+            aside_until: self.aside_until,
+            failures_in_row: self.failures_in_row,
+            failed_tasks: self.failed_tasks.clone(),
             slots: self.slots,
             reservations: self.reservations.clone(),
             declined: self.declined.clone(),
@@ -75,8 +89,10 @@ impl Worker {
 
     /// A worker without its attempts and reservations: both are entered where others hear of them, too.
     pub(crate) fn from_image(image: WorkerImage) -> Worker {
-        let WorkerImage { state, left, slots, declined, .. } = image;
-        Worker { state, left, slots, declined, ..Worker::new() }
+        let WorkerImage { state, left, aside_until, failures_in_row, failed_tasks, slots, declined, .. } =
+            image;
+        let rest = Worker::new();
+        Worker { state, left, aside_until, failures_in_row, failed_tasks, slots, declined, ..rest }
     }
 
     /// Whether it has the slots that its attempts hold.
@@ -94,6 +110,21 @@ impl Worker {
     /// Whether it is up, draining or lost.
     pub fn state(&self) -> WorkerState {
         self.state
+    }
+
+    /// Until when it is set aside because much failed there, if it is.
+    pub fn aside_until(&self) -> Option<Time> {
+        self.aside_until
+    }
+
+    /// How many attempts failed there in a row, of failures that count.
+    pub fn failures_in_row(&self) -> u32 {
+        self.failures_in_row
+    }
+
+    /// Whether new attempts may start here: it is up, not draining and not set aside.
+    pub fn takes_attempts(&self) -> bool {
+        self.state == WorkerState::Up && self.aside_until.is_none()
     }
 
     /// How many slots of a kind it has.

@@ -45,11 +45,17 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
         draining == (worker.state == WorkerState::Draining),
         "{id}: draining, but not listed, or the reverse"
     );
-    if worker.state != WorkerState::Up {
+    if !worker.takes_attempts() {
         ensure!(worker.reservations.is_empty(), "{id}: keeps slots that nobody can use");
+    }
+    if worker.state != WorkerState::Up {
         let stuck = mine.iter().any(|one| cluster.attempts[one].state == AttemptState::Suspended);
         ensure!(!stuck, "{id}: an attempt is suspended where nothing is resumed");
     }
+    let aside = worker.aside_until.is_some_and(|until| cluster.aside.contains(&(until, id)));
+    ensure!(aside == worker.aside_until.is_some(), "{id}: set aside, but not listed");
+    ensure!(!aside || worker.state == WorkerState::Up, "{id}: {:?}, but set aside", worker.state);
+    ensure!(!aside || worker.aside_until > Some(cluster.now), "{id}: set aside for longer than it should be");
     if worker.state == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
     }
@@ -60,7 +66,7 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
         ensure!(used <= worker.slots[kind], "{id}: {used} of {} {kind} slots held", worker.slots[kind]);
         ensure!(worker.reserved(kind) <= worker.free(kind), "{id}: more {kind} slots reserved than free");
         let listed = cluster.free[kind].contains(&(Reverse(worker.free(kind)), id));
-        let free = worker.state == WorkerState::Up && worker.free(kind) > 0;
+        let free = worker.takes_attempts() && worker.free(kind) > 0;
         ensure!(listed == free, "{id}: free {kind} slots listed: {listed}, there: {free}");
     }
     for kept in &worker.reservations {
@@ -134,7 +140,12 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     ensure!(phase.done == done, "{}: {} {kind} tasks done by count, {done} by state", job.id, phase.done);
     let local_is_pending = phase.local.values().flatten().all(|index| phase.pending.contains(index));
     ensure!(local_is_pending, "{}: a {kind} task is listed as local, but is not pending", job.id);
+    let usable = cluster.usable(kind);
     for (index, task) in (0..).zip(&phase.tasks) {
+        let elsewhere = usable.difference(&task.failed_on).next().is_some();
+        let kept_from = phase.avoided.iter().filter(|(_, tasks)| tasks.contains(&index)).map(|(id, _)| id);
+        let avoided = task.failed_on.iter().filter(|_| elsewhere && phase.failed.contains(&index));
+        ensure!(kept_from.eq(avoided), "{}: {kind} {index} is kept from the wrong workers", job.id);
         let id = TaskId { job: job.id, kind, index };
         let live = task.live.map(|number| AttemptId { task: id, number });
         ensure!(
@@ -196,17 +207,23 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
                 let request = cluster.requests.get(attempt);
                 request.is_some_and(|one| one.grace.is_some_and(|grace| one.created + grace == *due))
             }
+            Deadline::Aside(worker) => cluster.aside.contains(&(*due, *worker)),
             Deadline::Reservation(worker) => {
                 cluster.workers[worker].reservations.iter().any(|kept| kept.until == *due)
             }
         };
         ensure!(known, "{deadline:?} at {due} is about nothing");
     }
+    let aside = cluster.workers.values().filter(|worker| worker.aside_until.is_some()).count();
+    ensure!(aside == cluster.aside.len() && !cluster.too_many_aside(), "{aside} workers are set aside");
+    let timed =
+        cluster.aside.iter().all(|&(until, id)| cluster.deadlines.contains(&(until, Deadline::Aside(id))));
+    ensure!(timed, "a worker is set aside for ever");
     for kind in TaskKind::ALL {
         let known = cluster.wanting[kind].iter().all(|(_, _, job)| cluster.jobs.contains_key(job));
         ensure!(known, "a job that is over is listed as wanting a {kind} slot");
         let workers = cluster.workers.values();
-        let free = workers.filter(|one| one.state == WorkerState::Up && one.free(kind) > 0).count();
+        let free = workers.filter(|one| one.takes_attempts() && one.free(kind) > 0).count();
         ensure!(free == cluster.free[kind].len(), "free {kind} slots are listed twice");
     }
     Ok(())

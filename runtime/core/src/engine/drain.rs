@@ -19,6 +19,8 @@ impl Engine {
             self.cluster.list_worker(id);
             self.cluster.drop_reservations(id, |_, _| true);
             self.cluster.draining.insert(id);
+            self.take_from_aside(id);
+            self.workers_changed();
             self.record(Record::WorkerDraining(id));
         }
         let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();

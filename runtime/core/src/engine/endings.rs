@@ -13,7 +13,7 @@ use crate::cluster::Attempt;
 use crate::effect::{Record, Start};
 use crate::engine::Engine;
 use crate::event::FailureClass;
-use crate::ids::{AttemptId, JobId, TaskId};
+use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
 
@@ -64,6 +64,7 @@ impl Engine {
     fn task_done(&mut self, attempt: &Attempt) {
         let id = attempt.id;
         self.cluster.step_task(id.task, TaskInput::AttemptDone);
+        self.trust_again(attempt.worker);
         let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
         let task = self.cluster.task_mut(id.task);
         task.checkpoint = None;
@@ -107,11 +108,13 @@ impl Engine {
                 // The checkpoint may be what is wrong; a task must not fail for good before it was tried without.
                 self.cluster.task_mut(id.task).checkpoint = None;
             }
-            self.count_failure(id.task, failure.reason);
+            self.count_failure(id.task, attempt.worker, failure.reason);
+            self.hold_against(attempt.worker, id.task);
         }
     }
 
-    pub(super) fn count_failure(&mut self, id: TaskId, reason: String) {
+    /// Counts a failure of a task on a worker, and keeps the task from it.
+    pub(super) fn count_failure(&mut self, id: TaskId, worker: WorkerId, reason: String) {
         let Some(job) = self.active_job(id.job) else { return };
         let attempts_max = job.spec.attempts_max as usize;
         let task = self.cluster.task_mut(id);
@@ -119,6 +122,8 @@ impl Engine {
         if task.failures.len() >= attempts_max {
             let reason = failed_too_often(id, &task.failures);
             self.decide(id.job, JobInput::Failed, JobOutcome::Failed { reason });
+        } else {
+            self.avoid(id, worker);
         }
     }
 

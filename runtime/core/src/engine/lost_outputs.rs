@@ -61,12 +61,14 @@ impl Engine {
             let Some(map) = job.task(output.task) else { continue };
             // Lost to somebody else since this attempt began: no use in blaming the map again.
             excused |= map.lost_at > attempt.launched_at;
-            if job.state == JobState::Active && map.output.is_some_and(|(number, _)| number == output.number)
+            if job.state == JobState::Active
+                && let Some((number, holder)) = map.output
+                && number == output.number
             {
                 excused = true;
                 self.take_back(output.task);
                 let why = format!("{} could not read its output: {reason}", attempt.id);
-                self.count_failure(output.task, why);
+                self.count_failure(output.task, holder, why);
             }
         }
         excused

@@ -4,6 +4,7 @@
 //! clocks, transport or storage: the driver hands in time and events and carries out the effects in their order.
 
 mod check;
+mod containment;
 mod drain;
 mod endings;
 mod jobs;
@@ -19,33 +20,14 @@ pub use snapshot::{EngineSnapshot, SnapshotError};
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::cluster::{Cluster, ClusterView};
 use crate::effect::{Effect, Order, Record};
 use crate::event::Event;
 use crate::ids::{AttemptId, WorkerId};
 use crate::scheduler::Scheduler;
+use crate::settings::EngineSettings;
 use crate::states::{AttemptInput, AttemptState};
-use crate::time::{Span, Time};
-
-/// What can be chosen about an engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EngineSettings {
-    /// An illegal action of the scheduler panics (tests, simulator) instead of being counted and ignored (live).
-    pub strict: bool,
-    /// A request to preempt whose grace is over becomes a kill.
-    pub escalate: bool,
-    /// How long a slot that was freed for a job is kept for it, on top of the grace of the request.
-    pub reservation: Span,
-}
-
-impl Default for EngineSettings {
-    /// Lenient, with escalation, and a reservation of 400 ms: twice the usual heartbeat interval.
-    fn default() -> EngineSettings {
-        EngineSettings { strict: false, escalate: true, reservation: Span::from_millis(400) }
-    }
-}
+use crate::time::Time;
 
 /// The brain: all jobs, workers and attempts, and a scheduling policy.
 ///

@@ -6,7 +6,7 @@ use crate::cluster::Attempt;
 use crate::effect::{Order, Record, Start};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-use crate::states::{AttemptInput, AttemptState, JobState, TaskInput, TaskState, WorkerState};
+use crate::states::{AttemptInput, AttemptState, JobState, TaskInput, TaskState};
 
 impl Engine {
     /// Starts an attempt, or says why that is not possible.
@@ -18,6 +18,9 @@ impl Engine {
         }
         if from != Start::Fresh && from != job.start_of(id) {
             return Err(format!("{id} cannot start from {from:?}, only from {:?}", job.start_of(id)));
+        }
+        if job.avoids(id, worker) {
+            return Err(format!("{id} failed on {worker}, and another worker could have it"));
         }
         self.slot_for(worker, id.kind, id.job)?;
         let inputs = if id.kind == TaskKind::Reduce { job.map_outputs() } else { Vec::new() };
@@ -62,8 +65,8 @@ impl Engine {
 
     fn slot_for(&self, id: WorkerId, kind: TaskKind, job: JobId) -> Result<(), String> {
         let worker = self.cluster.workers.get(&id).ok_or_else(|| format!("there is no {id}"))?;
-        if worker.state != WorkerState::Up {
-            return Err(format!("{id} is {:?}", worker.state));
+        if !worker.takes_attempts() {
+            return Err(format!("{id} is {:?}, set aside: {}", worker.state, worker.aside_until.is_some()));
         }
         if !worker.has_slot_for(job, kind) {
             let (free, reserved) = (worker.free(kind), worker.reserved(kind));

@@ -156,6 +156,7 @@ impl Engine {
         let wanted = |job: &JobId| self.cluster.jobs.get(job).is_some_and(|job| job.wants_on(kind, worker));
         if let Some(job) = request.beneficiary.filter(wanted)
             && slot_freed
+            && self.cluster.workers[&worker].takes_attempts()
         {
             let until = self.cluster.now + self.settings.reservation + request.grace.unwrap_or_default();
             self.cluster.reserve(worker, Reservation { job, kind, until });

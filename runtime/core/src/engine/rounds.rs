@@ -85,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// Does what is due: graces that are over, reservations that expire.
+    /// Does what is due: graces that are over, reservations that expire, workers that get work again.
     pub(super) fn expire(&mut self) {
         let now = self.cluster.now;
         while let Some(&(due, deadline)) = self.cluster.deadlines.first()
@@ -94,6 +94,7 @@ impl Engine {
             self.cluster.deadlines.remove(&(due, deadline));
             match deadline {
                 Deadline::Grace(attempt) => self.grace_over(attempt),
+                Deadline::Aside(worker) => self.take_from_aside(worker),
                 Deadline::Reservation(worker) => {
                     self.cluster.drop_reservations(worker, |_, kept| kept.until <= now);
                 }

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, ClusterImage};
-use crate::engine::{Engine, EngineSettings};
+use crate::engine::Engine;
 use crate::scheduler::Scheduler;
+use crate::settings::EngineSettings;
 use crate::time::Time;
 
 /// Raised with every change that makes older snapshots mean something else.

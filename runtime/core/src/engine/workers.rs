@@ -13,6 +13,7 @@ impl Engine {
         if self.step_worker(id, WorkerInput::Joined) {
             self.cluster.worker_mut(id).offer(slots);
             self.cluster.list_worker(id);
+            self.workers_changed();
         }
     }
 
@@ -32,6 +33,8 @@ impl Engine {
         for attempt in attempts {
             self.attempt_exits(attempt, AttemptInput::WorkerLost, None);
         }
+        self.take_from_aside(id);
+        self.workers_changed();
     }
 
     /// Makes pending again every finished map whose output was on this worker, in jobs that still need it.

@@ -76,7 +76,10 @@ impl Ledger {
 
     fn record(&mut self, record: &Record) {
         match record {
-            Record::JobAccepted(_) | Record::WorkerDraining(_) | Record::WorkerLeft(_) => {}
+            Record::JobAccepted(_)
+            | Record::WorkerDraining(_)
+            | Record::WorkerSetAside { .. }
+            | Record::WorkerLeft(_) => {}
             Record::AttemptLaunched { attempt, worker, .. } => {
                 assert!(
                     !self.decided.contains_key(&attempt.task.job),

@@ -4,6 +4,7 @@
 //! are called there).
 
 mod commit;
+mod containment;
 mod determinism;
 mod drains;
 mod failures;

@@ -82,6 +82,7 @@ fn record(record: &Record) -> String {
             format!("launched {} on {}{beside}", name(*attempt), worker.0)
         }
         Record::WorkerDraining(worker) => format!("draining {}", worker.0),
+        Record::WorkerSetAside { worker, until } => format!("aside {} until {}ms", worker.0, until.0 / 1000),
         Record::WorkerLeft(worker) => format!("left {}", worker.0),
         Record::CommitGranted(attempt) => format!("granted {}", name(*attempt)),
         Record::TaskDone(attempt) => format!("done {}", name(*attempt)),

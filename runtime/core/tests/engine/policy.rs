@@ -41,7 +41,7 @@ impl RandomPolicy {
         let jobs: Vec<&Job> = view.wanting(offer.kind).filter(useful).collect();
         let Some(job) = self.one(&jobs) else { return actions.decline("nobody can use it") };
         let stopped = job.suspended_on(offer.kind, offer.worker);
-        let pending: Vec<TaskId> = job.eligible(offer.kind).collect();
+        let pending: Vec<TaskId> = job.eligible_on(offer.kind, offer.worker).collect();
         match (stopped, self.one(&pending)) {
             (Some(attempt), Some(_)) if self.rng.random_bool(0.5) => actions.resume(attempt),
             (Some(attempt), None) => actions.resume(attempt),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_core::{
     AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, JobId, MapSpec, Order,
-    Report, Slots, Span, TaskId, TaskKind, Time, WorkerId,
+    Report, SetAsideSettings, Slots, Span, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -52,6 +52,11 @@ impl Run {
             strict: !hostile,
             escalate: seed.is_multiple_of(2),
             reservation: Span::from_millis(seed % 7),
+            set_aside: (!seed.is_multiple_of(3)).then_some(SetAsideSettings {
+                failures: 2,
+                tasks: (seed % 2) as u32 + 1,
+                span: Span::from_millis(5),
+            }),
         };
         Run {
             engine: Engine::new(Box::new(policy), settings),
@@ -109,7 +114,9 @@ impl Run {
                     daemon.receive(order.clone(), commits, maps);
                 }
                 Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
-                Effect::Warn { message } => assert!(self.hostile, "{message}"),
+                Effect::Warn { message } => {
+                    assert!(self.hostile || message.contains("is set aside"), "{message}")
+                }
                 Effect::WorkerMayLeave { worker } => {
                     let daemon = self.daemons.remove(worker).expect("a worker leaves once");
                     assert!(self.hostile || daemon.is_empty(), "{worker} leaves while it runs something");

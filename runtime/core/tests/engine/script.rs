@@ -18,6 +18,7 @@
 //! show records                          or wakes: then these are expected, too
 //! tally stale_reports 1
 //! active m0.1 5ms                       how long it has been at work
+//! aside 1 2                             the workers that are set aside
 //! declined 1: not now                   why the map slot of worker 1 was left empty; nothing: it was not
 //! ```
 //!
@@ -154,6 +155,13 @@ impl Stage {
                 let worker =
                     self.engine.view().worker(worker(id.trim_end_matches(':'))).expect("a known worker");
                 assert_eq!(worker.declined(TaskKind::Map).unwrap_or(""), reason, "{line}");
+                return Vec::new();
+            }
+            ["aside", ref expected @ ..] => {
+                let view = self.engine.view();
+                let aside = view.workers().filter(|(_, worker)| worker.aside_until().is_some());
+                let aside: Vec<String> = aside.map(|(id, _)| id.0.to_string()).collect();
+                assert_eq!(aside, *expected, "{line}");
                 return Vec::new();
             }
             ["wake"] => Event::Woken,

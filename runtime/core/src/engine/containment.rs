@@ -1,0 +1,72 @@
+//! Keeping the damage of a broken worker small: a task avoids where it failed, and a worker that fails much is set aside.
+//!
+//! Owns which failures are held against a worker, and for how long. A task runs where it failed before when there is no
+//! other worker left, and half of the workers are never set aside: no work waits for ever.
+
+use crate::cluster::Deadline;
+use crate::effect::Record;
+use crate::engine::Engine;
+use crate::ids::{TaskId, WorkerId};
+use crate::states::WorkerState;
+
+impl Engine {
+    /// A failure that counts happened to a task on a worker.
+    pub(super) fn avoid(&mut self, task: TaskId, worker: WorkerId) {
+        let usable = self.cluster.usable(task.kind);
+        let job = self.cluster.job_mut(task.job);
+        job.phases[task.kind].failed_on(task.index, worker, &usable);
+        self.cluster.refresh(task.job);
+    }
+
+    /// An attempt at a task failed by the fault of the task, or of the worker: who can tell.
+    pub(super) fn hold_against(&mut self, id: WorkerId, task: TaskId) {
+        let worker = self.cluster.worker_mut(id);
+        worker.failures_in_row += 1;
+        worker.failed_tasks.insert(task);
+        let (failures, tasks) = (worker.failures_in_row, worker.failed_tasks.len());
+        let Some(rule) = self.settings.set_aside else { return };
+        let much = failures >= rule.failures && tasks >= rule.tasks as usize;
+        let up = worker.state == WorkerState::Up && worker.aside_until.is_none();
+        if !much || !up || !self.cluster.may_set_aside() {
+            return;
+        }
+        let until = self.cluster.now + rule.span;
+        self.cluster.worker_mut(id).aside_until = Some(until);
+        self.cluster.aside.insert((until, id));
+        self.cluster.deadlines.insert((until, Deadline::Aside(id)));
+        self.cluster.list_worker(id);
+        self.cluster.drop_reservations(id, |_, _| true);
+        self.workers_changed();
+        self.record(Record::WorkerSetAside { worker: id, until });
+        self.warn(format!(
+            "{id} is set aside until {until}: the last {failures} attempts there failed, of {tasks} tasks; see their logs"
+        ));
+    }
+
+    /// An attempt did its task there: the worker works.
+    pub(super) fn trust_again(&mut self, id: WorkerId) {
+        let worker = self.cluster.worker_mut(id);
+        worker.failures_in_row = 0;
+        worker.failed_tasks.clear();
+    }
+
+    /// A worker that was set aside gets work again, with a clean sheet.
+    pub(super) fn take_from_aside(&mut self, id: WorkerId) {
+        let Some(until) = self.cluster.worker_mut(id).aside_until.take() else { return };
+        self.trust_again(id);
+        self.cluster.aside.remove(&(until, id));
+        self.cluster.deadlines.remove(&(until, Deadline::Aside(id)));
+        self.cluster.list_worker(id);
+        self.workers_changed();
+    }
+
+    /// The workers that can be used are others now: what is to be avoided may be, too, and half of them stay in use.
+    pub(super) fn workers_changed(&mut self) {
+        while let Some(&(_, first)) = self.cluster.aside.first()
+            && self.cluster.too_many_aside()
+        {
+            self.take_from_aside(first);
+        }
+        self.cluster.find_avoided();
+    }
+}
