@@ -141,6 +141,10 @@ pub(crate) struct Peer {
     pub(crate) worker: WorkerId,
     /// `HOST:PORT`.
     pub(crate) address: String,
+    /// Its directory. Whoever finds `incarnation` in it sees the same files and reads segments there without a connection.
+    #[serde(with = "crate::path_bytes")]
+    pub(crate) directory: PathBuf,
+    pub(crate) incarnation: u64,
 }
 
 /// What a worker tells.
@@ -177,6 +181,9 @@ pub(crate) struct Hello {
     pub(crate) host: String,
     /// Where it serves segments and logs, `HOST:PORT`.
     pub(crate) data_address: String,
+    /// Where it keeps its files; a worker that sees the same directory reads segments in it.
+    #[serde(with = "crate::path_bytes")]
+    pub(crate) directory: PathBuf,
     /// Of its processor, as Rust calls it.
     pub(crate) architecture: String,
     pub(crate) process: u32,
