@@ -6,6 +6,8 @@
 mod coordinator;
 mod error;
 mod place;
+#[cfg(test)]
+mod tests;
 
 pub use coordinator::{CoordinatorLock, CoordinatorRecord};
 pub use error::ClusterDirectoryError;

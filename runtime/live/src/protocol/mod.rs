@@ -17,7 +17,7 @@ mod worker_messages;
 pub(crate) use client_messages::{CHUNK_BYTES, FromCoordinator, Submission, ToCoordinator};
 pub(crate) use description::{ReduceWork, TaskDescription, Work};
 pub(crate) use task_messages::{FromTask, PROTOCOL_VERSION, ToTask};
-pub(crate) use wire::{FrameBuffer, WireError, encode, read_message, write_message};
+pub(crate) use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 #[allow(unused_imports)] // As above.
 pub(crate) use worker_messages::{
     AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, Peer, ReduceInputs, SideFile,

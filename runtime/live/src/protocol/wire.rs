@@ -14,9 +14,15 @@ use thiserror::Error;
 const FRAME_BYTES_MAX: usize = 64 << 20;
 const LENGTH_BYTES: usize = 4;
 
+/// What a buffer keeps of its memory between frames.
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
+
 /// Variable-length integers keep progress messages at a few bytes.
-const FORMAT: Configuration<LittleEndian, Varint, Limit<FRAME_BYTES_MAX>> =
-    bincode::config::standard().with_limit::<FRAME_BYTES_MAX>();
+type Format<const CLAIM_BYTES_MAX: usize> = Configuration<LittleEndian, Varint, Limit<CLAIM_BYTES_MAX>>;
+
+const fn format<const CLAIM_BYTES_MAX: usize>() -> Format<CLAIM_BYTES_MAX> {
+    bincode::config::standard().with_limit::<CLAIM_BYTES_MAX>()
+}
 
 /// A message that could not be sent or understood.
 #[derive(Debug, Error)]
@@ -37,20 +43,58 @@ pub(crate) enum WireError {
 
 /// Encodes a message as one frame.
 pub(crate) fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
-    let mut frame = vec![0; LENGTH_BYTES];
-    bincode::serde::encode_into_std_write(message, &mut frame, FORMAT)
-        .map_err(|error| WireError::Unencodable(error.to_string()))?;
-    let length = frame.len() - LENGTH_BYTES;
-    let field = u32::try_from(length).ok().filter(|_| length <= FRAME_BYTES_MAX);
-    let field = field.ok_or(WireError::TooLong { length })?;
-    frame[..LENGTH_BYTES].copy_from_slice(&field.to_le_bytes());
+    let mut frame = Vec::new();
+    encode_onto(&mut frame, message)?;
     Ok(frame)
 }
 
+/// Appends a message as one frame; nothing if it cannot be one.
+pub(crate) fn encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
+    let start = frames.len();
+    let encoded = try_encode_onto(frames, message);
+    if encoded.is_err() {
+        frames.truncate(start);
+    }
+    encoded
+}
+
+fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
+    let start = frames.len();
+    frames.extend_from_slice(&[0; LENGTH_BYTES]);
+    bincode::serde::encode_into_std_write(message, frames, format::<FRAME_BYTES_MAX>())
+        .map_err(|error| WireError::Unencodable(error.to_string()))?;
+    let length = frames.len() - start - LENGTH_BYTES;
+    let field = u32::try_from(length).ok().filter(|_| length <= FRAME_BYTES_MAX);
+    let field = field.ok_or(WireError::TooLong { length })?;
+    frames[start..start + LENGTH_BYTES].copy_from_slice(&field.to_le_bytes());
+    Ok(())
+}
+
 /// Decodes what a frame holds; all of it must be used.
+///
+/// bincode makes room for as much as a string claims to have, within its limit, and it counts the most a number can take
+/// (8 bytes) where the frame has one. So the limit follows the length of the frame in a few steps: what is claimed is at
+/// most 128 times what has arrived.
 fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
+    const SHORT: usize = 1 << 10;
+    const MEDIUM: usize = SHORT << 4;
+    const LONG: usize = MEDIUM << 4;
+    const HUGE: usize = LONG << 4;
+    match payload.len() {
+        ..=SHORT => decode_within(payload, format::<{ 8 * SHORT }>()),
+        ..=MEDIUM => decode_within(payload, format::<{ 8 * MEDIUM }>()),
+        ..=LONG => decode_within(payload, format::<{ 8 * LONG }>()),
+        ..=HUGE => decode_within(payload, format::<{ 8 * HUGE }>()),
+        _ => decode_within(payload, format::<{ 8 * FRAME_BYTES_MAX }>()),
+    }
+}
+
+fn decode_within<T: DeserializeOwned, const CLAIM_BYTES_MAX: usize>(
+    payload: &[u8],
+    format: Format<CLAIM_BYTES_MAX>,
+) -> Result<T, WireError> {
     let length = payload.len();
-    let (message, used) = bincode::serde::decode_from_slice(payload, FORMAT)
+    let (message, used) = bincode::serde::decode_from_slice(payload, format)
         .map_err(|error| WireError::Undecodable { length, reason: error.to_string() })?;
     if used != length {
         return Err(WireError::Trailing { length, used });
@@ -133,8 +177,19 @@ impl FrameBuffer {
         let Some(payload) = rest.get(..length) else {
             return Ok(None);
         };
+        let message = decode(payload);
         self.taken += LENGTH_BYTES + length;
-        decode(payload).map(Some)
+        if self.is_between_frames() {
+            self.push(&[]);
+            self.bytes.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        message.map(Some)
+    }
+
+    /// How much memory it has taken.
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Whether the stream may end here: no part of a frame is waiting.

@@ -119,12 +119,17 @@ impl Handshake {
 }
 
 impl BlockingConnection {
-    /// Sends one message.
+    /// Sends one message. After an error the connection is of no more use.
     pub(crate) fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
-        self.records.clear();
-        self.sealer.seal([message], &mut self.records)?;
-        let written = self.socket.write_all(&self.records);
-        written.map_err(|error| self.silent_or_broken(error, "room for our message"))
+        self.sealer.stage([message])?;
+        loop {
+            self.sealer.seal(&mut self.records)?;
+            if self.records.is_empty() {
+                return Ok(());
+            }
+            let written = self.socket.write_all(&self.records);
+            written.map_err(|error| self.silent_or_broken(error, "room for our message"))?;
+        }
     }
 
     /// The next message; `None` when the peer has ended the stream between two messages.

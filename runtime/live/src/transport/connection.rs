@@ -19,8 +19,6 @@ use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
 use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
 use super::secret::Secret;
 
-/// Encrypted records that are kept for the next batch rather than given back.
-const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// What a refused peer may still send before the connection is closed on it.
 const FAREWELL_BYTES_MAX: usize = 1 << 10;
 
@@ -37,6 +35,8 @@ pub(crate) struct MessageSender {
     socket: OwnedWriteHalf,
     sealer: Sealer,
     records: Vec<u8>,
+    /// As much of the records the system has taken.
+    written: usize,
 }
 
 /// The half that receives.
@@ -171,7 +171,7 @@ pub(super) fn closed_or_broken(error: io::Error, awaited: &'static str) -> Trans
 impl Connection {
     fn new(socket: TcpStream, keys: Keys) -> Connection {
         let (reads, writes) = socket.into_split();
-        let sender = MessageSender { socket: writes, sealer: keys.sealer, records: Vec::new() };
+        let sender = MessageSender { socket: writes, sealer: keys.sealer, records: Vec::new(), written: 0 };
         Connection { sender, receiver: MessageReceiver { socket: reads, opener: keys.opener } }
     }
 
@@ -180,14 +180,17 @@ impl Connection {
         (self.sender, self.receiver)
     }
 
-    /// The half that sends, while both stay together.
-    pub(crate) fn sender_mut(&mut self) -> &mut MessageSender {
-        &mut self.sender
-    }
-
     /// See [`MessageSender::send`].
     pub(crate) async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         self.sender.send(message).await
+    }
+
+    /// See [`MessageSender::send_all`].
+    pub(crate) async fn send_all<M: Serialize>(
+        &mut self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<(), TransportError> {
+        self.sender.send_all(messages).await
     }
 
     /// See [`MessageReceiver::receive`].
@@ -207,20 +210,30 @@ impl Connection {
 }
 
 impl MessageSender {
-    /// Sends one message. Dropping the future half-way leaves the connection unusable.
+    /// Sends one message. When the future is dropped half-way, the rest is sent by the next call.
     pub(crate) async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         self.send_all([message]).await
     }
 
-    /// Sends messages that are ready together, in one write.
+    /// Sends messages that are ready together, in as few writes as possible; none of them if one cannot be encoded.
     pub(crate) async fn send_all<M: Serialize>(
         &mut self,
         messages: impl IntoIterator<Item = M>,
     ) -> Result<(), TransportError> {
-        self.records.clear();
-        self.records.shrink_to(BUFFER_BYTES_KEPT);
-        self.sealer.seal(messages, &mut self.records)?;
-        Ok(self.socket.write_all(&self.records).await?)
+        self.sealer.stage(messages)?;
+        loop {
+            while self.written < self.records.len() {
+                match self.socket.write(&self.records[self.written..]).await? {
+                    0 => return Err(TransportError::Io(io::ErrorKind::WriteZero.into())),
+                    count => self.written += count,
+                }
+            }
+            self.written = 0;
+            self.sealer.seal(&mut self.records)?;
+            if self.records.is_empty() {
+                return Ok(());
+            }
+        }
     }
 }
 

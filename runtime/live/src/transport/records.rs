@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use snow::StatelessTransportState;
 
 use super::error::TransportError;
-use crate::protocol::{FrameBuffer, encode};
+use crate::protocol::{FrameBuffer, encode_onto};
 
 const LENGTH_BYTES: usize = 2;
 const TAG_BYTES: usize = 16;
@@ -20,23 +20,29 @@ const CIPHERTEXT_BYTES_MAX: usize = 65_535;
 pub(super) const PLAINTEXT_BYTES_MAX: usize = CIPHERTEXT_BYTES_MAX - TAG_BYTES;
 /// An empty record.
 pub(super) const CONFIRMATION_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
+/// What a buffer keeps of its memory between messages.
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// What is made room for before anything of a record has come.
 const ROOM_BYTES: usize = 4 << 10;
 /// Records under one key. Far below what ChaCha20-Poly1305 stands (its nonce has 64 bits), and out of reach anyway: 18
 /// million terabytes of full records. That is why keys are never changed under a connection.
 const RECORDS_MAX: u64 = 1 << 48;
 
+/// Encrypted at a time, so that a long message needs its own length of memory only once.
+const BATCH_BYTES_MAX: usize = 16 * PLAINTEXT_BYTES_MAX;
+
 /// Encrypts one direction.
 pub(super) struct Sealer {
     cipher: Arc<StatelessTransportState>,
     next: u64,
-    /// Encoded messages that are not encrypted yet.
+    /// Encoded messages, of which the first `sealed` bytes are on their way.
     plain: Vec<u8>,
+    sealed: usize,
 }
 
 impl Sealer {
     pub(super) fn new(cipher: Arc<StatelessTransportState>) -> Sealer {
-        Sealer { cipher, next: 0, plain: Vec::new() }
+        Sealer { cipher, next: 0, plain: Vec::new(), sealed: 0 }
     }
 
     /// The empty record that the client sends first.
@@ -46,27 +52,46 @@ impl Sealer {
         Ok(record.try_into().expect("an empty record is a length and a tag"))
     }
 
-    /// Appends a message to `records`, as few records as hold it and those of the other messages of a batch.
-    pub(super) fn seal<M: Serialize>(
+    /// Takes messages to be sealed together; none of them if one cannot be encoded.
+    pub(super) fn stage<M: Serialize>(
         &mut self,
         messages: impl IntoIterator<Item = M>,
-        records: &mut Vec<u8>,
     ) -> Result<(), TransportError> {
-        let mut plain = std::mem::take(&mut self.plain);
-        plain.clear();
+        let start = self.plain.len();
         for message in messages {
-            plain.extend_from_slice(&encode(&message)?);
-        }
-        for piece in plain.chunks(PLAINTEXT_BYTES_MAX) {
-            self.seal_record(piece, records)?;
-        }
-        if plain.capacity() <= PLAINTEXT_BYTES_MAX {
-            self.plain = plain;
+            if let Err(error) = encode_onto(&mut self.plain, &message) {
+                self.plain.truncate(start);
+                return Err(error.into());
+            }
         }
         Ok(())
     }
 
-    fn seal_record(&mut self, plain: &[u8], records: &mut Vec<u8>) -> Result<(), TransportError> {
+    /// Replaces `records` by those of the next bytes that are staged; leaves none when all are sealed.
+    pub(super) fn seal(&mut self, records: &mut Vec<u8>) -> Result<(), TransportError> {
+        records.clear();
+        let end = self.plain.len().min(self.sealed + BATCH_BYTES_MAX);
+        while self.sealed < end {
+            let plain = std::mem::take(&mut self.plain);
+            let piece = self.sealed..end.min(self.sealed + PLAINTEXT_BYTES_MAX);
+            let result = self.seal_record(&plain[piece.clone()], records);
+            self.plain = plain;
+            result?;
+            self.sealed = piece.end;
+        }
+        if self.sealed == self.plain.len() {
+            self.plain.clear();
+            self.plain.shrink_to(BUFFER_BYTES_KEPT);
+            self.sealed = 0;
+        }
+        if records.is_empty() {
+            records.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        Ok(())
+    }
+
+    /// Appends one record.
+    pub(super) fn seal_record(&mut self, plain: &[u8], records: &mut Vec<u8>) -> Result<(), TransportError> {
         let nonce = take_nonce(&mut self.next)?;
         let length = plain.len() + TAG_BYTES;
         let field = u16::try_from(length).expect("a piece fits a record");
@@ -157,6 +182,12 @@ impl Opener {
     /// Whether the stream may end here, or go on in another form.
     pub(super) fn is_between_messages(&self) -> bool {
         self.arrived == 0 && self.frames.is_between_frames()
+    }
+
+    /// How much memory it has taken.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.record.capacity() + self.frames.capacity()
     }
 
     /// The length of the arriving record with its field, or of the field while that is all that is known to come.

@@ -148,6 +148,19 @@ fn a_length_inside_a_message_is_not_believed() {
     assert!(matches!(read_message::<FromTask>(bytes.as_slice()), Err(WireError::Undecodable { .. })));
 }
 
+#[test]
+fn a_length_inside_a_message_makes_no_room_beyond_what_its_frame_could_hold() {
+    for (frame, claim) in [(20, 8 << 10), (2_000, 128 << 10), (20_000, 2 << 20), (300_000, 32 << 20)] {
+        // Failed, Task, and a text.
+        let mut bytes = vec![4, 1, 252];
+        bytes.extend_from_slice(&(claim as u32).to_le_bytes());
+        bytes.resize(frame, b'x');
+        bytes.splice(..0, (frame as u32).to_le_bytes());
+        let error = read_message::<FromTask>(bytes.as_slice()).unwrap_err().to_string();
+        assert!(error.contains("LimitExceeded"), "{frame}: {error}");
+    }
+}
+
 proptest! {
     #[test]
     fn garbage_is_an_error_or_a_message_but_never_a_panic(bytes in vec(any::<u8>(), 0..200)) {

@@ -116,7 +116,7 @@ fn a_connection_goes_on_unencrypted_where_the_last_message_ended() {
 fn a_connection_does_not_go_on_unencrypted_inside_a_message() {
     run(async {
         let (mut client, mut server) = pair(Role::Data).await;
-        server.sender_mut().send_all(["first", "second"]).await.unwrap();
+        server.send_all(["first", "second"]).await.unwrap();
         assert_eq!(client.receive::<String>().await.unwrap().as_deref(), Some("first"));
         assert!(matches!(client.into_plain(), Err(TransportError::InsideMessage)));
     });

@@ -2,7 +2,10 @@
 //!
 //! Owns the cast: a server that echoes, friends, and peers made of raw bytes. Each file is about one kind of peer.
 
+mod bounds;
 mod friends;
+mod secrets;
+mod strangers;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -45,14 +48,16 @@ impl EchoServer {
             lines.lock().unwrap().push(line.to_owned());
             wake.notify_one();
         };
+        let drop_with = say.clone();
         let mut listener = Listener::bind_with("127.0.0.1:0", secret.clone(), limits, say).await.unwrap();
         let address = listener.address();
         let accepting = tokio::spawn(async move {
             loop {
-                let mut arrival = listener.accept().await;
+                let Arrival { mut connection, peer, .. } = listener.accept().await;
+                let drop_with = drop_with.clone();
                 tokio::spawn(async move {
-                    while let Ok(Some(text)) = arrival.connection.receive::<String>().await {
-                        arrival.connection.send(&text).await.unwrap();
+                    if let Err(error) = echo(&mut connection).await {
+                        drop_with(&format!("dropped {peer}: {error}"));
                     }
                 });
             }
@@ -68,7 +73,7 @@ impl EchoServer {
         assert_eq!(connection.receive::<String>().await.unwrap().as_deref(), Some("hello"));
     }
 
-    /// What was said about those who were refused, once it is as many lines.
+    /// What was said about those who were refused or dropped, once it is as many lines.
     pub(super) async fn refusals(&self, count: usize) -> Vec<String> {
         loop {
             let lines = self.refused.lock().unwrap().clone();
@@ -78,6 +83,13 @@ impl EchoServer {
             self.told.notified().await;
         }
     }
+}
+
+async fn echo(connection: &mut Connection) -> Result<(), TransportError> {
+    while let Some(text) = connection.receive::<String>().await? {
+        connection.send(&text).await?;
+    }
+    Ok(())
 }
 
 impl Drop for EchoServer {

@@ -1,0 +1,183 @@
+//! Tests of the cluster directory: which one it is, who may look into it, and that one coordinator runs for it.
+//!
+//! Owns the files of its top level. The secret's own file is tested in `transport`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::*;
+
+#[track_caller]
+fn check_resolves(flag: Option<&str>, variables: &[(&str, &str)], expected: &str) {
+    let variables: BTreeMap<&str, OsString> =
+        variables.iter().map(|(name, value)| (*name, OsString::from(value))).collect();
+    let resolved =
+        ClusterDirectory::resolve_from(flag.map(PathBuf::from), |name| variables.get(name).cloned());
+    assert_eq!(resolved.unwrap().path(), Path::new(expected));
+}
+
+#[test]
+fn the_flag_comes_before_the_environment_and_that_before_the_default() {
+    let all = [("NAPREDUCE_DIR", "/named"), ("XDG_STATE_HOME", "/state"), ("HOME", "/home/me")];
+    check_resolves(Some("/flag"), &all, "/flag");
+    check_resolves(None, &all, "/named");
+    check_resolves(None, &all[1..], "/state/napreduce");
+    check_resolves(None, &all[2..], "/home/me/.local/state/napreduce");
+}
+
+#[test]
+fn what_says_nothing_is_passed_over() {
+    let home = ("HOME", "/home/me");
+    check_resolves(None, &[("NAPREDUCE_DIR", ""), ("XDG_STATE_HOME", "/state"), home], "/state/napreduce");
+    check_resolves(None, &[("XDG_STATE_HOME", "relative"), home], "/home/me/.local/state/napreduce");
+    let error = ClusterDirectory::resolve_from(None, |_| None).unwrap_err().to_string();
+    assert!(error.contains("pass --dir DIR or set NAPREDUCE_DIR"), "{error}");
+}
+
+#[test]
+fn a_relative_directory_stays_the_same_when_the_process_moves() {
+    let here = std::env::current_dir().unwrap();
+    check_resolves(Some("cluster"), &[], here.join("cluster").to_str().unwrap());
+}
+
+fn directory() -> (TempDir, ClusterDirectory) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = ClusterDirectory::resolve(Some(place.path().join("state/cluster"))).unwrap();
+    (place, directory)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[track_caller]
+fn check_refused<T>(result: Result<T, ClusterDirectoryError>, directory: &ClusterDirectory, parts: &[&str]) {
+    let error = result.err().expect("it was not refused").to_string();
+    for part in parts.iter().chain(&[directory.path().to_str().unwrap()]) {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_directory_is_made_once_with_one_secret_and_for_its_owner() {
+    let (_place, directory) = directory();
+    let made = directory.create().unwrap();
+    assert_eq!(mode(directory.path()), 0o700);
+    assert_eq!(mode(&directory.secret_file()), 0o600);
+    assert_eq!(directory.create().unwrap().bytes(), made.bytes());
+    assert_eq!(directory.secret().unwrap().bytes(), made.bytes());
+}
+
+#[test]
+fn an_empty_directory_is_closed_to_others() {
+    let (_place, directory) = directory();
+    fs::create_dir_all(directory.path()).unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    directory.create().unwrap();
+    assert_eq!(mode(directory.path()), 0o700);
+}
+
+#[test]
+fn a_directory_that_is_open_to_others_is_refused() {
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    for mode in [0o750, 0o705, 0o777] {
+        fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
+        let command = format!("run: chmod 700 {}", directory.path().display());
+        check_refused(directory.create(), &directory, &["open to others", &command]);
+        check_refused(directory.secret(), &directory, &["open to others", &command]);
+    }
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give a directory away");
+        return;
+    }
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    std::os::unix::fs::chown(directory.path(), Some(12_345), None).unwrap();
+    check_refused(directory.secret(), &directory, &["belongs to user 12345", "--dir"]);
+}
+
+#[test]
+fn a_directory_that_is_none_is_refused() {
+    let (_place, directory) = directory();
+    check_refused(directory.secret(), &directory, &["there is no cluster directory", "nap up --dir"]);
+    fs::create_dir_all(directory.path().parent().unwrap()).unwrap();
+    fs::write(directory.path(), "").unwrap();
+    check_refused(directory.create(), &directory, &["cannot"]);
+    check_refused(directory.secret(), &directory, &["cannot use", "not a directory"]);
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_refused() {
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    fs::set_permissions(directory.secret_file(), Permissions::from_mode(0o644)).unwrap();
+    let command = format!("run: chmod 600 {}", directory.secret_file().display());
+    check_refused(directory.secret(), &directory, &[&command]);
+    check_refused(directory.create(), &directory, &[&command]);
+}
+
+#[test]
+fn a_coordinator_is_found_until_it_withdraws() {
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    let nobody = format!("start one with: nap up --dir {}", directory.path().display());
+    check_refused(directory.coordinator_address(), &directory, &["no coordinator is running for", &nobody]);
+    let _lock = directory.lock_coordinator().unwrap();
+    directory.publish_coordinator("127.0.0.1:1".parse().unwrap()).unwrap();
+    directory.publish_coordinator("127.0.0.1:4711".parse().unwrap()).unwrap();
+    assert_eq!(directory.coordinator_address().unwrap(), "127.0.0.1:4711");
+    let record = directory.coordinator().unwrap();
+    assert_eq!((record.pid, record.version.as_str()), (std::process::id(), env!("CARGO_PKG_VERSION")));
+    assert!(record.started > 1_700_000_000, "{record:?}");
+    directory.withdraw_coordinator().unwrap();
+    directory.withdraw_coordinator().unwrap();
+    check_refused(directory.coordinator_address(), &directory, &[&nobody]);
+}
+
+#[test]
+fn a_damaged_record_is_named() {
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    for text in ["", "{", "{\"address\": 7}", "\u{0}"] {
+        fs::write(directory.coordinator_file(), text).unwrap();
+        check_refused(
+            directory.coordinator_address(),
+            &directory,
+            &["coordinator.json is damaged", "restart the coordinator"],
+        );
+    }
+}
+
+#[test]
+fn a_second_coordinator_is_refused_until_the_first_is_gone() {
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    let lock = directory.lock_coordinator().unwrap();
+    check_refused(
+        directory.lock_coordinator(),
+        &directory,
+        &["a coordinator (just starting) is already running for"],
+    );
+    directory.publish_coordinator("127.0.0.1:4711".parse().unwrap()).unwrap();
+    let running = format!("(process {} at 127.0.0.1:4711)", std::process::id());
+    check_refused(directory.lock_coordinator(), &directory, &[&running, "stop it first"]);
+    drop(lock);
+    directory.lock_coordinator().unwrap();
+}
+
+#[test]
+fn each_worker_has_its_place() {
+    let (_place, directory) = directory();
+    assert_eq!(directory.worker_directory("w1"), directory.path().join("workers/w1"));
+    assert_eq!(directory.coordinator_directory(), directory.path().join("coordinator"));
+}

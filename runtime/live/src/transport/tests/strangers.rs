@@ -1,0 +1,404 @@
+//! Peers that do not belong to the cluster, or speak another version: each is refused with a line that names what is
+//! wrong, and the server goes on serving.
+//!
+//! Owns what happens before a peer has proved itself. Afterwards is for `bounds`.
+
+use std::io::ErrorKind;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::super::handshake::{Initiator, NOISE_BYTES, OPENING_BYTES};
+use super::super::preamble::{ANSWER_BYTES, GREETING_BYTES};
+use super::*;
+
+const BRIEF: Duration = Duration::from_millis(300);
+const IMPATIENT: Limits = Limits { pending_max: 256, deadline: BRIEF, crowded_deadline: BRIEF };
+
+/// Sends bytes, then nothing more; whatever comes back until the server hangs up.
+async fn shout(server: &EchoServer, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let mut answer = Vec::new();
+    // The server may hang up before it has read everything, in whichever way.
+    let sent = async { socket.write_all(bytes).await.and(socket.shutdown().await) }.await;
+    let ended = socket.read_to_end(&mut answer).await.map(|_| ());
+    for result in [sent, ended] {
+        let hung_up = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+        assert!(
+            result.as_ref().is_ok() || hung_up.contains(&result.as_ref().unwrap_err().kind()),
+            "{result:?}"
+        );
+    }
+    answer
+}
+
+/// Who sends these bytes is refused with such a line, and told nothing, or our version.
+#[track_caller]
+fn check_refused(bytes: &[u8], answered: &[u8], line: &str) {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start(&secret).await;
+        assert_eq!(shout(&server, bytes).await, answered);
+        let lines = server.refusals(1).await;
+        assert!(lines[0].starts_with("refused 127.0.0.1:") && lines[0].contains(line), "{lines:?}");
+        server.check_serves(&secret).await;
+    });
+}
+
+fn opening(secret: &Secret) -> [u8; OPENING_BYTES] {
+    Initiator::open(Role::Client, secret).unwrap().1
+}
+
+#[test]
+fn plain_garbage_is_refused() {
+    check_refused(b"GET / HTTP/1.1\r\n\r\n", b"", "began with `GET ` instead of `NAPR`");
+    check_refused(&[0xff; 1 << 20], b"", r"began with `\xff\xff\xff\xff`");
+}
+
+#[test]
+fn a_peer_without_a_secret_is_refused() {
+    let mut bytes = preamble::greeting(Role::Worker).to_vec();
+    bytes.extend_from_slice(&[0x5a; NOISE_BYTES]);
+    check_refused(&bytes, b"NAPR\x01\x00", "the peer's secret is not this cluster's");
+}
+
+#[test]
+fn a_peer_with_another_secret_is_refused_and_told_so() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let other = Secret::generate().unwrap();
+        let server = EchoServer::start(&secret).await;
+        let address = server.address.to_string();
+        let refused = connect(&address, Role::Worker, &other, PATIENCE).await.unwrap_err();
+        assert!(matches!(refused, TransportError::SecretRefused), "{refused}");
+        let theirs = other.clone();
+        let blocking =
+            move || blocking::connect(&address, Role::Data, &theirs, PATIENCE, PATIENCE).unwrap_err();
+        let refused = tokio::task::spawn_blocking(blocking).await.unwrap();
+        assert!(matches!(refused, TransportError::SecretRefused), "{refused}");
+        for line in server.refusals(2).await {
+            assert!(line.contains("give it a copy of the cluster's secret file"), "{line}");
+        }
+        server.check_serves(&secret).await;
+    });
+}
+
+#[test]
+fn a_server_with_another_secret_is_not_believed() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let secret = Secret::generate().unwrap();
+        let impostor = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut opening = [0; OPENING_BYTES];
+            socket.read_exact(&mut opening).await.unwrap();
+            socket.write_all(&preamble::answer()).await.unwrap();
+            socket.write_all(&[7; NOISE_BYTES]).await.unwrap();
+            assert_eq!(socket.read(&mut opening).await.unwrap_or(0), 0, "a client spoke to an impostor");
+        };
+        let (connected, ()) = tokio::join!(connect(&address, Role::Worker, &secret, PATIENCE), impostor);
+        assert!(matches!(connected, Err(TransportError::OtherSecret)));
+    });
+}
+
+#[test]
+fn a_client_of_another_version_is_refused_and_both_name_both() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start(&secret).await;
+        let mut opening = opening(&secret);
+        opening[4..6].copy_from_slice(&513_u16.to_le_bytes());
+        // All that a client of whatever version needs, to say the same on its side.
+        assert_eq!(shout(&server, &opening).await, preamble::answer());
+        let lines = server.refusals(1).await;
+        assert!(lines[0].contains("the peer speaks version 513"), "{lines:?}");
+        assert!(lines[0].contains(&format!("this program version {NETWORK_VERSION}")), "{lines:?}");
+        server.check_serves(&secret).await;
+    });
+}
+
+#[test]
+fn a_server_of_another_version_is_named() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let secret = Secret::generate().unwrap();
+        let answering = async {
+            for _ in 0..2 {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let mut opening = [0; OPENING_BYTES];
+                socket.read_exact(&mut opening).await.unwrap();
+                socket.write_all(b"NAPR\x09\x00").await.unwrap();
+            }
+        };
+        let connecting = async {
+            let error = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap_err().to_string();
+            assert!(error.contains("version 9") && error.contains("run the same napreduce"), "{error}");
+            let (address, key) = (address.clone(), secret.clone());
+            let blocking =
+                move || blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap_err();
+            let error = tokio::task::spawn_blocking(blocking).await.unwrap();
+            assert!(matches!(error, TransportError::OtherVersion { theirs: 9 }), "{error}");
+        };
+        tokio::join!(answering, connecting);
+    });
+}
+
+#[test]
+fn a_server_of_something_else_is_named() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let secret = Secret::generate().unwrap();
+        let answering = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            socket.write_all(b"SSH-2.0-OpenSSH_9.6\r\n").await.unwrap();
+            socket
+        };
+        let (connected, _held) = tokio::join!(connect(&address, Role::Client, &secret, PATIENCE), answering);
+        let error = connected.unwrap_err().to_string();
+        assert!(error.contains("began with `SSH-` instead of `NAPR`"), "{error}");
+    });
+}
+
+#[test]
+fn an_unknown_role_is_refused() {
+    let mut bytes = preamble::greeting(Role::Worker).to_vec();
+    bytes[GREETING_BYTES - 1] = 9;
+    check_refused(&bytes, &preamble::answer(), "asks for role 9");
+}
+
+#[test]
+fn a_role_cannot_be_changed_on_the_way() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start(&secret).await;
+        let mut opening = opening(&secret);
+        opening[GREETING_BYTES - 1] = 1;
+        assert_eq!(shout(&server, &opening).await, preamble::answer());
+        assert!(server.refusals(1).await[0].contains("secret is not this cluster's"));
+    });
+}
+
+/// What a client sends in a whole session with a server, as somebody between them sees it.
+async fn record_session(server: &EchoServer, secret: &Secret) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let between = async {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut onward = TcpStream::connect(server.address).await.unwrap();
+        let (mut heard, mut forward, mut back) = (Vec::new(), [0; 4096], [0; 4096]);
+        loop {
+            tokio::select! {
+                count = client.read(&mut forward) => match count.unwrap() {
+                    0 => return heard,
+                    count => {
+                        heard.extend_from_slice(&forward[..count]);
+                        onward.write_all(&forward[..count]).await.unwrap();
+                    }
+                },
+                count = onward.read(&mut back) => client.write_all(&back[..count.unwrap()]).await.unwrap(),
+            }
+        }
+    };
+    let session = async {
+        let mut connection = connect(&address, Role::Client, secret, PATIENCE).await.unwrap();
+        connection.send(&"kill everything").await.unwrap();
+        assert_eq!(connection.receive::<String>().await.unwrap().as_deref(), Some("kill everything"));
+    };
+    tokio::join!(between, session).0
+}
+
+#[test]
+fn a_replayed_session_is_refused_before_anything_is_acted_upon() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start(&secret).await;
+        let recorded = record_session(&server, &secret).await;
+        assert!(recorded.len() > OPENING_BYTES + 18, "nothing was recorded");
+        // The first message still fits, so the server answers; then it notices.
+        let answer = shout(&server, &recorded).await;
+        assert_eq!(answer.len(), ANSWER_BYTES + NOISE_BYTES, "the replay was echoed");
+        let lines = server.refusals(1).await;
+        assert!(lines[0].contains("a recording of an earlier handshake"), "{lines:?}");
+        server.check_serves(&secret).await;
+    });
+}
+
+#[test]
+fn random_bytes_are_refused() {
+    let secret = Secret::generate().unwrap();
+    // Pure noise, and noise behind a beginning that is right.
+    let right = opening(&secret);
+    let start = prop_oneof![Just(0), 0..=OPENING_BYTES];
+    let noise = proptest::collection::vec(any::<u8>(), 0..200);
+    run(async {
+        let server = EchoServer::start(&secret).await;
+        let mut runner = TestRunner::new(Config::default());
+        for count in 1..=300 {
+            let (start, noise) = (&start, &noise).new_tree(&mut runner).unwrap().current();
+            let bytes = [&right[..start], &noise].concat();
+            shout(&server, &bytes).await;
+            let lines = server.refusals(count).await;
+            assert!(lines[count - 1].starts_with("refused 127.0.0.1:"), "{bytes:?}: {lines:?}");
+        }
+        server.check_serves(&secret).await;
+    });
+}
+
+#[test]
+fn a_handshake_cut_anywhere_is_refused() {
+    let secret = Secret::generate().unwrap();
+    let opening = opening(&secret);
+    run(async {
+        let server = EchoServer::start(&secret).await;
+        for length in 0..=OPENING_BYTES {
+            let mut socket = TcpStream::connect(server.address).await.unwrap();
+            socket.write_all(&opening[..length]).await.unwrap();
+            socket.shutdown().await.unwrap();
+            let lines = server.refusals(length + 1).await;
+            assert!(
+                lines[length].contains("closed the connection while we waited for its"),
+                "{}",
+                lines[length]
+            );
+        }
+        server.check_serves(&secret).await;
+    });
+}
+
+#[test]
+fn a_silent_peer_is_dropped_at_the_deadline() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start_with(&secret, IMPATIENT).await;
+        let opening = opening(&secret);
+        let cases =
+            [(0, "its first bytes"), (3, "its first bytes"), (7, "its proof"), (55, "its confirmation")];
+        for (count, (length, awaited)) in cases.into_iter().enumerate() {
+            let mut socket = TcpStream::connect(server.address).await.unwrap();
+            socket.write_all(&opening[..length]).await.unwrap();
+            let lines = server.refusals(count + 1).await;
+            assert!(
+                lines[count].contains(&format!("silent: {awaited} did not come within 300ms")),
+                "{lines:?}"
+            );
+            let mut rest = Vec::new();
+            socket.read_to_end(&mut rest).await.unwrap();
+        }
+        server.check_serves(&secret).await;
+    });
+}
+
+#[test]
+fn a_peer_that_dribbles_is_dropped_at_the_deadline() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start_with(&secret, IMPATIENT).await;
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        let mut bytes = preamble::greeting(Role::Client).into_iter().chain(std::iter::repeat(0));
+        let dribbling = async {
+            // Never silent for as long as the deadline is, and never done.
+            while socket.write_all(&[bytes.next().unwrap()]).await.is_ok() {
+                tokio::time::sleep(BRIEF / 5).await;
+            }
+        };
+        let (lines, ()) = tokio::join!(server.refusals(1), dribbling);
+        assert!(lines[0].contains("silent: its"), "{lines:?}");
+    });
+}
+
+#[test]
+fn a_silent_server_is_given_up() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let secret = Secret::generate().unwrap();
+        // Half open: the system completes the connection, nobody accepts it.
+        let error = connect(&address, Role::Client, &secret, BRIEF).await.unwrap_err();
+        assert!(matches!(error, TransportError::Silent { awaited: "the server's version", .. }), "{error}");
+        let key = secret.clone();
+        let blocking = move || blocking::connect(&address, Role::Data, &key, BRIEF, PATIENCE).unwrap_err();
+        let error = tokio::task::spawn_blocking(blocking).await.unwrap();
+        assert!(matches!(error, TransportError::Silent { awaited: "the server's version", .. }), "{error}");
+    });
+}
+
+#[test]
+fn a_blocking_client_gives_up_a_peer_that_falls_silent() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let key = secret.clone();
+        let client = tokio::task::spawn_blocking(move || {
+            let mut connection = blocking::connect(&address, Role::Data, &key, PATIENCE, BRIEF).unwrap();
+            let unheard = connection.receive::<u8>().unwrap_err();
+            assert!(
+                matches!(unheard, TransportError::Silent { awaited: "its next message", .. }),
+                "{unheard}"
+            );
+            let unread = connection.send(&vec![0_u8; 60 << 20]).unwrap_err();
+            assert!(
+                matches!(unread, TransportError::Silent { awaited: "room for our message", .. }),
+                "{unread}"
+            );
+        });
+        let (socket, _) = listener.accept().await.unwrap();
+        let _silent = accept(socket, &secret, PATIENCE).await.unwrap();
+        client.await.unwrap();
+    });
+}
+
+#[test]
+fn nobody_at_an_address_is_said_with_the_address() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let secret = Secret::generate().unwrap();
+        let error = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot connect to {address}: ")), "{error}");
+        let key = secret.clone();
+        let blocking = move || blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap_err();
+        let error = tokio::task::spawn_blocking(blocking).await.unwrap();
+        assert!(matches!(error, TransportError::Unreachable { .. }), "{error}");
+    });
+}
+
+#[test]
+fn an_address_in_use_is_said_with_the_address() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let server = EchoServer::start(&secret).await;
+        let address = server.address.to_string();
+        let error = Listener::bind(&address, secret, |_| {}).await.err().unwrap().to_string();
+        assert!(error.starts_with(&format!("cannot listen on {address}: ")), "{error}");
+    });
+}
+
+#[test]
+fn a_flood_of_silent_peers_does_not_keep_friends_out() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        // Strangers may stay for ever, unless somebody waits.
+        let limits = Limits { pending_max: 8, deadline: 2 * PATIENCE, crowded_deadline: BRIEF };
+        let server = EchoServer::start_with(&secret, limits).await;
+        let mut flood = Vec::new();
+        for _ in 0..20 {
+            flood.push(TcpStream::connect(server.address).await.unwrap());
+        }
+        // Comes after all of them and is served although none of them ends by itself.
+        server.check_serves(&secret).await;
+        let lines = server.refusals(13).await;
+        assert!(lines.iter().all(|line| line.contains("too many handshakes are pending (8)")), "{lines:?}");
+        for (line, socket) in lines.iter().zip(&flood) {
+            let oldest = socket.local_addr().unwrap().to_string();
+            assert!(line.contains(&oldest), "{line}, but {oldest} is older");
+        }
+    });
+}
