@@ -81,10 +81,10 @@ fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
     const LONG: usize = MEDIUM << 4;
     const HUGE: usize = LONG << 4;
     match payload.len() {
-        ..=SHORT => decode_within(payload, format::<{ 8 * SHORT }>()),
-        ..=MEDIUM => decode_within(payload, format::<{ 8 * MEDIUM }>()),
-        ..=LONG => decode_within(payload, format::<{ 8 * LONG }>()),
-        ..=HUGE => decode_within(payload, format::<{ 8 * HUGE }>()),
+        0..=SHORT => decode_within(payload, format::<{ 8 * SHORT }>()),
+        length if length <= MEDIUM => decode_within(payload, format::<{ 8 * MEDIUM }>()),
+        length if length <= LONG => decode_within(payload, format::<{ 8 * LONG }>()),
+        length if length <= HUGE => decode_within(payload, format::<{ 8 * HUGE }>()),
         _ => decode_within(payload, format::<{ 8 * FRAME_BYTES_MAX }>()),
     }
 }

@@ -4,10 +4,8 @@
 //! refused. Does not own what becomes of a peer that was let in.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -33,11 +31,17 @@ pub(crate) struct Listener {
     address: SocketAddr,
     secret: Secret,
     limits: Limits,
-    handshakes: JoinSet<(SocketAddr, Result<(Role, Connection), TransportError>)>,
+    handshakes: JoinSet<Handshake>,
     /// In the order of their beginning.
     pending: VecDeque<Pending>,
     recovered: Instant,
     refused: Box<dyn Fn(&str) + Send>,
+}
+
+/// A handshake that has ended in one way or another.
+struct Handshake {
+    peer: SocketAddr,
+    result: Result<(Role, Connection), TransportError>,
 }
 
 /// How much patience a listener has; other values than the default are for tests.
@@ -133,22 +137,23 @@ impl Listener {
             }
         };
         let (secret, deadline) = (self.secret.clone(), self.limits.deadline);
-        let task = self.handshakes.spawn(async move { (peer, accept(socket, &secret, deadline).await) });
+        let task = self
+            .handshakes
+            .spawn(async move { Handshake { peer, result: accept(socket, &secret, deadline).await } });
         self.pending.push_back(Pending { id: task.id(), peer, began: Instant::now(), task });
     }
 
-    fn end_handshake(
-        &mut self,
-        ended: Result<(Id, (SocketAddr, Result<(Role, Connection), TransportError>)), JoinError>,
-    ) -> Option<Arrival> {
+    fn end_handshake(&mut self, ended: Result<(Id, Handshake), JoinError>) -> Option<Arrival> {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
         self.pending.retain(|pending| pending.id != id);
         match ended {
-            Ok((_, (peer, Ok((role, connection))))) => return Some(Arrival { role, connection, peer }),
-            Ok((_, (peer, Err(error)))) => self.refuse(peer, &error),
+            Ok((_, Handshake { peer, result: Ok((role, connection)) })) => {
+                return Some(Arrival { role, connection, peer });
+            }
+            Ok((_, Handshake { peer, result: Err(error) })) => self.refuse(peer, &error),
             // Dropped by us, and said so.
             Err(error) if error.is_cancelled() => {}
             Err(error) => (self.refused)(&format!("a handshake failed: {error}; please report it")),
@@ -169,12 +174,7 @@ impl Listener {
 }
 
 /// The next connection, but not before the listening socket has recovered.
-fn knock(
-    socket: &TcpListener,
-    recovered: Instant,
-) -> Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send + '_>> {
-    Box::pin(async move {
-        sleep_until(recovered).await;
-        socket.accept().await
-    })
+async fn knock(socket: &TcpListener, recovered: Instant) -> io::Result<(TcpStream, SocketAddr)> {
+    sleep_until(recovered).await;
+    socket.accept().await
 }
