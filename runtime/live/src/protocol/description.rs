@@ -8,7 +8,7 @@ use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
 use crate::body::{MapTask, ReduceTask};
-use crate::shuffle::MapInput;
+use crate::shuffle::{DataNetwork, MapInput};
 
 /// What a task process is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,4 +41,6 @@ pub(crate) struct ReduceWork {
     pub(crate) maps: u32,
     /// The outputs that are there already; others follow as `MoreInputs`.
     pub(crate) inputs: Vec<MapInput>,
+    /// How to fetch those that are elsewhere; `None` where all of them are local.
+    pub(crate) network: Option<DataNetwork>,
 }

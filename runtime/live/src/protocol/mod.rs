@@ -6,6 +6,7 @@
 #[allow(dead_code)] // Until clients and their connections use all of it.
 mod client_messages;
 mod description;
+mod shuffle_messages;
 mod task_messages;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,10 @@ mod worker_messages;
 #[allow(unused_imports)] // As above.
 pub(crate) use client_messages::{CHUNK_BYTES, FromCoordinator, Submission, ToCoordinator};
 pub(crate) use description::{ReduceWork, TaskDescription, Work};
+pub(crate) use shuffle_messages::{
+    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload,
+    ToDataServer,
+};
 pub(crate) use task_messages::{FromTask, PROTOCOL_VERSION, ToTask};
 pub(crate) use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 #[allow(unused_imports)] // As above.

@@ -192,6 +192,13 @@ impl FrameBuffer {
         self.bytes.capacity()
     }
 
+    /// Up to `most` of the bytes that wait, which are not part of a message.
+    pub(crate) fn take_raw(&mut self, most: usize) -> &[u8] {
+        let start = self.taken;
+        self.taken = self.bytes.len().min(start + most);
+        &self.bytes[start..self.taken]
+    }
+
     /// Whether the stream may end here: no part of a frame is waiting.
     pub(crate) fn is_between_frames(&self) -> bool {
         self.taken == self.bytes.len()

@@ -4,7 +4,12 @@
 //! Does not own the segment files (`napreduce-data`), authentication and encryption (`transport`), nor which outputs a
 //! reduce reads (the engine).
 
+mod fetch;
 mod gather;
+mod line;
+mod network;
+#[allow(dead_code)] // Until a worker starts it.
+mod server;
 
 use std::path::PathBuf;
 
@@ -12,6 +17,10 @@ use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use gather::{Arrival, Gathering};
+#[allow(unused_imports)] // Until a worker uses them.
+pub(crate) use network::{DataNetwork, FetchLimits};
+#[allow(unused_imports)] // As above.
+pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};
 
 /// The output of one map attempt, and where a reduce finds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -42,7 +42,11 @@ impl TaskError {
 
     /// `cannot {doing}: {error}`; fatal when the disk is full or the quota is used up, else the task's own fault.
     pub fn io(doing: impl fmt::Display, error: &io::Error) -> TaskError {
-        let message = format!("cannot {doing}: {error}");
+        TaskError::io_with(format!("cannot {doing}: {error}"), error)
+    }
+
+    /// The same in other words.
+    pub(crate) fn io_with(message: String, error: &io::Error) -> TaskError {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => TaskError::fatal(message),
             _ => TaskError::task(message),

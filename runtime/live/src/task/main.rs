@@ -8,11 +8,12 @@ use std::fs::{File, create_dir, rename};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
+use napreduce_core::AttemptId;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
@@ -81,8 +82,9 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     };
     let context = Arc::new(TaskContext::new(description.attempt, description.memory));
     let (arrived, arrivals) = channel();
-    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived)?;
-    let worked = catch_panics(&context, || work(definitions, &description, &context, &arrivals));
+    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone())?;
+    let surroundings = Surroundings { context: &context, control: &control, arrivals: (&arrived, &arrivals) };
+    let worked = catch_panics(&context, || work(definitions, &description, &surroundings));
     let committed = match worked {
         Ok(part) => commit(&description, part, &control, &granted)?,
         Err(error) => Err(error),
@@ -116,23 +118,47 @@ fn take_control_channel() -> Result<UnixStream, TaskProcessError> {
     Ok(stream)
 }
 
+/// What a call to the body happens in.
+struct Surroundings<'a> {
+    context: &'a Arc<TaskContext>,
+    control: &'a ControlChannel,
+    arrivals: (&'a Sender<Arrival>, &'a Receiver<Arrival>),
+}
+
+impl Surroundings<'_> {
+    /// Waits for the inputs of a reduce.
+    fn gather(&self, work: &ReduceWork) -> Result<Vec<(AttemptId, PathBuf)>, TaskError> {
+        let gathering = Gathering {
+            partition: work.task.partition,
+            maps: work.maps,
+            scratch: &work.task.scratch,
+            network: work.network.as_ref(),
+            context: self.context,
+            arrivals: self.arrivals,
+        };
+        gathering.gather(work.inputs.clone(), |attempts, reason| {
+            let told = self.control.send(&FromTask::InputsLost { attempts, reason });
+            told.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
+        })
+    }
+}
+
 /// The call to the body; the part it wrote, if its kind of task writes one.
 fn work(
     definitions: &dyn Definitions,
     description: &TaskDescription,
-    context: &TaskContext,
-    arrivals: &Receiver<Arrival>,
+    surroundings: &Surroundings<'_>,
 ) -> Result<Option<PartOutput>, TaskError> {
+    let context = surroundings.context;
     let body = definitions.build(&description.definition, &description.parameters)?;
     match &description.work {
         Work::Map(task) => {
             create_scratch(&task.scratch)?;
             Ok(body.run_map(task, context)?.part)
         }
-        Work::Reduce(ReduceWork { task, maps, inputs }) => {
-            create_scratch(&task.scratch)?;
-            let gathering = Gathering { maps: *maps, context, arrivals };
-            let task = ReduceTask { inputs: gathering.gather(inputs.clone())?, ..task.clone() };
+        Work::Reduce(work) => {
+            create_scratch(&work.task.scratch)?;
+            let task = ReduceTask { inputs: surroundings.gather(work)?, ..work.task.clone() };
             Ok(Some(body.run_reduce(&task, context)?.part))
         }
     }

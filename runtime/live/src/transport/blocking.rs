@@ -38,10 +38,8 @@ pub(crate) fn connect(
     let mut handshake = Handshake { deadline, end: Instant::now() + deadline, awaited: "the connection" };
     let mut socket = handshake.connect(address)?;
     socket.set_nodelay(true)?;
-    let Keys { sealer, opener } = handshake.introduce(&mut socket, role, secret)?;
-    socket.set_read_timeout(Some(silence_max))?;
-    socket.set_write_timeout(Some(silence_max))?;
-    Ok(BlockingConnection { socket, sealer, records: Vec::new(), opener, silence_max })
+    let keys = handshake.introduce(&mut socket, role, secret)?;
+    BlockingConnection::new(socket, keys, silence_max)
 }
 
 /// The client's part of the handshake, until a moment.
@@ -119,6 +117,22 @@ impl Handshake {
 }
 
 impl BlockingConnection {
+    pub(super) fn new(
+        socket: TcpStream,
+        keys: Keys,
+        silence_max: Duration,
+    ) -> Result<BlockingConnection, TransportError> {
+        socket.set_read_timeout(Some(silence_max))?;
+        socket.set_write_timeout(Some(silence_max))?;
+        let Keys { sealer, opener } = keys;
+        Ok(BlockingConnection { socket, sealer, records: Vec::new(), opener, silence_max })
+    }
+
+    /// The socket, for whoever has to end the connection from another thread.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
     /// Sends one message. After an error the connection is of no more use.
     pub(crate) fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         self.sealer.stage([message])?;

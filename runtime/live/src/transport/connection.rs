@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
+use super::blocking::BlockingConnection;
 use super::error::TransportError;
 use super::handshake::{Initiator, Keys, NOISE_BYTES, Responder};
 use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
@@ -196,6 +197,16 @@ impl Connection {
     /// See [`MessageReceiver::receive`].
     pub(crate) async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         self.receiver.receive().await
+    }
+
+    /// The same connection for a thread that blocks. Later calls fail when the peer neither sends nor takes anything for
+    /// `silence_max`.
+    pub(crate) fn into_blocking(self, silence_max: Duration) -> Result<BlockingConnection, TransportError> {
+        let MessageSender { socket, sealer, .. } = self.sender;
+        let joined = self.receiver.socket.reunite(socket).expect("both halves come from one socket");
+        let socket = joined.into_std()?;
+        socket.set_nonblocking(false)?;
+        BlockingConnection::new(socket, Keys { sealer, opener: self.receiver.opener }, silence_max)
     }
 
     /// The socket, once both sides have agreed to go on without encryption. Everything that was sent is on its way, and

@@ -137,6 +137,11 @@ impl Secret {
         linked.and(removed)
     }
 
+    /// The secret whose bytes were handed over on a channel that nobody else can read.
+    pub(crate) fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Secret {
+        Secret(Zeroizing::new(bytes))
+    }
+
     pub(crate) fn bytes(&self) -> &[u8; SECRET_BYTES] {
         &self.0
     }

@@ -242,6 +242,7 @@ impl KnownJob {
                 },
                 maps,
                 inputs: self.places(inputs),
+                network: None,
             }),
         };
         TaskDescription {

@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::body::{MapTask, PartOutput, ReduceTask, Split};
 use crate::counters::CounterValues;
-use crate::shuffle::{MapInput, Place};
+use crate::shuffle::{DataNetwork, FetchLimits, MapInput, Place};
 use crate::task::TaskError;
+use crate::transport::Secret;
 
 fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
@@ -66,13 +67,23 @@ fn told_to_a_task() -> Vec<ToTask> {
         output: odd.clone(),
         scratch: odd.clone(),
     };
+    let network =
+        DataNetwork { secret: Secret::from_bytes([9; 32]), encrypt: true, limits: FetchLimits::default() };
     let inputs = vec![
         MapInput { attempt: attempt(TaskKind::Map, 1, 2), place: Place::Local(odd.clone()) },
         MapInput { attempt: attempt(TaskKind::Map, 2, 1), place: Place::Remote("there:7070".into()) },
     ];
     vec![
         description(Work::Map(map), None),
-        description(Work::Reduce(ReduceWork { task: reduce, maps: 3, inputs: inputs.clone() }), Some(odd)),
+        description(
+            Work::Reduce(ReduceWork {
+                task: reduce,
+                maps: 3,
+                inputs: inputs.clone(),
+                network: Some(network),
+            }),
+            Some(odd),
+        ),
         ToTask::CommitGranted,
         ToTask::MoreInputs(inputs),
     ]

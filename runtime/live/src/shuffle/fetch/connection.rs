@@ -1,0 +1,226 @@
+//! One connection to a data server, as its client sees it.
+//!
+//! Owns the agreement on encryption, the credit, and the watch over a peer that is silent. Does not own what is fetched
+//! (`fetcher`). Nothing a server says is believed: lengths are held against the credit and the index before a byte is
+//! taken, and what is allocated grows with what has arrived.
+
+use std::time::{Duration, Instant};
+
+use napreduce_data::{AssemblyError, SegmentAssembly};
+
+use super::Shared;
+use crate::counters::Counter;
+use crate::protocol::{FetchItem, FromDataServer, ToDataServer};
+use crate::shuffle::line::Line;
+use crate::task::TaskError;
+use crate::transport::{Role, TransportError, blocking};
+
+/// How often a connection that waits looks whether it is still wanted.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Why a fetch did not come to its end.
+#[derive(Debug)]
+pub(super) enum FetchError {
+    /// It is not wanted any more.
+    Stopped,
+    /// The connection is of no use any more; another one may be.
+    Broken(String),
+    /// What came is not what was sealed; the connection is given up with it.
+    Damaged(String),
+    /// It is another segment than the one asked for: no further try helps.
+    Other(String),
+    /// This attempt cannot go on.
+    Fatal(TaskError),
+}
+
+impl From<TransportError> for FetchError {
+    fn from(error: TransportError) -> FetchError {
+        FetchError::Broken(error.to_string())
+    }
+}
+
+impl From<AssemblyError> for FetchError {
+    fn from(error: AssemblyError) -> FetchError {
+        match error {
+            AssemblyError::Checksum { .. } => FetchError::Damaged(error.to_string()),
+            AssemblyError::Surplus { .. } | AssemblyError::Incomplete { .. } => {
+                FetchError::Broken(error.to_string())
+            }
+            AssemblyError::Write(error) => {
+                FetchError::Fatal(TaskError::io_with(error.to_string(), &error.source))
+            }
+        }
+    }
+}
+
+/// An open connection to a data server.
+pub(super) struct DataConnection<'a> {
+    shared: &'a Shared,
+    address: String,
+    line: Line,
+    /// Bytes that the server may still send.
+    granted: u64,
+    /// How long nothing has come that was waited for. Counted in ticks, so that time in which this process was stopped is
+    /// not in it.
+    silent: Duration,
+}
+
+impl<'a> DataConnection<'a> {
+    /// Connects; the time that it took is added to `spent`.
+    pub(super) fn open(
+        shared: &'a Shared,
+        address: &str,
+        spent: &mut Duration,
+    ) -> Result<DataConnection<'a>, FetchError> {
+        let network = &shared.order.network;
+        let deadline = network.limits.silence_max;
+        let began = Instant::now();
+        let connected = blocking::connect(address, Role::Data, &network.secret, deadline, TICK);
+        *spent += began.elapsed().min(deadline);
+        let mut connection = connected?;
+        connection.send(&ToDataServer::Open { encrypt: network.encrypt })?;
+        let mut silent = Duration::ZERO;
+        let answer = loop {
+            match connection.receive() {
+                Err(TransportError::Silent { .. }) => wait(shared, &mut silent)?,
+                received => break received?,
+            }
+        };
+        match answer {
+            Some(FromDataServer::Opened { encrypted }) if encrypted || !network.encrypt => {
+                let line = Line::agreed(connection, encrypted)?;
+                let address = address.to_owned();
+                Ok(DataConnection { shared, address, line, granted: 0, silent: Duration::ZERO })
+            }
+            Some(FromDataServer::Opened { .. }) => {
+                Err(FetchError::Broken("the server does not encrypt, as it was asked to".to_owned()))
+            }
+            Some(FromDataServer::Refused { reason }) => Err(FetchError::Broken(format!("refused: {reason}"))),
+            Some(_) => Err(FetchError::Broken("the server did not answer Open".to_owned())),
+            None => Err(TransportError::CutShort.into()),
+        }
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// How long it has been waiting in vain.
+    pub(super) fn silent(&self) -> Duration {
+        self.silent
+    }
+
+    pub(super) fn request(&mut self, items: Vec<FetchItem>) -> Result<(), FetchError> {
+        let partition = self.shared.order.partition;
+        self.line.send(&ToDataServer::Fetch { partition, items })?;
+        self.top_up()
+    }
+
+    /// The next message.
+    pub(super) fn next(&mut self) -> Result<FromDataServer, FetchError> {
+        loop {
+            match self.line.receive() {
+                Ok(Some(FromDataServer::Refused { reason })) => {
+                    return Err(FetchError::Broken(format!("refused: {reason}")));
+                }
+                Ok(Some(message)) => {
+                    self.silent = Duration::ZERO;
+                    return Ok(message);
+                }
+                Ok(None) => return Err(FetchError::Broken("the server closed the connection".to_owned())),
+                Err(TransportError::Silent { .. }) => wait(self.shared, &mut self.silent)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes in blocks until the assembly has all of them.
+    pub(super) fn receive_blocks(&mut self, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+        while assembly.missing() > 0 {
+            match self.next()? {
+                FromDataServer::Blocks { length } => {
+                    self.check_length(u64::from(length), assembly)?;
+                    self.receive_raw(length as usize, assembly)?;
+                }
+                FromDataServer::Chunk(bytes) => {
+                    self.check_length(bytes.0.len() as u64, assembly)?;
+                    self.take_in(&bytes.0, assembly)?;
+                }
+                other => return Err(FetchError::Broken(format!("blocks were expected, not {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_length(&self, length: u64, assembly: &SegmentAssembly) -> Result<(), FetchError> {
+        if length == 0 || length > self.granted || length > assembly.missing() {
+            return Err(FetchError::Broken(format!(
+                "the server announced {length} bytes where {} are missing and {} were granted",
+                assembly.missing(),
+                self.granted
+            )));
+        }
+        Ok(())
+    }
+
+    fn receive_raw(&mut self, length: usize, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+        let mut left = length;
+        while left > 0 {
+            let Line::Plain(line) = &mut self.line else {
+                return Err(FetchError::Broken("unencrypted blocks on an encrypted connection".to_owned()));
+            };
+            let mut accepted = Ok(());
+            match line.receive_raw(left, |bytes| accepted = assembly.accept(bytes)) {
+                Ok(count) => {
+                    left -= count;
+                    self.consumed(count)?;
+                    accepted?;
+                }
+                Err(TransportError::Silent { .. }) => wait(self.shared, &mut self.silent)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, bytes: &[u8], assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+        assembly.accept(bytes)?;
+        self.consumed(bytes.len())
+    }
+
+    fn consumed(&mut self, count: usize) -> Result<(), FetchError> {
+        let bytes = count as u64;
+        self.silent = Duration::ZERO;
+        self.granted -= bytes;
+        let context = &self.shared.order.context;
+        context.progress().advance(bytes);
+        context.counters().add(Counter::ShuffleNetworkBytes, bytes);
+        if self.shared.stopped() {
+            return Err(FetchError::Stopped);
+        }
+        self.top_up()
+    }
+
+    /// Grants in halves of the window, not with every read.
+    fn top_up(&mut self) -> Result<(), FetchError> {
+        if self.granted <= self.shared.window / 2 {
+            let bytes = self.shared.window - self.granted;
+            self.line.send(&ToDataServer::Grant { bytes })?;
+            self.granted += bytes;
+        }
+        Ok(())
+    }
+}
+
+/// One more tick without a word from the server.
+fn wait(shared: &Shared, silent: &mut Duration) -> Result<(), FetchError> {
+    if shared.stopped() {
+        return Err(FetchError::Stopped);
+    }
+    shared.order.context.progress().still_waiting();
+    *silent += TICK;
+    if *silent >= shared.order.network.limits.silence_max {
+        return Err(FetchError::Broken(format!("the server was silent for {silent:?}")));
+    }
+    Ok(())
+}

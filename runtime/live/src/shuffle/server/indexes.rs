@@ -1,0 +1,71 @@
+//! The indexes of segments that were asked for lately.
+//!
+//! Owns a bounded cache: a thousand reduces ask for the same footer, which is checked as a whole each time it is read.
+//! Does not own open files; keeping them would keep the disk space of segments that were removed.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use napreduce_data::{SegmentError, SegmentIndex};
+
+const ENTRIES_MAX: usize = 256;
+const BYTES_MAX: usize = 64 << 20;
+
+/// Tells a file from another one that was put in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+}
+
+/// Indexes by file, the one used last in front.
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    entries: Mutex<VecDeque<(Identity, Arc<SegmentIndex>)>>,
+}
+
+impl Indexes {
+    /// The index of an open file.
+    pub(super) fn of(&self, file: &File, path: &Path) -> Result<Arc<SegmentIndex>, SegmentError> {
+        let metadata =
+            file.metadata().map_err(|source| SegmentError::Open { path: path.to_owned(), source })?;
+        let identity = Identity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        };
+        if let Some(index) = self.find(identity) {
+            return Ok(index);
+        }
+        let index = Arc::new(SegmentIndex::read(file, path)?);
+        self.keep(identity, &index);
+        Ok(index)
+    }
+
+    fn find(&self, identity: Identity) -> Option<Arc<SegmentIndex>> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = entries.iter().position(|(kept, _)| *kept == identity)?;
+        let entry = entries.remove(at)?;
+        let index = Arc::clone(&entry.1);
+        entries.push_front(entry);
+        Some(index)
+    }
+
+    fn keep(&self, identity: Identity, index: &Arc<SegmentIndex>) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.push_front((identity, Arc::clone(index)));
+        let mut bytes = 0;
+        let fits = |(_, index): &&(Identity, Arc<SegmentIndex>)| {
+            bytes += index.heap_bytes();
+            bytes <= BYTES_MAX
+        };
+        let count = entries.iter().take(ENTRIES_MAX).take_while(fits).count();
+        entries.truncate(count);
+    }
+}

@@ -1,0 +1,197 @@
+//! The data server of a worker: sealed segments and logs for whoever belongs to the cluster.
+//!
+//! Owns accepting data connections, their limits, and one thread for each, so that a slow reader holds up nobody else.
+//! Does not own authentication (`transport`), where files lie (`ServedFiles`), nor what is said on one connection
+//! (`session`).
+
+mod indexes;
+mod session;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use napreduce_core::AttemptId;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use self::indexes::Indexes;
+use self::session::Session;
+use crate::protocol::{FromDataServer, LogStream, ToDataServer};
+use crate::transport::{Arrival, Connection, Listener, Role, TransportError};
+
+/// How long a peer that is refused for want of room may take to hear it.
+const REFUSAL_MAX: Duration = Duration::from_secs(2);
+
+/// Where a worker keeps what it serves. Only ids come from the network, so no request can name another file.
+pub(crate) trait ServedFiles: Send + Sync {
+    /// The sealed output of a map attempt; `None` when the worker never heard of it.
+    fn segment(&self, attempt: AttemptId) -> Option<PathBuf>;
+
+    /// What an attempt prints to.
+    fn log(&self, attempt: AttemptId, stream: LogStream) -> Option<PathBuf>;
+}
+
+/// The limits of a data server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DataServerSettings {
+    /// Whether blocks are encrypted even for clients that do not ask for it.
+    pub(crate) encrypt: bool,
+    /// Connections at a time. Each has a thread and at most one open file.
+    pub(crate) connections_max: usize,
+    /// Connections at a time from one address. All reduces of a host come from one.
+    pub(crate) connections_per_peer_max: usize,
+    /// A peer that neither asks for nor takes anything for so long is disconnected.
+    pub(crate) idle_max: Duration,
+}
+
+impl Default for DataServerSettings {
+    fn default() -> DataServerSettings {
+        DataServerSettings {
+            encrypt: false,
+            connections_max: 512,
+            connections_per_peer_max: 128,
+            idle_max: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A running data server; ends, with all its connections, when dropped.
+pub(crate) struct DataServer {
+    address: SocketAddr,
+    floor: Arc<Floor>,
+    accepting: JoinHandle<()>,
+}
+
+/// What all sessions share.
+struct Floor {
+    files: Arc<dyn ServedFiles>,
+    settings: DataServerSettings,
+    log: Box<dyn Fn(&str) + Send + Sync>,
+    indexes: Indexes,
+    guests: Mutex<Guests>,
+}
+
+/// Who is connected.
+#[derive(Default)]
+struct Guests {
+    closed: bool,
+    next: u64,
+    sockets: BTreeMap<u64, (IpAddr, TcpStream)>,
+}
+
+impl DataServer {
+    /// Serves on the current runtime. `log` is given one line about each thing that is wrong.
+    pub(crate) fn start(
+        mut listener: Listener,
+        files: Arc<dyn ServedFiles>,
+        settings: DataServerSettings,
+        log: impl Fn(&str) + Send + Sync + 'static,
+    ) -> DataServer {
+        let address = listener.address();
+        let (indexes, guests) = (Indexes::default(), Mutex::default());
+        let floor = Arc::new(Floor { files, settings, log: Box::new(log), indexes, guests });
+        let shared = Arc::clone(&floor);
+        let accepting = tokio::spawn(async move {
+            loop {
+                let arrival = listener.accept().await;
+                shared.receive(arrival);
+            }
+        });
+        DataServer { address, floor, accepting }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for DataServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        let mut guests = self.floor.guests();
+        guests.closed = true;
+        for (_, socket) in guests.sockets.values() {
+            // One that is gone already needs no shutting down.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Floor {
+    fn receive(self: &Arc<Self>, Arrival { role, connection, peer }: Arrival) {
+        if role != Role::Data {
+            return (self.log)(&format!("refused {peer}: this address serves data connections only"));
+        }
+        if let Some(reason) = self.full(peer.ip()) {
+            (self.log)(&format!("refused {peer}: {reason}"));
+            tokio::spawn(refuse(connection, reason));
+            return;
+        }
+        if let Err(error) = self.seat(connection, peer) {
+            (self.log)(&format!("cannot serve {peer}: {error}"));
+        }
+    }
+
+    fn full(&self, peer: IpAddr) -> Option<String> {
+        let guests = self.guests();
+        let DataServerSettings { connections_max, connections_per_peer_max, .. } = self.settings;
+        if guests.sockets.len() >= connections_max {
+            return Some(format!("{connections_max} data connections are open; try again later"));
+        }
+        let same = guests.sockets.values().filter(|(ip, _)| *ip == peer).count();
+        (same >= connections_per_peer_max).then(|| {
+            format!("{connections_per_peer_max} data connections from {peer} are open; try again later")
+        })
+    }
+
+    /// Gives the connection a thread.
+    fn seat(self: &Arc<Self>, connection: Connection, peer: SocketAddr) -> Result<(), TransportError> {
+        let connection = connection.into_blocking(self.settings.idle_max)?;
+        let socket = connection.socket().try_clone()?;
+        let farewell = socket.try_clone()?;
+        let Some(number) = self.guests().welcome(peer.ip(), socket) else { return Ok(()) };
+        let floor = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("data".into());
+        let started = thread.spawn(move || {
+            if let Err(error) = Session::serve(connection, &farewell, &floor) {
+                (floor.log)(&format!("data connection of {peer}: {error}"));
+            }
+            floor.guests().sockets.remove(&number);
+        });
+        if started.is_err() {
+            self.guests().sockets.remove(&number);
+        }
+        Ok(started.map(drop)?)
+    }
+
+    /// A panic while it was held leaves at worst an entry too many.
+    fn guests(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Guests {
+    /// A number for the connection, unless the server is about to end.
+    fn welcome(&mut self, peer: IpAddr, socket: TcpStream) -> Option<u64> {
+        if self.closed {
+            return None;
+        }
+        self.next += 1;
+        self.sockets.insert(self.next, (peer, socket));
+        Some(self.next)
+    }
+}
+
+/// Says why, in answer to the first message: closing with it unread would take the answer back.
+async fn refuse(mut connection: Connection, reason: String) {
+    let talk = async {
+        connection.receive::<ToDataServer>().await?;
+        connection.send(&FromDataServer::Refused { reason }).await
+    };
+    // It was logged; a peer that does not listen is closed on all the same.
+    let _ = timeout(REFUSAL_MAX, talk).await;
+}

@@ -1,0 +1,256 @@
+//! One data connection as the server sees it: requests in, segments and logs out.
+//!
+//! Owns the queue of what was asked for, the credit, and the refusal of what breaks the rules. Does not own which files
+//! there are (`ServedFiles`). What is wrong with one item is told about that item; the connection goes on.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use napreduce_core::{AttemptId, TaskKind};
+use napreduce_data::{PartitionExtent, SegmentError};
+use thiserror::Error;
+
+use super::Floor;
+use crate::protocol::{
+    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload,
+    ToDataServer,
+};
+use crate::shuffle::line::Line;
+use crate::transport::TransportError;
+use crate::transport::blocking::BlockingConnection;
+
+/// Items that may wait on one connection.
+const WAITING_MAX: usize = 4 * FETCH_ITEMS_MAX;
+/// What a refused peer may still send before the connection is closed on it.
+const FAREWELL_READS_MAX: usize = 64;
+const FAREWELL_SILENCE_MAX: Duration = Duration::from_secs(1);
+
+/// Why a session ended before its peer ended it.
+#[derive(Debug, Error)]
+pub(super) enum SessionError {
+    #[error("refused: {0}")]
+    Refused(String),
+    #[error("{} is shorter than its index says; run again the map task that wrote it", .0.display())]
+    CutFile(PathBuf),
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+}
+
+pub(super) struct Session<'a> {
+    line: Line,
+    floor: &'a Floor,
+    /// What was asked for and not answered yet, in order.
+    waiting: VecDeque<(u32, FetchItem)>,
+    /// Bytes of blocks that may be sent.
+    credit: u64,
+}
+
+impl Session<'_> {
+    /// Serves until the peer has had enough, is silent for too long, or breaks the rules. `socket` is the connection's.
+    pub(super) fn serve(
+        mut connection: BlockingConnection,
+        socket: &TcpStream,
+        floor: &Floor,
+    ) -> Result<(), SessionError> {
+        let served = match agree(&mut connection, floor) {
+            Ok(None) => Ok(()),
+            Ok(Some(encrypted)) => {
+                let line = Line::agreed(connection, encrypted)?;
+                Session { line, floor, waiting: VecDeque::new(), credit: 0 }.run()
+            }
+            Err(error) => Err(error),
+        };
+        match served {
+            Err(SessionError::Refused(reason)) => {
+                part(socket);
+                Err(SessionError::Refused(reason))
+            }
+            // Silence is no offence: a reader may have been stopped, and comes back.
+            Err(SessionError::Transport(TransportError::Silent { .. })) => Ok(()),
+            served => served,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), SessionError> {
+        loop {
+            let done = match self.waiting.pop_front() {
+                Some((partition, item)) => self.answer(partition, item),
+                None => self.listen(),
+            };
+            match done {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    if let SessionError::Refused(reason) = &error {
+                        self.line.send(&FromDataServer::Refused { reason: reason.clone() })?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Takes in the next message; `false` when there will be none.
+    fn listen(&mut self) -> Result<bool, SessionError> {
+        match self.line.receive()? {
+            Some(message) => self.hear(message).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn hear(&mut self, message: ToDataServer) -> Result<(), SessionError> {
+        match message {
+            ToDataServer::Fetch { partition, items } => {
+                let waiting = self.waiting.len() + items.len();
+                if items.len() > FETCH_ITEMS_MAX || waiting > WAITING_MAX {
+                    return Err(SessionError::Refused(format!(
+                        "a request for {} segments, with which {waiting} wait; at most {FETCH_ITEMS_MAX} and \
+                         {WAITING_MAX} are allowed",
+                        items.len()
+                    )));
+                }
+                self.waiting.extend(items.into_iter().map(|item| (partition, item)));
+            }
+            ToDataServer::Grant { bytes } => {
+                let credit = self.credit.checked_add(bytes).filter(|credit| *credit <= CREDIT_BYTES_MAX);
+                self.credit = credit.ok_or_else(|| {
+                    SessionError::Refused(format!(
+                        "a grant of {bytes} bytes beside {}; at most {CREDIT_BYTES_MAX} may be open",
+                        self.credit
+                    ))
+                })?;
+            }
+            ToDataServer::ReadLog { attempt, stream, offset, length } => {
+                self.read_log(attempt, stream, offset, length)?;
+            }
+            ToDataServer::Open { .. } => {
+                return Err(SessionError::Refused("the connection is open already".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends one segment's partition, or why it cannot be had; `false` when the peer has gone.
+    fn answer(&mut self, partition: u32, item: FetchItem) -> Result<bool, SessionError> {
+        let FetchItem { attempt, from_block } = item;
+        match self.find(partition, item) {
+            Ok((path, file, extent)) => {
+                let bytes = Payload(extent.encode());
+                let segment = FromDataServer::Segment { attempt, partition, from_block, extent: bytes };
+                self.line.send(&segment)?;
+                self.send_blocks(&path, &file, &extent)
+            }
+            Err(reason) => {
+                self.line.send(&FromDataServer::Unavailable { attempt, partition, reason })?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn find(&self, partition: u32, item: FetchItem) -> Result<(PathBuf, File, PartitionExtent), String> {
+        let FetchItem { attempt, from_block } = item;
+        let known = (attempt.task.kind == TaskKind::Map).then(|| self.floor.files.segment(attempt)).flatten();
+        let path = known.ok_or_else(|| format!("no output of {attempt} is known here"))?;
+        let file = File::open(&path)
+            .map_err(|source| SegmentError::Open { path: path.clone(), source }.to_string())?;
+        let index = self.floor.indexes.of(&file, &path).map_err(|error| error.to_string())?;
+        let extent = index.extent(partition, from_block).map_err(|error| error.to_string())?;
+        Ok((path, file, extent))
+    }
+
+    fn send_blocks(
+        &mut self,
+        path: &Path,
+        file: &File,
+        extent: &PartitionExtent,
+    ) -> Result<bool, SessionError> {
+        let range = extent.range();
+        let mut at = range.start;
+        while at < range.end {
+            if self.credit == 0 {
+                if !self.listen()? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let length = self.credit.min(range.end - at).min(PIECE_BYTES_MAX);
+            if !self.line.send_piece(file, at, length as u32)? {
+                return Err(SessionError::CutFile(path.to_owned()));
+            }
+            at += length;
+            self.credit -= length;
+        }
+        Ok(true)
+    }
+
+    fn read_log(
+        &mut self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        length: u32,
+    ) -> Result<(), SessionError> {
+        let read = match self.floor.files.log(attempt, stream) {
+            None => Err(format!("nothing of {attempt} is known here")),
+            Some(path) => read_piece(&path, offset, u64::from(length).min(PIECE_BYTES_MAX))
+                .map_err(|error| format!("cannot read {}: {error}", path.display())),
+        };
+        Ok(self.line.send(&match read {
+            Ok((length, bytes)) => {
+                FromDataServer::Log { attempt, stream, offset, length, bytes: Payload(bytes) }
+            }
+            Err(reason) => FromDataServer::LogUnavailable { attempt, stream, reason },
+        })?)
+    }
+}
+
+/// The first words: whether to go on encrypted; nothing when the peer has gone.
+fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bool>, SessionError> {
+    match connection.receive()? {
+        None => Ok(None),
+        Some(ToDataServer::Open { encrypt }) => {
+            let encrypted = encrypt || floor.settings.encrypt;
+            connection.send(&FromDataServer::Opened { encrypted })?;
+            Ok(Some(encrypted))
+        }
+        Some(_) => {
+            let reason = "the first message was not Open".to_owned();
+            connection.send(&FromDataServer::Refused { reason: reason.clone() })?;
+            Err(SessionError::Refused(reason))
+        }
+    }
+}
+
+/// The length of a file and so many bytes of it from `offset` on, as far as there are any.
+fn read_piece(path: &Path, offset: u64, most: u64) -> io::Result<(u64, Vec<u8>)> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = vec![0; length.saturating_sub(offset).min(most) as usize];
+    let mut have = 0;
+    while have < bytes.len() {
+        match file.read_at(&mut bytes[have..], offset + have as u64)? {
+            0 => break,
+            count => have += count,
+        }
+    }
+    bytes.truncate(have);
+    Ok((length, bytes))
+}
+
+/// Waits for a refused peer to hang up: closing while bytes of it are unread would take the refusal back. Whatever fails
+/// here changes nothing, since the connection is given up anyway.
+fn part(mut socket: &TcpStream) {
+    let ready =
+        socket.shutdown(Shutdown::Write).and_then(|()| socket.set_read_timeout(Some(FAREWELL_SILENCE_MAX)));
+    let mut unread = [0; 4096];
+    for _ in 0..FAREWELL_READS_MAX {
+        if ready.is_err() || !matches!(socket.read(&mut unread), Ok(1..)) {
+            break;
+        }
+    }
+}
