@@ -26,7 +26,7 @@ pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{PreemptRequest, Primitive, RequestState};
 pub use scheduler::{Action, Actions, Fifo, Offer, Scheduler};
-pub use settings::{EngineSettings, SetAsideSettings};
+pub use settings::{EngineSettings, SetAsideSettings, SpeculationSettings};
 pub use states::{
     AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
     WorkerInput, WorkerState,

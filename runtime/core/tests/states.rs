@@ -29,11 +29,13 @@ const ATTEMPT: &str = "
 ";
 
 const TASK: &str = "
-                  Pending  Active   Done
-    Launched      Active   -        -
-    AttemptDone   -        Done     -
-    AttemptEnded  -        Pending  -
-    OutputLost    -        -        Pending
+                       Pending  Active   Done
+    Launched           Active   -        -
+    DuplicateLaunched  -        Active   -
+    DuplicateEnded     -        Active   -
+    AttemptDone        -        Done     -
+    AttemptEnded       -        Pending  -
+    OutputLost         -        -        Pending
 ";
 
 const JOB: &str = "

@@ -24,6 +24,12 @@ pub struct Attempt {
     pub(crate) bytes_done: u64,
     pub(crate) bytes_total: u64,
     pub(crate) suspends: u32,
+    /// The slow attempt at the same task beside which it was launched.
+    pub(crate) duplicate_of: Option<AttemptId>,
+    /// It got a duplicate; it gets no other.
+    pub(crate) duplicated: bool,
+    /// Another attempt did its task: it is being killed, and nothing it says matters to the task.
+    pub(crate) superseded: bool,
     /// Why its kill was ordered, if it was not by a request to preempt.
     pub(crate) kill_reason: Option<String>,
     active_before: Span,
@@ -44,6 +50,9 @@ impl Attempt {
             bytes_done: 0,
             bytes_total: 0,
             suspends: 0,
+            duplicate_of: None,
+            duplicated: false,
+            superseded: false,
             kill_reason: None,
             active_before: Span::default(),
             active_since: None,
@@ -98,6 +107,37 @@ impl Attempt {
     /// How long its process has been at work until `now`, without the time it was suspended.
     pub fn active_time(&self, now: Time) -> Span {
         self.active_before + self.active_since.map_or(Span::default(), |since| now.since(since))
+    }
+
+    /// The attempt at the same task that was slow, when it is a duplicate of one.
+    pub fn duplicate_of(&self) -> Option<AttemptId> {
+        self.duplicate_of
+    }
+
+    /// Whether another attempt did its task, so that it is only being killed.
+    pub fn is_superseded(&self) -> bool {
+        self.superseded
+    }
+
+    /// How much of its input it has consumed, in millionths; unknown while its input is.
+    pub fn progress_millionths(&self) -> Option<u32> {
+        let done = u128::from(self.bytes_done.min(self.bytes_total)) * 1_000_000;
+        done.checked_div(u128::from(self.bytes_total)).and_then(|share| u32::try_from(share).ok())
+    }
+
+    /// Bytes of input a second while it was at work; unknown before it was.
+    pub fn rate(&self, now: Time) -> Option<u64> {
+        let rate = u128::from(self.bytes_done) * 1_000_000;
+        rate.checked_div(u128::from(self.active_time(now).0))
+            .map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+
+    /// How long it will be at work yet if it goes on as it did so far; unknown before it consumed anything.
+    pub fn remaining(&self, now: Time) -> Option<Span> {
+        let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?);
+        let remaining =
+            (u128::from(self.active_time(now).0) * left).checked_div(u128::from(self.bytes_done))?;
+        Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
     pub(crate) fn start_clock(&mut self, now: Time) {

@@ -140,8 +140,13 @@ impl Cluster {
             self.list_worker(id);
         }
         for job in self.jobs.values() {
-            for kind in TaskKind::ALL.into_iter().filter(|kind| job.wants(*kind)) {
-                self.wanting[kind].insert(job.giving_order());
+            for kind in TaskKind::ALL {
+                if job.wants(kind) {
+                    self.wanting[kind].insert(job.giving_order());
+                }
+                if job.may_have_stragglers(kind) {
+                    self.speculable[kind].insert(job.id);
+                }
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::effect::{MapOutput, Start};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobSpec};
 use crate::states::{JobState, TaskState};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A job that has not ended.
 #[derive(Debug)]
@@ -225,6 +225,31 @@ impl Job {
         let (first, last) = AttemptId::range_of(self.id, kind);
         let mut here = self.suspended[kind].range((worker, first)..=(worker, last));
         here.next().filter(|_| self.state == JobState::Active).map(|&(_, attempt)| attempt)
+    }
+
+    /// The live attempts at a task, at most two: the second is a duplicate of the first, which is slow.
+    pub fn attempts_of(&self, task: TaskId) -> impl Iterator<Item = AttemptId> + '_ {
+        let numbers = self.task(task).map_or(&[][..], |known| &known.live);
+        numbers.iter().map(move |&number| AttemptId { task, number })
+    }
+
+    /// How long the attempts that did tasks of a kind were at work, in the median; unknown before `finished_min` of
+    /// them, or half of all, are done.
+    pub fn median_duration(&self, kind: TaskKind, finished_min: u32) -> Option<Span> {
+        let phase = &self.phases[kind];
+        if phase.done < finished_min.min(phase.total().div_ceil(2)).max(1) {
+            return None;
+        }
+        let done = phase.tasks.iter().filter(|task| task.state == TaskState::Done);
+        let mut durations: Vec<Span> = done.map(|task| task.took).collect();
+        let middle = durations.len() / 2;
+        Some(*durations.select_nth_unstable(middle).1)
+    }
+
+    /// Whether some of its attempts of a kind may be stragglers: they have what they need, and others finished before.
+    pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
+        let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
+        self.state == JobState::Active && has_inputs && self.holding[kind] > 0 && self.phases[kind].done > 0
     }
 
     /// Whether it could use a slot of a kind on some worker.

@@ -63,6 +63,8 @@ pub(crate) struct Cluster {
     pub deadlines: BTreeSet<(Time, Deadline)>,
     pub free: ByKind<BTreeSet<OfferOrder>>,
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
+    /// Jobs some of whose attempts of a kind may be stragglers.
+    pub speculable: ByKind<BTreeSet<JobId>>,
     pub tally: Tally,
 }
 
@@ -97,12 +99,10 @@ impl Cluster {
     pub fn step_task(&mut self, id: TaskId, input: TaskInput) {
         let task = self.task_mut(id);
         task.state = task.state.on(input).expect("the engine keeps a task and its attempt in step");
-        if input == TaskInput::AttemptEnded {
-            task.committer = None;
-        }
         let job = self.job_mut(id.job);
         match input {
             TaskInput::Launched => job.remove_pending(id),
+            TaskInput::DuplicateLaunched | TaskInput::DuplicateEnded => {}
             TaskInput::AttemptDone => job.phases[id.kind].done += 1,
             TaskInput::AttemptEnded => job.add_pending(id),
             TaskInput::OutputLost => {
@@ -110,6 +110,14 @@ impl Cluster {
                 job.add_pending(id);
             }
         }
+    }
+
+    /// An attempt at a task ended without doing it, and is forgotten already.
+    pub fn step_task_without(&mut self, attempt: AttemptId) {
+        let task = self.task_mut(attempt.task);
+        task.committer = task.committer.filter(|number| *number != attempt.number);
+        let last = task.live.is_empty();
+        self.step_task(attempt.task, if last { TaskInput::AttemptEnded } else { TaskInput::DuplicateEnded });
     }
 
     /// Removes an attempt that ended, whatever it held: its slot, its place in every index.
@@ -124,15 +132,15 @@ impl Cluster {
         if before == AttemptState::Suspended {
             job.suspended[kind].remove(&(attempt.worker, id));
         }
-        self.task_mut(id.task).live = None;
+        self.task_mut(id.task).live.retain(|number| *number != id.number);
         if attempt.holds_slot {
             self.vacate(attempt.worker, kind, id.task.job);
         }
         attempt
     }
 
-    /// Brings in line what follows from a job's state: whether it is among those that want slots, and whether slots
-    /// are still kept for it. To be called after every change of a job.
+    /// Brings in line what follows from a job's state: whether it is among those that want slots or may have
+    /// stragglers, and whether slots are still kept for it. To be called after every change of a job.
     pub fn refresh(&mut self, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
         let key = job.giving_order();
@@ -141,6 +149,11 @@ impl Cluster {
                 self.wanting[kind].insert(key);
             } else {
                 self.wanting[kind].remove(&key);
+            }
+            if job.may_have_stragglers(kind) {
+                self.speculable[kind].insert(id);
+            } else {
+                self.speculable[kind].remove(&id);
             }
         }
         for worker in job.reserved_on.clone() {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
 use crate::states::TaskState;
+use crate::time::Span;
 
 /// What is known of a task; its index is its position in its phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,12 +17,14 @@ pub(crate) struct Task {
     pub state: TaskState,
     /// How many attempts were launched; the number of the last one.
     pub launched: u32,
-    /// The number of the live attempt.
-    pub live: Option<u32>,
+    /// The numbers of the live attempts, at most two; superseded ones are not among them.
+    pub live: Vec<u32>,
     /// The number of the attempt that may commit, or did.
     pub committer: Option<u32>,
     /// The attempt whose checkpoint the task goes on from.
     pub checkpoint: Option<u32>,
+    /// How long the attempt that did it was at work.
+    pub took: Span,
     /// The attempt that did it and the worker that holds what it wrote.
     pub output: Option<(u32, WorkerId)>,
     /// The output was lost and is not there again.
@@ -52,9 +55,10 @@ impl Task {
         Task {
             state: TaskState::Pending,
             launched: 0,
-            live: None,
+            live: Vec::new(),
             committer: None,
             checkpoint: None,
+            took: Span::default(),
             output: None,
             lost: false,
             lost_at: 0,

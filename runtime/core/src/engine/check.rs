@@ -83,7 +83,15 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
     let attempt = &cluster.attempts[&id];
     let job = cluster.jobs.get(&id.task.job).ok_or_else(|| format!("{id}: its job is over"))?;
     let task = job.task(id.task).ok_or_else(|| format!("{id}: its job has no such task"))?;
-    ensure!(task.live == Some(id.number), "{id}: not the live attempt of its task");
+    let current = task.live.contains(&id.number);
+    ensure!(
+        current != attempt.superseded,
+        "{id}: live by its task: {current}, superseded: {}",
+        attempt.superseded
+    );
+    ensure!(!attempt.superseded || attempt.state == AttemptState::Killing, "{id}: superseded, but goes on");
+    let able = matches!(attempt.state, AttemptState::Running | AttemptState::Checkpointing);
+    ensure!(!able || !attempt.wants_commit || task.committer.is_some(), "{id}: waits for a right nobody has");
     ensure!((1..=task.launched).contains(&id.number), "{id}: numbered above the last launch");
     ensure!(job.live.contains(&id), "{id}: unknown to its job");
     ensure!(!matches!(attempt.state, AttemptState::Finished(_)), "{id}: finished, but kept");
@@ -128,6 +136,8 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
         let key = (Reverse(job.spec.priority), job.submitted, id);
         let listed = cluster.wanting[kind].contains(&key);
         ensure!(listed == job.wants(kind), "{id}: wants a {kind} slot and is not listed, or the reverse");
+        let listed = cluster.speculable[kind].contains(&id);
+        ensure!(listed == job.may_have_stragglers(kind), "{id}: wrongly listed for {kind} stragglers");
         let holding = job.live.iter().filter(|one| one.task.kind == kind && cluster.attempts[one].holds_slot);
         ensure!(job.holding[kind] == holding.count() as u32, "{id}: {kind} slots held are miscounted");
     }
@@ -147,12 +157,10 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         let avoided = task.failed_on.iter().filter(|_| elsewhere && phase.failed.contains(&index));
         ensure!(kept_from.eq(avoided), "{}: {kind} {index} is kept from the wrong workers", job.id);
         let id = TaskId { job: job.id, kind, index };
-        let live = task.live.map(|number| AttemptId { task: id, number });
-        ensure!(
-            live.is_none_or(|live| cluster.attempts.contains_key(&live)),
-            "{id}: its live attempt is gone"
-        );
-        ensure!(live.is_some() == (task.state == TaskState::Active), "{id}: {:?} with {live:?}", task.state);
+        let mut live = task.live.iter().map(|&number| AttemptId { task: id, number });
+        ensure!(live.all(|live| cluster.attempts.contains_key(&live)), "{id}: its live attempt is gone");
+        let fits = if task.state == TaskState::Active { 1..=2 } else { 0..=0 };
+        ensure!(fits.contains(&task.live.len()), "{id}: {:?} with {:?}", task.state, task.live);
         let pending = phase.pending.contains(&index);
         ensure!(pending == (task.state == TaskState::Pending), "{id}: {:?}, pending: {pending}", task.state);
         let done = task.state == TaskState::Done;
@@ -162,7 +170,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
             "{id}: {:?}, but its output is lost",
             task.state
         );
-        let keeps_right = task.committer.is_none() || done || task.committer == task.live;
+        let keeps_right = task.committer.is_none_or(|number| done || task.live.contains(&number));
         ensure!(keeps_right, "{id}: the right to commit is with an attempt that is gone");
         ensure!(!done || !job.commits(kind) || task.committer.is_some(), "{id}: done without a commit");
         if let Some((_, worker)) = task.output {
@@ -221,7 +229,8 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
     ensure!(timed, "a worker is set aside for ever");
     for kind in TaskKind::ALL {
         let known = cluster.wanting[kind].iter().all(|(_, _, job)| cluster.jobs.contains_key(job));
-        ensure!(known, "a job that is over is listed as wanting a {kind} slot");
+        let known = known && cluster.speculable[kind].iter().all(|job| cluster.jobs.contains_key(job));
+        ensure!(known, "a job that is over is listed as wanting a {kind} slot or having stragglers");
         let workers = cluster.workers.values();
         let free = workers.filter(|one| one.takes_attempts() && one.free(kind) > 0).count();
         ensure!(free == cluster.free[kind].len(), "free {kind} slots are listed twice");

@@ -33,7 +33,11 @@ impl Engine {
         let held_slot = self.cluster.attempts.get(&id).is_some_and(|attempt| attempt.holds_slot);
         let attempt = self.cluster.forget_attempt(id, before);
         let job = id.task.job;
-        if self.cluster.job(job).state != JobState::Active {
+        if attempt.superseded {
+            let why = self.why_killed(&attempt);
+            self.record(Record::AttemptEnded(id, why));
+            self.end_if_drained(job);
+        } else if self.cluster.job(job).state != JobState::Active {
             self.retry(id, "its job was over".to_owned());
             self.end_if_drained(job);
         } else {
@@ -48,6 +52,7 @@ impl Engine {
                 }
             }
         }
+        self.pass_on_commit(id.task);
         self.close_request(id, attempt.worker, held_slot);
         self.cluster.refresh(job);
     }
@@ -66,8 +71,11 @@ impl Engine {
         self.cluster.step_task(id.task, TaskInput::AttemptDone);
         self.trust_again(attempt.worker);
         let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
+        let took = attempt.active_time(self.cluster.now);
         let task = self.cluster.task_mut(id.task);
         task.checkpoint = None;
+        task.took = took;
+        let beside = std::mem::take(&mut task.live);
         let was_lost = std::mem::take(&mut task.lost);
         if feeds_reduces {
             task.output = Some((id.number, attempt.worker));
@@ -76,6 +84,9 @@ impl Engine {
             job.maps_lost -= u32::from(was_lost);
         }
         self.record(Record::TaskDone(id));
+        for number in beside {
+            self.supersede(AttemptId { number, ..id }, id);
+        }
         if feeds_reduces {
             self.feed_waiting_reduces(id.task);
         }
@@ -84,16 +95,29 @@ impl Engine {
         }
     }
 
+    /// Another attempt did the task first.
+    fn supersede(&mut self, id: AttemptId, by: AttemptId) {
+        self.cluster.attempt_mut(id).superseded = true;
+        self.kill(id, format!("{by} did the task first"));
+    }
+
+    /// The other attempt at a task may commit now if it asked, when the one that had the right is gone without using it.
+    fn pass_on_commit(&mut self, task: TaskId) {
+        let Some(job) = self.active_job(task.job) else { return };
+        let live: Vec<AttemptId> = job.attempts_of(task).collect();
+        live.into_iter().for_each(|attempt| self.grant_commit(attempt));
+    }
+
     fn checkpointed(&mut self, id: AttemptId) {
         self.record(Record::Checkpointed(id));
-        self.cluster.step_task(id.task, TaskInput::AttemptEnded);
+        self.cluster.step_task_without(id);
         self.cluster.task_mut(id.task).checkpoint = Some(id.number);
     }
 
     /// The attempt is gone, and nobody is to blame.
     fn retry(&mut self, id: AttemptId, why: String) {
         self.record(Record::AttemptEnded(id, why));
-        self.cluster.step_task(id.task, TaskInput::AttemptEnded);
+        self.cluster.step_task_without(id);
     }
 
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {

@@ -14,6 +14,7 @@ mod reports;
 mod requests;
 mod rounds;
 mod snapshot;
+mod speculation;
 mod workers;
 
 pub use snapshot::{EngineSnapshot, SnapshotError};
@@ -57,6 +58,8 @@ pub struct Engine {
     wakes: BTreeSet<Time>,
     /// The wake-up that the driver knows of.
     armed: Option<Time>,
+    /// When stragglers are looked for next.
+    speculate_at: Option<Time>,
 }
 
 impl Engine {
@@ -69,6 +72,7 @@ impl Engine {
             effects: Vec::new(),
             wakes: BTreeSet::new(),
             armed: None,
+            speculate_at: None,
         }
     }
 
@@ -85,6 +89,7 @@ impl Engine {
         self.let_workers_leave();
         self.scheduler.on_event(self.cluster.now, &event, &ClusterView::new(&self.cluster));
         self.schedule();
+        self.speculate();
         self.arm();
         std::mem::take(&mut self.effects)
     }

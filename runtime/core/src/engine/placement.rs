@@ -23,15 +23,34 @@ impl Engine {
             return Err(format!("{id} failed on {worker}, and another worker could have it"));
         }
         self.slot_for(worker, id.kind, id.job)?;
+        self.start(id, worker, from, None);
+        Ok(())
+    }
+
+    /// Starts an attempt where there is a slot for it, alone or beside one that is slow.
+    pub(super) fn start(
+        &mut self,
+        id: TaskId,
+        worker: WorkerId,
+        from: Start,
+        duplicate_of: Option<AttemptId>,
+    ) {
+        let job = self.cluster.job(id.job);
         let inputs = if id.kind == TaskKind::Reduce { job.map_outputs() } else { Vec::new() };
         let complete = id.kind == TaskKind::Map || inputs.len() == job.phases.map.tasks.len();
 
-        self.cluster.step_task(id, TaskInput::Launched);
+        let launched =
+            if duplicate_of.is_none() { TaskInput::Launched } else { TaskInput::DuplicateLaunched };
+        self.cluster.step_task(id, launched);
         let task = self.cluster.task_mut(id);
         task.launched += 1;
         let attempt = AttemptId { task: id, number: task.launched };
-        task.live = Some(attempt.number);
-        let known = Attempt::new(attempt, worker, from, self.cluster.now, self.cluster.events);
+        task.live.push(attempt.number);
+        if let Some(slow) = duplicate_of {
+            self.cluster.attempt_mut(slow).duplicated = true;
+        }
+        let mut known = Attempt::new(attempt, worker, from, self.cluster.now, self.cluster.events);
+        known.duplicate_of = duplicate_of;
         self.cluster.attempts.insert(attempt, known);
         self.cluster.worker_mut(worker).attempts.insert(attempt);
         let job = self.cluster.job_mut(id.job);
@@ -41,9 +60,8 @@ impl Engine {
         }
         self.cluster.occupy(worker, id.kind, id.job);
         self.cluster.refresh(id.job);
-        self.record(Record::AttemptLaunched { attempt, worker, duplicate_of: None });
+        self.record(Record::AttemptLaunched { attempt, worker, duplicate_of });
         self.send(worker, Order::Launch { attempt, from, inputs });
-        Ok(())
     }
 
     /// Continues a suspended attempt, or says why that is not possible.

@@ -97,7 +97,7 @@ impl Engine {
     ///
     /// Not while it is being stopped: no grant is held across a suspend. While it is checkpointing it may: that it
     /// finishes is even better.
-    fn grant_commit(&mut self, id: AttemptId) {
+    pub(super) fn grant_commit(&mut self, id: AttemptId) {
         let attempt = self.cluster.attempt_mut(id);
         let able = matches!(attempt.state, AttemptState::Running | AttemptState::Checkpointing);
         if !able || !attempt.wants_commit {

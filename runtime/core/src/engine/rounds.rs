@@ -111,7 +111,7 @@ impl Engine {
         let policy = self.scheduler.next_wakeup(now).map(|time| time.max(now + TICK));
         let due = self.cluster.deadlines.first().map(|&(due, _)| due);
         let asked = self.wakes.first().copied();
-        let Some(next) = [policy, due, asked].into_iter().flatten().min() else { return };
+        let Some(next) = [policy, due, asked, self.speculate_at].into_iter().flatten().min() else { return };
         if self.armed.is_none_or(|armed: Time| next < armed || armed <= now) {
             self.armed = Some(next);
             self.effects.push(Effect::WakeAt(next));

@@ -23,6 +23,7 @@ pub struct EngineSnapshot {
     cluster: ClusterImage,
     wakes: BTreeSet<Time>,
     armed: Option<Time>,
+    speculate_at: Option<Time>,
     scheduler: Option<String>,
 }
 
@@ -61,6 +62,7 @@ impl Engine {
             cluster: self.cluster.image(),
             wakes: self.wakes.clone(),
             armed: self.armed,
+            speculate_at: self.speculate_at,
             scheduler: self.scheduler.save(),
         }
     }
@@ -81,8 +83,8 @@ impl Engine {
         let damaged = |what| SnapshotError::Damaged { what };
         let cluster = Cluster::from_image(snapshot.cluster).map_err(damaged)?;
         scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
-        let (wakes, armed) = (snapshot.wakes, snapshot.armed);
-        let engine = Engine { cluster, scheduler, settings, effects: Vec::new(), wakes, armed };
+        let EngineSnapshot { wakes, armed, speculate_at, .. } = snapshot;
+        let engine = Engine { cluster, scheduler, settings, effects: Vec::new(), wakes, armed, speculate_at };
         engine.check().map_err(damaged)?;
         Ok(engine)
     }

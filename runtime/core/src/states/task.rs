@@ -1,12 +1,17 @@
-//! The state machine of a task: one unit of a job, tried by one attempt at a time.
+//! The state machine of a task: one unit of a job, tried by one attempt at a time, or two when the first is slow.
 //!
 //! ```text
-//!                  launched                 attempt done
-//!     Pending ------------------> Active ------------------> Done
-//!        ^                          |                          |
-//!        +------ attempt ended -----+                          |
-//!        +---------------------- output lost ------------------+
+//!                  launched        +----------+     attempt done
+//!     Pending ------------------>  |  Active  | ------------------> Done
+//!        ^                         +----------+                       |
+//!        |                          | |      ^                        |
+//!        +------ attempt ended -----+ +------+ duplicate launched,    |
+//!        |                                     duplicate ended        |
+//!        +---------------------- output lost -------------------------+
 //! ```
+//!
+//! `duplicate ended` is the end of either of two attempts, without doing the task; `attempt ended` that of the last one.
+//! When one of two is done the other one is superseded: from then on its end means nothing to the task.
 //!
 //! Whether a pending reduce may start yet (slow-start) is a question to its job, not a state of the task. An attempt
 //! that ended without finishing (failed, killed, checkpointed, lost) makes its task pending again.
@@ -20,7 +25,7 @@ use super::IllegalTransition;
 pub enum TaskState {
     /// Waits for a slot.
     Pending,
-    /// An attempt at it is live: running, stopped, or on its way to either.
+    /// One attempt at it is live, or two: running, stopped, or on their way to either.
     Active,
     /// One attempt did it, and its output is there.
     Done,
@@ -31,9 +36,13 @@ pub enum TaskState {
 pub enum TaskInput {
     /// An attempt was ordered to start.
     Launched,
-    /// Its attempt did the task.
+    /// A second attempt was ordered to start, beside the first.
+    DuplicateLaunched,
+    /// One of two attempts ended without doing the task; the other one goes on.
+    DuplicateEnded,
+    /// An attempt did the task.
     AttemptDone,
-    /// Its attempt ended without doing the task.
+    /// Its last live attempt ended without doing the task.
     AttemptEnded,
     /// The output of a finished map cannot be read any more.
     OutputLost,
@@ -50,6 +59,9 @@ impl TaskState {
     pub fn on(self, input: TaskInput) -> Result<TaskState, IllegalTransition> {
         match (self, input) {
             (TaskState::Pending, TaskInput::Launched) => Ok(TaskState::Active),
+            (TaskState::Active, TaskInput::DuplicateLaunched | TaskInput::DuplicateEnded) => {
+                Ok(TaskState::Active)
+            }
             (TaskState::Active, TaskInput::AttemptDone) => Ok(TaskState::Done),
             (TaskState::Active, TaskInput::AttemptEnded) => Ok(TaskState::Pending),
             (TaskState::Done, TaskInput::OutputLost) => Ok(TaskState::Pending),
@@ -60,6 +72,12 @@ impl TaskState {
 
 impl TaskInput {
     /// Every input, for tables and tests.
-    pub const ALL: [TaskInput; 4] =
-        [TaskInput::Launched, TaskInput::AttemptDone, TaskInput::AttemptEnded, TaskInput::OutputLost];
+    pub const ALL: [TaskInput; 6] = [
+        TaskInput::Launched,
+        TaskInput::DuplicateLaunched,
+        TaskInput::DuplicateEnded,
+        TaskInput::AttemptDone,
+        TaskInput::AttemptEnded,
+        TaskInput::OutputLost,
+    ];
 }

@@ -21,5 +21,6 @@ mod reservations;
 mod script;
 mod slowstart;
 mod snapshots;
+mod speculation;
 mod workers;
 mod world;

@@ -22,7 +22,8 @@
 //! declined 1: not now                   why the map slot of worker 1 was left empty; nothing: it was not
 //! ```
 //!
-//! After every event all invariants are checked. Illegal actions panic unless the script begins with `lenient`.
+//! After every event all invariants are checked. Illegal actions panic unless the script begins with `lenient`; stragglers
+//! get duplicates if it begins with `speculating`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,8 +31,8 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, FailureClass, Fifo,
-    JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span, Start, TaskKind, Time,
-    WorkerId,
+    JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span, SpeculationSettings, Start,
+    TaskKind, Time, WorkerId,
 };
 
 use crate::names::{attempt, describe, name, number, task, worker};
@@ -44,9 +45,11 @@ pub fn check(script: &str) {
 /// Runs a scenario.
 pub fn check_with(fifo: Fifo, script: &str) {
     let lenient = script.trim_start().starts_with("lenient");
-    let mut stage = Stage::new(fifo, EngineSettings { strict: !lenient, ..EngineSettings::default() });
-    let mut lines =
-        script.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "lenient").peekable();
+    let speculation = script.trim_start().starts_with("speculating").then(SpeculationSettings::default);
+    let settings = EngineSettings { strict: !lenient, speculation, ..EngineSettings::default() };
+    let mut stage = Stage::new(fifo, settings);
+    let said = |line: &&str| !line.is_empty() && *line != "lenient" && *line != "speculating";
+    let mut lines = script.lines().map(str::trim).filter(said).peekable();
     while let Some(line) = lines.next() {
         let happened = stage.play(line);
         let mut expected = String::new();

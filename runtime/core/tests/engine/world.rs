@@ -162,7 +162,7 @@ impl Process {
     /// What it does next (nothing: it is gone), and what is reported of it.
     fn step(&self, rng: &mut Pcg32, may_fail: bool) -> (Option<Doing>, Option<Report>) {
         let stays = (Some(self.doing), None);
-        if may_fail && self.doing != Doing::Stopped && rng.random_bool(0.03) {
+        if may_fail && self.doing != Doing::Stopped && rng.random_bool(0.06) {
             return (None, Some(self.failure(rng)));
         }
         // It may reach its end before an order reaches it.
