@@ -51,18 +51,7 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
     if settings.slots == 0 {
         return refuse("slots must be at least 1");
     }
-    if plan.attempts_max == 0 {
-        return refuse("attempts_max must be at least 1");
-    }
-    if !plan.cuts.is_empty() && plan.cuts.len() as u64 + 1 != u64::from(plan.reduces) {
-        return Err(JobError::Plan(format!(
-            "{} cut keys make {} partitions, but the job has {} reduces",
-            plan.cuts.len(),
-            plan.cuts.len() + 1,
-            plan.reduces
-        )));
-    }
-    Ok(())
+    plan.check().map_err(JobError::Plan)
 }
 
 async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
@@ -72,7 +61,7 @@ async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, Jo
     let output = plan.output.display().to_string();
     let cluster = Cluster::start(spawner, settings.slots);
     let mut submission = cluster.submit(job, plan);
-    let mut display = ProgressDisplay::new(settings);
+    let mut display = ProgressDisplay::new(settings.progress, settings.quiet);
     let ended = tokio::select! {
         ended = submission.follow(&mut display) => ended,
         signal = interrupts.arrival() => {

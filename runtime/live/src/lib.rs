@@ -78,8 +78,9 @@ mod worker;
 pub use blobs::{Digest, DigestError};
 pub use body::{Definitions, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Split};
 pub use client::{
-    AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskSummary,
-    WorkerSummary,
+    AttemptSummary, ClientError, ClusterClient, ClusterPlace, FollowOptions, HistoryLine, JobDetail,
+    JobPhase, JobSummary, LiveAttempt, LogStream, OnInterrupt, Patience, SideFileSource, SubmitOptions,
+    TaskSummary, WorkerSummary,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};
 pub use counters::{Counter, CounterValues, Counters, UserCounter, counter};

@@ -86,6 +86,28 @@ impl JobPlan {
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
         }
     }
+
+    /// Says in which way the plan contradicts itself, if it does.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.attempts_max == 0 {
+            return Err("attempts_max must be at least 1".to_owned());
+        }
+        if self.slowstart_permille > 1000 {
+            return Err(format!(
+                "slowstart_permille is {}; at most 1000 make sense",
+                self.slowstart_permille
+            ));
+        }
+        let cuts = self.cuts.len();
+        if cuts > 0 && cuts as u64 + 1 != u64::from(self.reduces) {
+            return Err(format!(
+                "{cuts} cut keys make {} partitions, but the job has {} reduces",
+                cuts + 1,
+                self.reduces
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// When progress is shown on standard error.

@@ -11,6 +11,7 @@ use napreduce_core::JobId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::client::ClientError;
 use crate::counters::CounterValues;
 
 /// One file of the output.
@@ -65,6 +66,17 @@ pub enum JobEnd {
     },
 }
 
+impl JobEnd {
+    /// The report, or why there is none.
+    pub fn into_result(self) -> Result<JobReport, JobError> {
+        match self {
+            JobEnd::Succeeded(report) => Ok(report),
+            JobEnd::Failed { job, reason } => Err(JobError::Failed { job, reason }),
+            JobEnd::Killed { job, reason } => Err(JobError::Killed { job, reason }),
+        }
+    }
+}
+
 /// Why a job did not succeed.
 #[derive(Debug, Error)]
 pub enum JobError {
@@ -108,6 +120,17 @@ pub enum JobError {
         /// Which tasks failed and why.
         reason: String,
     },
+    /// Somebody ended the job.
+    #[error("{job} was killed: {reason}")]
+    Killed {
+        /// The job.
+        job: JobId,
+        /// Who and why.
+        reason: String,
+    },
+    /// The cluster did not take the job, or could not be asked what became of it.
+    #[error(transparent)]
+    Cluster(#[from] ClientError),
     /// A signal ended the job.
     #[error("interrupted by signal {signal}; {left}")]
     Interrupted {
@@ -133,7 +156,11 @@ impl JobError {
     /// The exit status a program reports: 1 the job failed, 2 it could not start as asked, 128 + n signal n ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
-            JobError::Failed { .. } | JobError::Io { .. } | JobError::Internal(_) => 1,
+            JobError::Failed { .. }
+            | JobError::Killed { .. }
+            | JobError::Io { .. }
+            | JobError::Internal(_) => 1,
+            JobError::Cluster(error) => error.exit_status(),
             JobError::Plan(_)
             | JobError::OutputUnusable { .. }
             | JobError::OutputExists { .. }

@@ -65,8 +65,8 @@ pub(crate) async fn fetch(
     let mut intake = BlobIntake::start(Arc::clone(store), blob);
     while intake.left() > 0 {
         match receive(&mut connection).await.map_err(broken)? {
-            FromCoordinator::Chunk { bytes } if (1..=CHUNK_BYTES).contains(&bytes.len()) => {
-                if !intake.push(bytes).await {
+            FromCoordinator::Chunk { bytes } if (1..=CHUNK_BYTES).contains(&bytes.0.len()) => {
+                if !intake.push(bytes.0).await {
                     break;
                 }
             }

@@ -7,6 +7,7 @@ mod digest;
 mod error;
 mod executable;
 mod fetch;
+mod outlet;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -16,5 +17,6 @@ pub use digest::{Digest, DigestError};
 pub(crate) use error::BlobError;
 pub(crate) use executable::{ExecutableError, program_architecture};
 pub(crate) use fetch::{FetchError, fetch};
+pub(crate) use outlet::chunks_of;
 pub(crate) use store::{BlobStore, PinnedBlob};
 pub(crate) use writer::{BlobIntake, BlobWriter};

@@ -1,9 +1,24 @@
 //! The client of a cluster: what submitters and the operator's binary ask of its coordinator.
 //!
-//! Owns the answers as plain data. Does not own how they are printed.
+//! Owns the conversation, patience with a coordinator that is away, and the answers as plain data. Does not own how they
+//! are printed.
 
+mod cluster_client;
+mod error;
+mod place;
+mod run;
+mod sending;
+mod session;
+mod submission;
 mod summaries;
 
+pub use cluster_client::ClusterClient;
+pub use error::ClientError;
+pub use place::ClusterPlace;
+pub use run::{FollowOptions, OnInterrupt};
+pub use sending::SideFileSource;
+pub use session::Patience;
+pub use submission::SubmitOptions;
 pub use summaries::{
     AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskSummary,
     WorkerSummary,

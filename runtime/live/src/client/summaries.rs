@@ -143,7 +143,7 @@ pub struct WorkerSummary {
 }
 
 /// The two logs of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LogStream {
     /// What it wrote to standard output.
     Stdout,

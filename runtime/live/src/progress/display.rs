@@ -10,7 +10,7 @@ use napreduce_core::TaskKind;
 
 use super::line::phase_text;
 use super::snapshot::{JobProgress, PhaseProgress};
-use crate::plan::{EmbeddedSettings, ProgressMode};
+use crate::plan::ProgressMode;
 
 /// A job shorter than this shows nothing unless asked to.
 const QUIET_START: Duration = Duration::from_secs(1);
@@ -40,16 +40,17 @@ struct ShownPhase {
 }
 
 impl ProgressDisplay {
-    pub(crate) fn new(settings: &EmbeddedSettings) -> ProgressDisplay {
-        let form = match settings.progress {
+    /// `quiet` wins over `mode`.
+    pub(crate) fn new(mode: ProgressMode, quiet: bool) -> ProgressDisplay {
+        let form = match mode {
             ProgressMode::Never => Form::Nothing,
-            _ if settings.quiet => Form::Nothing,
+            _ if quiet => Form::Nothing,
             _ if stderr().is_terminal() => {
                 Form::Bars(MultiProgress::with_draw_target(ProgressDrawTarget::stderr()))
             }
             _ => Form::Lines { last: None },
         };
-        let quiet_start = match settings.progress {
+        let quiet_start = match mode {
             ProgressMode::Always => Duration::ZERO,
             _ => QUIET_START,
         };

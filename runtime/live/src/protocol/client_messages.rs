@@ -6,6 +6,7 @@
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
+use super::shuffle_messages::Payload;
 use super::worker_messages::{Blob, SideFile};
 use crate::blobs::Digest;
 use crate::client::{JobDetail, JobSummary, LogStream, TaskSummary, WorkerSummary};
@@ -32,16 +33,13 @@ pub(crate) struct Submission {
 /// What a client asks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ToCoordinator {
-    /// Answered by `Present`.
-    HasBlob {
-        digest: Digest,
-    },
-    /// Followed by `Chunk`s of `blob.bytes` bytes in all; then answered by `Done`.
-    Upload {
+    /// Answered by `Present`; if it is not, followed by `Chunk`s of `blob.bytes` bytes in all, which are answered by
+    /// `Done`. Until the connection's next `Submit` the blob stays.
+    Offer {
         blob: Blob,
     },
     Chunk {
-        bytes: Vec<u8>,
+        bytes: Payload,
     },
     /// Answered by `Blob`, followed by `Chunk`s of that many bytes in all.
     FetchBlob {
@@ -110,7 +108,7 @@ pub(crate) enum FromCoordinator {
         bytes: u64,
     },
     Chunk {
-        bytes: Vec<u8>,
+        bytes: Payload,
     },
     Submitted {
         job: JobId,

@@ -14,12 +14,12 @@ mod wire;
 #[allow(dead_code)] // Until the cluster's worker uses all of it.
 mod worker_messages;
 
+pub(crate) use crate::client::LogStream;
 #[allow(unused_imports)] // As above.
 pub(crate) use client_messages::{CHUNK_BYTES, FromCoordinator, Submission, ToCoordinator};
 pub(crate) use description::{ReduceWork, TaskDescription, Work};
 pub(crate) use shuffle_messages::{
-    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload,
-    ToDataServer,
+    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload, ToDataServer,
 };
 pub(crate) use task_messages::{FromTask, PROTOCOL_VERSION, ToTask};
 pub(crate) use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};

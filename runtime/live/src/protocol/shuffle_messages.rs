@@ -21,6 +21,8 @@ use napreduce_core::AttemptId;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::client::LogStream;
+
 /// The most segments that one request names.
 pub(crate) const FETCH_ITEMS_MAX: usize = 1024;
 /// The most bytes that may be granted and not yet sent.
@@ -47,13 +49,6 @@ pub(crate) struct FetchItem {
     pub(crate) attempt: AttemptId,
     /// The first block that the client lacks, counted in the partition.
     pub(crate) from_block: u64,
-}
-
-/// What an attempt prints to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum LogStream {
-    Stdout,
-    Stderr,
 }
 
 /// What a data server says.

@@ -1,0 +1,34 @@
+//! A file as chunks, for sending: read by a thread of its own, no further ahead than the reader of the chunks allows.
+//!
+//! Owns the pace. Does not own what the chunks are sent as.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::spawn_blocking;
+
+use crate::protocol::CHUNK_BYTES;
+
+/// Chunks that may wait for the network.
+const CHUNKS_WAITING_MAX: usize = 2;
+
+/// The first `length` bytes of a file in chunks; one that is shorter ends with an error.
+pub(crate) fn chunks_of(mut file: File, length: u64) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = channel(CHUNKS_WAITING_MAX);
+    spawn_blocking(move || {
+        let mut left = length;
+        while left > 0 {
+            let size = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+            let mut chunk = vec![0; size];
+            let read = file.read_exact(&mut chunk).map(|()| chunk);
+            let failed = read.is_err();
+            // A receiver that is gone has lost its connection.
+            if sender.blocking_send(read).is_err() || failed {
+                return;
+            }
+            left -= size as u64;
+        }
+    });
+    receiver
+}

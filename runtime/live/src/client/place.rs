@@ -1,0 +1,127 @@
+//! Where a cluster is: its directory on this machine, or the address of its coordinator and a copy of its secret.
+//!
+//! Owns the reading of `DIR|HOST:PORT` and what is said to somebody whose cluster does not answer. Does not own the
+//! directory's layout (`cluster_directory`).
+
+use std::fmt;
+use std::path::Path;
+
+use super::ClientError;
+use crate::cluster_directory::{ClusterDirectory, ClusterDirectoryError};
+use crate::transport::Secret;
+
+/// How to get to a coordinator.
+#[derive(Debug, Clone)]
+pub enum ClusterPlace {
+    /// A cluster directory, which says where the coordinator is; it may say another address after a restart.
+    Directory(ClusterDirectory),
+    /// A coordinator elsewhere.
+    Address {
+        /// `HOST:PORT`.
+        address: String,
+        /// The cluster's secret.
+        secret: Secret,
+    },
+}
+
+impl ClusterPlace {
+    /// Reads what was given as `DIR|HOST:PORT`; what looks like an address and is no directory needs a secret file.
+    pub fn parse(text: &str, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
+        if text.is_empty() {
+            return Err(ClientError::Usage(
+                "no cluster is named; give its directory or HOST:PORT".to_owned(),
+            ));
+        }
+        if is_address(text) && !Path::new(text).is_dir() {
+            return ClusterPlace::at(text, secret_file);
+        }
+        if let Some(file) = secret_file {
+            return Err(ClientError::Usage(format!(
+                "the secret in {} is not for {text}, a directory that has its own; give HOST:PORT or leave it out",
+                file.display()
+            )));
+        }
+        Ok(ClusterPlace::Directory(ClusterDirectory::resolve(Some(text.into()))?))
+    }
+
+    /// The coordinator at `HOST:PORT`, whose secret is in a file.
+    pub fn at(address: &str, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
+        if !is_address(address) {
+            return Err(ClientError::Usage(format!("{address:?} is not HOST:PORT, such as 10.0.0.1:7000")));
+        }
+        let file = secret_file.ok_or_else(|| {
+            ClientError::Usage(format!(
+                "the coordinator at {address} wants to see its cluster's secret; copy the file `secret` of its \
+                 directory and name it with --secret-file"
+            ))
+        })?;
+        let secret = Secret::read_file(file).map_err(ClusterDirectoryError::from)?;
+        Ok(ClusterPlace::Address { address: address.to_owned(), secret })
+    }
+
+    /// Where to connect to now, and the secret.
+    pub(super) fn look_up(&self) -> Result<(String, Secret), ClusterDirectoryError> {
+        match self {
+            ClusterPlace::Directory(directory) => Ok((directory.coordinator_address()?, directory.secret()?)),
+            ClusterPlace::Address { address, secret } => Ok((address.clone(), secret.clone())),
+        }
+    }
+
+    /// What starts a coordinator there.
+    pub(super) fn advice(&self) -> String {
+        match self {
+            ClusterPlace::Directory(directory) => {
+                format!("start a cluster with: nap up --dir {}", directory.path().display())
+            }
+            ClusterPlace::Address { address, .. } => {
+                format!("start one on its host with: nap coordinator --bind {address}")
+            }
+        }
+    }
+}
+
+/// As people read it.
+impl fmt::Display for ClusterPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClusterPlace::Directory(directory) => write!(f, "{}", directory.path().display()),
+            ClusterPlace::Address { address, .. } => f.write_str(address),
+        }
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok_and(|port| port > 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        for text in ["localhost:7000", "10.0.0.1:1", "[::1]:65535"] {
+            assert!(is_address(text), "{text}");
+        }
+        for text in ["cluster", "/var/cluster", "a/b:7000", ":7000", "host:0", "host:70000", "host:"] {
+            assert!(!is_address(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_needs_a_secret_and_a_directory_brings_its_own() {
+        let error = ClusterPlace::parse("host:7000", None).expect_err("no secret").to_string();
+        assert!(error.contains("name it with --secret-file"), "{error}");
+        let error = ClusterPlace::parse("here", Some(Path::new("s"))).expect_err("two secrets").to_string();
+        assert!(error.contains("a directory that has its own"), "{error}");
+        let error = ClusterPlace::parse("", None).expect_err("nothing").to_string();
+        assert!(error.contains("give its directory or HOST:PORT"), "{error}");
+        let error = ClusterPlace::at("host", None).expect_err("no port").to_string();
+        assert!(error.contains("is not HOST:PORT"), "{error}");
+        let place = ClusterPlace::parse("/some/where", None).expect("a directory");
+        assert_eq!(place.to_string(), "/some/where");
+        assert_eq!(place.advice(), "start a cluster with: nap up --dir /some/where");
+    }
+}

@@ -1,0 +1,94 @@
+//! Handing in a job.
+//!
+//! Owns what is said about a job beside its plan, and that handing it in again makes no second job. Does not own what
+//! becomes of it.
+
+use std::path::PathBuf;
+
+use napreduce_core::JobId;
+
+use super::ClientError;
+use super::sending::{ProgramFile, SideFileSource, SourceFile, offer};
+use super::session::{Session, ask};
+use crate::plan::JobPlan;
+use crate::protocol::{FromCoordinator, SideFile, Submission, ToCoordinator};
+
+/// What is said about a job beside its plan.
+#[derive(Debug, Clone)]
+pub struct SubmitOptions {
+    /// Who submits it.
+    pub user: String,
+    /// Files it takes along.
+    pub files: Vec<SideFileSource>,
+    /// The program its tasks run; `None` is the one that this process runs.
+    pub program: Option<PathBuf>,
+}
+
+impl Default for SubmitOptions {
+    /// This program without side files, for the user that runs it.
+    fn default() -> SubmitOptions {
+        SubmitOptions { user: current_user(), files: Vec::new(), program: None }
+    }
+}
+
+/// The name that the environment gives the user, or else its number.
+fn current_user() -> String {
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| rustix::process::geteuid().as_raw().to_string())
+}
+
+/// A job with everything that belongs to it.
+pub(super) struct Parcel {
+    submission: Submission,
+    sources: Vec<SourceFile>,
+}
+
+impl Parcel {
+    /// Reads every file once, for its digest.
+    pub(super) fn pack(plan: JobPlan, options: &SubmitOptions) -> Result<Parcel, ClientError> {
+        plan.check().map_err(ClientError::Usage)?;
+        let program = match &options.program {
+            Some(path) => ProgramFile::read(path)?,
+            None => ProgramFile::own()?,
+        };
+        let mut sources = vec![program.file.clone()];
+        let mut files = Vec::new();
+        for SideFileSource { path, name } in &options.files {
+            let source = SourceFile::read(path)?;
+            files.push(SideFile { name: name.clone(), blob: source.blob });
+            sources.push(source);
+        }
+        let submission = Submission {
+            token: random_token()?,
+            plan,
+            user: options.user.clone(),
+            program: program.file.blob,
+            architecture: program.architecture,
+            files,
+        };
+        Ok(Parcel { submission, sources })
+    }
+
+    /// Sends what the coordinator lacks, then the job; from the beginning again when the connection breaks.
+    pub(super) async fn send(self, session: &mut Session) -> Result<JobId, ClientError> {
+        let Parcel { submission, sources } = self;
+        let request = ToCoordinator::Submit(Box::new(submission));
+        let answer = session.persist(async |connection| {
+            for source in &sources {
+                offer(connection, source).await?;
+            }
+            ask(connection, &request).await
+        });
+        match answer.await? {
+            FromCoordinator::Submitted { job } => Ok(job),
+            other => Err(ClientError::nonsense(&other)),
+        }
+    }
+}
+
+fn random_token() -> Result<u128, ClientError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| ClientError::Io { doing: "draw a random number", source: error.into() })?;
+    Ok(u128::from_le_bytes(bytes))
+}

@@ -1,0 +1,75 @@
+//! What is looked at before a submission reaches the loop: whether it contradicts itself, and whether its program and
+//! files are here.
+//!
+//! Owns the texts of refusal. Does not own the claim on the output directory, which the loop makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::blobs::{Digest, PinnedBlob, program_architecture};
+use crate::coordinator::requests::Refusal;
+use crate::protocol::{Blob, Submission};
+
+/// Side files that one job may take along.
+pub(super) const FILES_MAX: usize = 1000;
+const NAME_BYTES_MAX: usize = 255;
+
+/// Refuses what no worker could run. Reads the header of the program, which is in the page cache by now.
+pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>) -> Result<(), Refusal> {
+    let plan = &submission.plan;
+    plan.check().map_err(refusal)?;
+    if !plan.output.is_absolute() {
+        return Err(refusal(format!("output directory {} is not absolute", plan.output.display())));
+    }
+    if let Some(split) = plan.splits.iter().find(|split| !split.path.is_absolute()) {
+        return Err(refusal(format!("input {} is not absolute", split.path.display())));
+    }
+    if submission.files.len() > FILES_MAX {
+        let count = submission.files.len();
+        return Err(refusal(format!(
+            "{count} side files are more than the {FILES_MAX} a job may take along"
+        )));
+    }
+    let mut names = BTreeSet::new();
+    for file in &submission.files {
+        check_name(&file.name).map_err(refusal)?;
+        if !names.insert(file.name.as_str()) {
+            return Err(refusal(format!(
+                "two side files are called {:?}; rename one with PATH#NAME",
+                file.name
+            )));
+        }
+        pinned(&file.blob, pins)?;
+    }
+    let program = pinned(&submission.program, pins)?;
+    let architecture = program_architecture(&program.path()).map_err(|error| refusal(error.to_string()))?;
+    if architecture != submission.architecture {
+        return Err(refusal(format!(
+            "the program is for {architecture} and was said to be for {}",
+            submission.architecture
+        )));
+    }
+    Ok(())
+}
+
+/// A name becomes a file in a directory of the job, and nothing else.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let wrong = name.is_empty()
+        || name == "."
+        || name == ".."
+        || name.len() > NAME_BYTES_MAX
+        || name.contains(|character: char| character == '/' || character == '\0');
+    if wrong {
+        return Err(format!("{name:?} cannot be the name of a side file; give one with PATH#NAME"));
+    }
+    Ok(())
+}
+
+fn pinned<'p>(blob: &Blob, pins: &'p BTreeMap<Digest, PinnedBlob>) -> Result<&'p PinnedBlob, Refusal> {
+    let digest = blob.digest;
+    pins.get(&digest)
+        .ok_or_else(|| refusal(format!("blob {digest} was not offered before the job was submitted")))
+}
+
+fn refusal(reason: String) -> Refusal {
+    Refusal { status: 2, reason }
+}

@@ -1,0 +1,116 @@
+//! The log of an attempt, from the worker that keeps it to the client.
+//!
+//! Owns the passing on, piece by piece. Does not own where logs lie (the worker) nor which worker it was (the loop).
+
+use std::time::Duration;
+
+use napreduce_core::AttemptId;
+use tokio::time::timeout;
+
+use super::{Client, Parting, Refusal};
+use crate::coordinator::requests::ClientRequest;
+use crate::protocol::{
+    CHUNK_BYTES, FromCoordinator, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload, ToDataServer,
+};
+use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
+
+/// A worker that does not send a piece of a log within so long is stopped or cut off.
+const PIECE_DEADLINE: Duration = Duration::from_secs(10);
+const PIECE_BYTES: u64 =
+    if PIECE_BYTES_MAX < CHUNK_BYTES as u64 { PIECE_BYTES_MAX } else { CHUNK_BYTES as u64 };
+const FAILED: u8 = 1;
+
+/// A log that is being read.
+struct LogReader {
+    connection: Connection,
+    attempt: AttemptId,
+    stream: LogStream,
+}
+
+impl Client {
+    /// The log as it is now, from `offset` on.
+    pub(super) async fn log(
+        &mut self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+    ) -> Result<(), Parting> {
+        let holder = match self.question(|reply| ClientRequest::LogHolder { attempt, reply }).await? {
+            Ok(holder) => holder,
+            Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
+        };
+        let unreadable = |why: String| format!("the logs of {attempt} at {holder} cannot be read: {why}");
+        let mut reader = match self.open_log(&holder, attempt, stream).await {
+            Ok(reader) => reader,
+            Err(why) => return self.refuse(FAILED, unreadable(why)).await,
+        };
+        let (length, mut piece) = match reader.read(offset).await {
+            Ok(read) => read,
+            Err(why) => return self.refuse(FAILED, unreadable(why)).await,
+        };
+        // It may grow meanwhile; what was there when it was asked for is sent.
+        let mut left = length.saturating_sub(offset);
+        self.send(&FromCoordinator::LogLength { bytes: left }).await?;
+        while left > 0 {
+            piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            if piece.is_empty() {
+                return self.refuse(FAILED, unreadable("it has become shorter".to_owned())).await;
+            }
+            left -= piece.len() as u64;
+            self.send(&FromCoordinator::Chunk { bytes: Payload(piece) }).await?;
+            if left == 0 {
+                break;
+            }
+            piece = match reader.read(length - left).await {
+                Ok((_, next)) => next,
+                Err(why) => return self.refuse(FAILED, unreadable(why)).await,
+            };
+        }
+        Ok(())
+    }
+
+    async fn open_log(
+        &self,
+        holder: &str,
+        attempt: AttemptId,
+        stream: LogStream,
+    ) -> Result<LogReader, String> {
+        let secret = &self.desk.secret;
+        let connected = transport::connect(holder, Role::Data, secret, HANDSHAKE_DEADLINE).await;
+        let mut reader =
+            LogReader { connection: connected.map_err(|error| error.to_string())?, attempt, stream };
+        // Logs are small, and messages alone need no second form of connection.
+        match reader.ask(&ToDataServer::Open { encrypt: true }).await? {
+            FromDataServer::Opened { encrypted: true } => Ok(reader),
+            FromDataServer::Refused { reason } => Err(reason),
+            other => Err(format!("its worker answered {other:?}")),
+        }
+    }
+}
+
+impl LogReader {
+    /// How long the log is now, and a piece of it.
+    async fn read(&mut self, offset: u64) -> Result<(u64, Vec<u8>), String> {
+        let length = u32::try_from(PIECE_BYTES).unwrap_or(u32::MAX);
+        let (attempt, stream) = (self.attempt, self.stream);
+        match self.ask(&ToDataServer::ReadLog { attempt, stream, offset, length }).await? {
+            FromDataServer::Log { length, bytes, offset: at, .. } if at == offset => Ok((length, bytes.0)),
+            FromDataServer::LogUnavailable { reason, .. } | FromDataServer::Refused { reason } => Err(reason),
+            other => Err(format!("its worker answered {other:?}")),
+        }
+    }
+
+    async fn ask(&mut self, request: &ToDataServer) -> Result<FromDataServer, String> {
+        let answer = async {
+            self.connection.send(request).await?;
+            self.connection.receive().await
+        };
+        let awaited = "a piece of a log";
+        let answered = timeout(PIECE_DEADLINE, answer).await;
+        match answered.unwrap_or(Err(TransportError::Silent { awaited, deadline: PIECE_DEADLINE })) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(TransportError::ClosedEarly { awaited }.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

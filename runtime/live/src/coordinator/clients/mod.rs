@@ -1,0 +1,234 @@
+//! The connections of clients: one task each, between the messages on the wire and the requests of the loop.
+//!
+//! Owns what a client may ask, in which order and how slowly, and everything that needs no decision: blobs and logs pass
+//! beside the loop. Does not own a single fact about jobs.
+
+mod checks;
+mod following;
+mod logs;
+mod passage;
+mod uploads;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_core::JobId;
+use thiserror::Error;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::requests::{ClientRequest, Refusal, Reply};
+use crate::blobs::{BlobStore, Digest, PinnedBlob};
+use crate::protocol::{FromCoordinator, Submission, ToCoordinator};
+use crate::transport::{Connection, MessageReceiver, MessageSender, Secret, TransportError};
+use uploads::Uploads;
+
+/// What a client may take of the coordinator.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientLimits {
+    /// The largest program or side file, in bytes.
+    pub(crate) blob_bytes_max: u64,
+    /// A client that has nothing to ask for so long is disconnected; it connects again when it has.
+    pub(crate) idle: Duration,
+    /// A client in the middle of something that neither sends nor takes anything for so long is disconnected.
+    pub(crate) stalled: Duration,
+    /// A client that follows a job hears of it at least so often, so that it knows that the connection is alive.
+    pub(crate) sign_of_life: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> ClientLimits {
+        ClientLimits {
+            blob_bytes_max: 1 << 30,
+            idle: Duration::from_secs(300),
+            stalled: Duration::from_secs(30),
+            sign_of_life: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What the tasks of all connections have in common.
+#[derive(Clone)]
+pub(crate) struct ClientDesk {
+    requests: UnboundedSender<ClientRequest>,
+    blobs: Arc<BlobStore>,
+    uploads: Uploads,
+    /// Opens the data servers of workers, for logs.
+    secret: Secret,
+    limits: ClientLimits,
+    /// Given one line for each connection that ends otherwise than it should.
+    warn: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl ClientDesk {
+    pub(crate) fn new(
+        requests: UnboundedSender<ClientRequest>,
+        blobs: Arc<BlobStore>,
+        secret: Secret,
+        limits: ClientLimits,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> ClientDesk {
+        let uploads = Uploads::default();
+        ClientDesk { requests, blobs, uploads, secret, limits, warn: Arc::new(warn) }
+    }
+
+    /// Serves a client until it goes, breaks the rules or is silent for too long.
+    pub(crate) async fn serve(self, connection: Connection, peer: SocketAddr) {
+        let warn = Arc::clone(&self.warn);
+        let (sender, receiver) = connection.split();
+        let mut client = Client { desk: self, sender, receiver, pins: BTreeMap::new() };
+        match client.serve().await {
+            // A client that is ended by its user goes without a word.
+            Ok(()) | Err(Parting::Transport(TransportError::Io(_) | TransportError::CutShort)) => {}
+            Err(Parting::CoordinatorEnds) => {}
+            Err(parting) => warn(&format!("disconnected client {peer}: {parting}")),
+        }
+    }
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug, Error)]
+enum Parting {
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    #[error("it sent {got} where {expected} was due")]
+    OutOfTurn { got: &'static str, expected: &'static str },
+    #[error(
+        "a piece of a blob has {length} bytes; 1 to {} are allowed, and {left} were left",
+        crate::protocol::CHUNK_BYTES
+    )]
+    ChunkLength { length: usize, left: u64 },
+    #[error("it took nothing for {0:?}")]
+    TakesNothing(Duration),
+    #[error("it sent nothing for {0:?} in the middle of an upload")]
+    SendsNothing(Duration),
+    #[error("{0}")]
+    Source(String),
+    #[error("the coordinator ends")]
+    CoordinatorEnds,
+}
+
+/// One client.
+struct Client {
+    desk: ClientDesk,
+    sender: MessageSender,
+    receiver: MessageReceiver,
+    /// What it has offered for its next submission.
+    pins: BTreeMap<Digest, PinnedBlob>,
+}
+
+impl Client {
+    async fn serve(&mut self) -> Result<(), Parting> {
+        loop {
+            let asked = timeout(self.desk.limits.idle, self.receiver.receive()).await;
+            // Nothing to ask for so long: it connects again when it has something.
+            let Ok(asked) = asked else { return Ok(()) };
+            let Some(asked) = asked? else { return Ok(()) };
+            self.answer(asked).await?;
+        }
+    }
+
+    async fn answer(&mut self, asked: ToCoordinator) -> Result<(), Parting> {
+        match asked {
+            ToCoordinator::Offer { blob } => self.take_in(blob).await,
+            ToCoordinator::Chunk { .. } => {
+                Err(Parting::OutOfTurn { got: "a piece of a blob", expected: "a request" })
+            }
+            ToCoordinator::FetchBlob { digest } => self.hand_out(digest).await,
+            ToCoordinator::Submit(submission) => self.submit(submission).await,
+            ToCoordinator::Follow { job } => self.follow(job).await,
+            ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
+            asked => {
+                let answer = self.ask_the_loop(asked).await?;
+                self.send(&answer).await
+            }
+        }
+    }
+
+    /// What takes one question to the loop and one answer to the client.
+    async fn ask_the_loop(&self, asked: ToCoordinator) -> Result<FromCoordinator, Parting> {
+        use FromCoordinator as Answer;
+        use ToCoordinator as Asked;
+        let done = |()| Answer::Done;
+        match asked {
+            Asked::Jobs { limit } => {
+                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                self.ask(|reply| ClientRequest::Jobs { limit, reply }, Answer::Jobs).await
+            }
+            Asked::Job { job } => self.ask(|reply| ClientRequest::Job { job, reply }, Answer::Job).await,
+            Asked::KillJob { job, reason } => {
+                self.ask(|reply| ClientRequest::KillJob { job, reason, reply }, done).await
+            }
+            Asked::Tasks { job } => {
+                self.ask(|reply| ClientRequest::Tasks { job, reply }, Answer::Tasks).await
+            }
+            Asked::KillTask { task, attempt, reason } => {
+                self.ask(|reply| ClientRequest::KillTask { task, attempt, reason, reply }, done).await
+            }
+            Asked::Explain { job, task } => {
+                let explained = |lines| Answer::Explained { lines };
+                self.ask(|reply| ClientRequest::Explain { job, task, reply }, explained).await
+            }
+            Asked::Workers => self.ask(|reply| ClientRequest::Workers { reply }, Answer::Workers).await,
+            Asked::Drain { worker, hand_back } => {
+                self.ask(|reply| ClientRequest::Drain { worker, hand_back, reply }, done).await
+            }
+            Asked::Offer { .. }
+            | Asked::Chunk { .. }
+            | Asked::FetchBlob { .. }
+            | Asked::Submit(_)
+            | Asked::Follow { .. }
+            | Asked::Log { .. } => Err(Parting::OutOfTurn { got: "this request", expected: "another" }),
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> ClientRequest,
+        answer: impl FnOnce(T) -> FromCoordinator,
+    ) -> Result<FromCoordinator, Parting> {
+        Ok(match self.question(request).await? {
+            Ok(answered) => answer(answered),
+            Err(Refusal { status, reason }) => FromCoordinator::Refused { status, reason },
+        })
+    }
+
+    /// Puts a question to the loop, which answers as long as it lives.
+    async fn question<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> ClientRequest,
+    ) -> Result<Result<T, Refusal>, Parting> {
+        let (reply, answer) = oneshot::channel();
+        self.desk.requests.send(request(reply)).map_err(|_| Parting::CoordinatorEnds)?;
+        answer.await.map_err(|_| Parting::CoordinatorEnds)
+    }
+
+    async fn submit(&mut self, submission: Box<Submission>) -> Result<(), Parting> {
+        let answer = match checks::check(&submission, &self.pins) {
+            Err(refusal) => FromCoordinator::Refused { status: refusal.status, reason: refusal.reason },
+            Ok(()) => {
+                let submitted = |job: JobId| FromCoordinator::Submitted { job };
+                self.ask(|reply| ClientRequest::Submit { submission, reply }, submitted).await?
+            }
+        };
+        // From here on the loop holds what the job needs.
+        self.pins.clear();
+        self.send(&answer).await
+    }
+
+    async fn refuse(&mut self, status: u8, reason: impl Display) -> Result<(), Parting> {
+        self.send(&FromCoordinator::Refused { status, reason: reason.to_string() }).await
+    }
+
+    async fn send(&mut self, message: &FromCoordinator) -> Result<(), Parting> {
+        let stalled = self.desk.limits.stalled;
+        match timeout(stalled, self.sender.send(message)).await {
+            Ok(sent) => Ok(sent?),
+            Err(_) => Err(Parting::TakesNothing(stalled)),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Blobs on their way between a client and the store.
+//!
+//! Owns the order of the pieces and their limits. Does not own where blobs are kept (`blobs`).
+
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::{Client, Parting};
+use crate::blobs::{BlobError, BlobIntake, Digest, PinnedBlob, chunks_of};
+use crate::protocol::{Blob, CHUNK_BYTES, FromCoordinator, Payload, ToCoordinator};
+
+/// The blobs of one submission.
+const PINS_MAX: usize = super::checks::FILES_MAX + 1;
+const FAILED: u8 = 1;
+const ASKED_WRONGLY: u8 = 2;
+
+impl Client {
+    /// A blob for the client's next submission: nothing to do when it is here, else it is sent.
+    pub(super) async fn take_in(&mut self, blob: Blob) -> Result<(), Parting> {
+        let max = self.desk.limits.blob_bytes_max;
+        if blob.bytes > max {
+            let reason = format!(
+                "a program or side file of {} bytes is more than the {max} that this coordinator takes; strip the \
+                 program, or put the file where every worker can read it",
+                blob.bytes
+            );
+            return self.refuse(ASKED_WRONGLY, reason).await;
+        }
+        if self.pins.len() >= PINS_MAX && !self.pins.contains_key(&blob.digest) {
+            return self.refuse(ASKED_WRONGLY, format!("a job takes at most {PINS_MAX} files along")).await;
+        }
+        let _turn = self.desk.uploads.turn(blob.digest).await;
+        let received = match self.pin(blob.digest).await {
+            Ok(Some(pinned)) => {
+                self.pins.insert(blob.digest, pinned);
+                return self.send(&FromCoordinator::Present { present: true }).await;
+            }
+            Ok(None) => {
+                self.send(&FromCoordinator::Present { present: false }).await?;
+                self.receive_blob(blob).await?
+            }
+            Err(error) => Err(error),
+        };
+        match received {
+            Ok(pinned) => {
+                self.pins.insert(blob.digest, pinned);
+                self.send(&FromCoordinator::Done).await
+            }
+            Err(error) => self.refuse(FAILED, error).await,
+        }
+    }
+
+    /// The pieces of a blob; they are taken to the end also when it cannot be kept, so that the client hears why.
+    async fn receive_blob(&mut self, blob: Blob) -> Result<Result<PinnedBlob, BlobError>, Parting> {
+        let stalled = self.desk.limits.stalled;
+        let mut intake = BlobIntake::start(Arc::clone(&self.desk.blobs), blob);
+        while intake.left() > 0 {
+            let left = intake.left();
+            let received = timeout(stalled, self.receiver.receive()).await;
+            match received.map_err(|_| Parting::SendsNothing(stalled))?? {
+                Some(ToCoordinator::Chunk { bytes: Payload(bytes) })
+                    if (1..=CHUNK_BYTES).contains(&bytes.len()) && bytes.len() as u64 <= left =>
+                {
+                    intake.push(bytes).await;
+                }
+                Some(ToCoordinator::Chunk { bytes: Payload(bytes) }) => {
+                    return Err(Parting::ChunkLength { length: bytes.len(), left });
+                }
+                Some(_) => {
+                    let (got, expected) = ("a request", "a piece of a blob");
+                    return Err(Parting::OutOfTurn { got, expected });
+                }
+                None => return Err(crate::transport::TransportError::CutShort.into()),
+            }
+        }
+        Ok(intake.finish().await)
+    }
+
+    /// A blob for a worker.
+    pub(super) async fn hand_out(&mut self, digest: Digest) -> Result<(), Parting> {
+        let opened = match self.pin(digest).await {
+            Ok(Some(pinned)) => pinned.open().map(|opened| (opened, pinned)),
+            Ok(None) => {
+                let reason = format!("blob {digest} is not here; submit its job again");
+                return self.refuse(ASKED_WRONGLY, reason).await;
+            }
+            Err(error) => Err(error),
+        };
+        let ((file, length), _pinned) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.refuse(FAILED, error).await,
+        };
+        self.send(&FromCoordinator::Blob { bytes: length }).await?;
+        let mut chunks = chunks_of(file, length);
+        while let Some(chunk) = chunks.recv().await {
+            let chunk =
+                chunk.map_err(|error| Parting::Source(format!("cannot read blob {digest}: {error}")))?;
+            self.send(&FromCoordinator::Chunk { bytes: Payload(chunk) }).await?;
+        }
+        Ok(())
+    }
+
+    async fn pin(&self, digest: Digest) -> Result<Option<PinnedBlob>, BlobError> {
+        let store = Arc::clone(&self.desk.blobs);
+        let pinned = spawn_blocking(move || store.pin(digest)).await;
+        pinned.unwrap_or(Err(BlobError::BrokenOff { digest }))
+    }
+}
