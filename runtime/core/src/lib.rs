@@ -18,7 +18,7 @@ mod settings;
 mod states;
 mod time;
 
-pub use cluster::{Attempt, ClusterView, Job, Reservation, Tally, Worker};
+pub use cluster::{Attempt, ClusterView, Explanation, Job, Reservation, Tally, Worker};
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};
 pub use event::{Event, FailureClass, Report};

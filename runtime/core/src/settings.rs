@@ -36,7 +36,8 @@ impl Default for EngineSettings {
     }
 }
 
-/// When a worker is set aside, and for how long. Half of the workers stay in use in any case.
+/// When a worker is set aside, and for how long. Half of the workers with map slots stay in use in
+/// any case, and half of those with reduce slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetAsideSettings {
     /// After so many counted failures without a success in between.

@@ -3,6 +3,7 @@
 //! Owns the data and keeps its indices in step. Does not own rules: which change follows from what is the engine's.
 
 mod attempt;
+mod explain;
 mod image;
 mod job;
 mod task;
@@ -10,6 +11,7 @@ mod view;
 mod worker;
 
 pub use attempt::Attempt;
+pub use explain::Explanation;
 pub(crate) use image::ClusterImage;
 
 pub use job::Job;
@@ -228,18 +230,29 @@ impl Cluster {
         self.workers.iter().filter(usable).map(|(id, _)| *id).collect()
     }
 
-    /// Whether one more worker may be set aside: half of them stay in use.
-    pub fn may_set_aside(&self) -> bool {
-        (self.aside.len() + 1) * 2 <= self.count_up()
+    /// Whether this worker may be set aside, too: half of those with slots of a kind stay in use.
+    pub fn may_set_aside(&self, id: WorkerId) -> bool {
+        TaskKind::ALL.into_iter().filter(|kind| self.workers[&id].slots[*kind] > 0).all(|kind| {
+            let (aside, up) = self.count_up(kind);
+            (aside + 1) * 2 <= up
+        })
     }
 
-    /// Whether more workers are set aside than may be, since others are gone.
-    pub fn too_many_aside(&self) -> bool {
-        self.aside.len() * 2 > self.count_up()
+    /// A worker that is set aside though more than half are, since others are gone; the one for the shortest time yet.
+    pub fn one_too_many_aside(&self) -> Option<WorkerId> {
+        let too_many = |kind: &TaskKind| {
+            let (aside, up) = self.count_up(*kind);
+            aside * 2 > up
+        };
+        let kind = TaskKind::ALL.into_iter().find(too_many)?;
+        self.aside.iter().map(|(_, id)| *id).find(|id| self.workers[id].slots[kind] > 0)
     }
 
-    fn count_up(&self) -> usize {
-        self.workers.values().filter(|worker| worker.state == WorkerState::Up).count()
+    /// How many of the workers with slots of a kind are set aside, and how many there are.
+    fn count_up(&self, kind: TaskKind) -> (usize, usize) {
+        let with_slots = |worker: &&Worker| worker.state == WorkerState::Up && worker.slots[kind] > 0;
+        let up = self.workers.values().filter(with_slots);
+        (up.clone().filter(|worker| worker.aside_until.is_some()).count(), up.count())
     }
 
     /// Finds anew which tasks are to be kept from which workers, when the workers that can be used are others.

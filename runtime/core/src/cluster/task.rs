@@ -25,7 +25,9 @@ pub(crate) struct Task {
     pub checkpoint: Option<u32>,
     /// How long the attempt that did it was at work.
     pub took: Span,
-    /// The attempt that did it and the worker that holds what it wrote.
+    /// The attempt that did it, and where.
+    pub done_by: Option<(u32, WorkerId)>,
+    /// The attempt that did it and the worker that holds what it wrote for reduces.
     pub output: Option<(u32, WorkerId)>,
     /// The output was lost and is not there again.
     pub lost: bool,
@@ -59,6 +61,7 @@ impl Task {
             committer: None,
             checkpoint: None,
             took: Span::default(),
+            done_by: None,
             output: None,
             lost: false,
             lost_at: 0,

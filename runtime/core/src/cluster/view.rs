@@ -44,6 +44,10 @@ impl<'a> ClusterView<'a> {
         ClusterView { cluster }
     }
 
+    pub(crate) fn cluster(&self) -> &'a Cluster {
+        self.cluster
+    }
+
     /// The time of the last event.
     pub fn now(&self) -> Time {
         self.cluster.now
@@ -66,10 +70,16 @@ impl<'a> ClusterView<'a> {
         cluster.wanting[kind].iter().map(|(_, _, job)| cluster.job(*job))
     }
 
-    /// The workers that are up, by id.
+    /// The workers that are up, by id; one that is set aside is up.
     pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
         let all = self.cluster.workers.iter().map(|(id, worker)| (*id, worker));
         all.filter(|(_, worker)| worker.state == WorkerState::Up)
+    }
+
+    /// The workers that are there, by id: those that are up, set aside or not, and those that are draining.
+    pub fn present_workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
+        let all = self.cluster.workers.iter().map(|(id, worker)| (*id, worker));
+        all.filter(|(_, worker)| worker.state != WorkerState::Lost)
     }
 
     /// A worker, up or lost.

@@ -223,7 +223,10 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         ensure!(known, "{deadline:?} at {due} is about nothing");
     }
     let aside = cluster.workers.values().filter(|worker| worker.aside_until.is_some()).count();
-    ensure!(aside == cluster.aside.len() && !cluster.too_many_aside(), "{aside} workers are set aside");
+    ensure!(
+        aside == cluster.aside.len() && cluster.one_too_many_aside().is_none(),
+        "{aside} workers are set aside"
+    );
     let timed =
         cluster.aside.iter().all(|&(until, id)| cluster.deadlines.contains(&(until, Deadline::Aside(id))));
     ensure!(timed, "a worker is set aside for ever");

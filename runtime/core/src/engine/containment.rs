@@ -27,7 +27,7 @@ impl Engine {
         let Some(rule) = self.settings.set_aside else { return };
         let much = failures >= rule.failures && tasks >= rule.tasks as usize;
         let up = worker.state == WorkerState::Up && worker.aside_until.is_none();
-        if !much || !up || !self.cluster.may_set_aside() {
+        if !much || !up || !self.cluster.may_set_aside(id) {
             return;
         }
         let until = self.cluster.now + rule.span;
@@ -62,10 +62,8 @@ impl Engine {
 
     /// The workers that can be used are others now: what is to be avoided may be, too, and half of them stay in use.
     pub(super) fn workers_changed(&mut self) {
-        while let Some(&(_, first)) = self.cluster.aside.first()
-            && self.cluster.too_many_aside()
-        {
-            self.take_from_aside(first);
+        while let Some(one) = self.cluster.one_too_many_aside() {
+            self.take_from_aside(one);
         }
         self.cluster.find_avoided();
     }

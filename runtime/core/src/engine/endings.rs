@@ -75,6 +75,7 @@ impl Engine {
         let task = self.cluster.task_mut(id.task);
         task.checkpoint = None;
         task.took = took;
+        task.done_by = Some((id.number, attempt.worker));
         let beside = std::mem::take(&mut task.live);
         let was_lost = std::mem::take(&mut task.lost);
         if feeds_reduces {

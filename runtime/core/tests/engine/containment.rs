@@ -231,6 +231,22 @@ fn the_only_worker_is_never_set_aside() {
 }
 
 #[test]
+fn workers_without_slots_of_a_kind_are_no_reason_to_do_without_that_kind() {
+    check(
+        "worker 1 4+0
+         worker 2 0+1
+         job 1 maps 4
+             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1; launch m3.1 on 1
+         hold
+         failed m0.1 task: no
+         failed m1.1 task: no
+         failed m2.1 task: no
+         failed m3.1 task: no
+         aside",
+    );
+}
+
+#[test]
 fn half_of_the_workers_stay_in_use() {
     check(&format!(
         "{BROKEN}
@@ -250,10 +266,19 @@ fn half_of_the_workers_stay_in_use() {
 fn a_worker_set_aside_finishes_what_it_runs_and_can_drain() {
     check(
         "worker 1 5+0
-         worker 2 0+0
-         job 1 maps 5
-             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1; launch m3.1 on 1; launch m4.1 on 1
+         worker 2 1+0
          hold
+         job 1 maps 5
+         policy launch m0 on 1
+             > launch m0.1 on 1
+         policy launch m1 on 1
+             > launch m1.1 on 1
+         policy launch m2 on 1
+             > launch m2.1 on 1
+         policy launch m3 on 1
+             > launch m3.1 on 1
+         policy launch m4 on 1
+             > launch m4.1 on 1
          failed m0.1 task: no
          failed m1.1 task: no
          failed m2.1 task: no

@@ -7,6 +7,7 @@ mod commit;
 mod containment;
 mod determinism;
 mod drains;
+mod explain;
 mod failures;
 mod fifo;
 mod jobs;

@@ -18,6 +18,7 @@
 //! show records                          or wakes: then these are expected, too
 //! tally stale_reports 1
 //! active m0.1 5ms                       how long it has been at work
+//! why m0 (or: whyjob 1)                 what is said of a task or a job
 //! aside 1 2                             the workers that are set aside
 //! declined 1: not now                   why the map slot of worker 1 was left empty; nothing: it was not
 //! ```
@@ -30,9 +31,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
-    Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, FailureClass, Fifo,
-    JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span, SpeculationSettings, Start,
-    TaskKind, Time, WorkerId,
+    Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
+    FailureClass, Fifo, JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span,
+    SpeculationSettings, Start, TaskKind, Time, WorkerId,
 };
 
 use crate::names::{attempt, describe, name, number, task, worker};
@@ -160,6 +161,14 @@ impl Stage {
                 assert_eq!(worker.declined(TaskKind::Map).unwrap_or(""), reason, "{line}");
                 return Vec::new();
             }
+            ["why", of] => {
+                let id = task(of);
+                return self.explained(self.engine.view().explain(id));
+            }
+            ["whyjob", of] => {
+                let id = JobId(number(of));
+                return self.explained(self.engine.view().explain_job(id));
+            }
             ["aside", ref expected @ ..] => {
                 let view = self.engine.view();
                 let aside = view.workers().filter(|(_, worker)| worker.aside_until().is_some());
@@ -196,6 +205,12 @@ impl Stage {
             _ => panic!("what is '{line}'?"),
         };
         self.handle(event)
+    }
+
+    fn explained(&self, explanation: Explanation) -> Vec<String> {
+        let mut lines = vec![explanation.state];
+        lines.extend(explanation.reasons);
+        lines
     }
 
     fn handle(&mut self, event: Event) -> Vec<String> {

@@ -1,0 +1,183 @@
+//! Why a task does not run, where it runs, or who did it: sentences for people, from the state that decides.
+//!
+//! Owns the answers. `slots` says what keeps a task that could run from a slot. Does not own how they are shown.
+
+mod slots;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::task::Task;
+use crate::cluster::{Attempt, Cluster, ClusterView, Job};
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
+use crate::job::JobOutcome;
+use crate::states::{AttemptState, JobState, TaskState};
+use crate::time::Span;
+
+/// Where a task or a job is, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either `unknown`, `ended`.
+    pub state: String,
+    /// Sentences, the most important one first.
+    pub reasons: Vec<String>,
+}
+
+impl ClusterView<'_> {
+    /// Where a task is: why it waits, or where its attempts run and what they wait for, or who did it.
+    pub fn explain(&self, task: TaskId) -> Explanation {
+        let cluster = self.cluster();
+        let job = match self.known_job(task.job) {
+            Ok(job) => job,
+            Err(explanation) => return explanation,
+        };
+        let Some(known) = job.task(task) else {
+            let total = job.tasks_total(task.kind);
+            return explanation("unknown", vec![format!("{} has {total} {} tasks", task.job, task.kind)]);
+        };
+        let mut reasons = ending(job);
+        reasons.extend(match known.state {
+            TaskState::Pending => waits(cluster, job, task),
+            TaskState::Active => job.attempts_of(task).map(|id| goes_on(cluster, job, id)).collect(),
+            TaskState::Done => known.done_by.map(|by| done(task, known, by)).into_iter().collect(),
+        });
+        let superseded = job.live.iter().filter(|id| id.task == task && cluster.attempts[id].superseded);
+        reasons.extend(superseded.map(|id| goes_on(cluster, job, *id)));
+        reasons.extend(failures(job, known));
+        let state = match known.state {
+            TaskState::Pending => "pending",
+            TaskState::Active => "active",
+            TaskState::Done => "done",
+        };
+        explanation(state, reasons)
+    }
+
+    /// Where a job is: how far, and why what waits does.
+    pub fn explain_job(&self, job: JobId) -> Explanation {
+        let job = match self.known_job(job) {
+            Ok(job) => job,
+            Err(explanation) => return explanation,
+        };
+        let mut reasons = ending(job);
+        for kind in TaskKind::ALL.into_iter().filter(|kind| job.tasks_total(*kind) > 0) {
+            let (total, done) = (job.tasks_total(kind), job.tasks_done(kind));
+            let (running, suspended) = (job.holding(kind), job.suspended(kind));
+            let waiting = job.phases[kind].pending.len();
+            reasons.push(format!(
+                "{done} of {total} {kind} tasks are done; {running} attempts run, {suspended} are suspended, {waiting} tasks wait"
+            ));
+            if let Some(&index) = job.phases[kind].pending.first() {
+                reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
+            }
+        }
+        let state = if job.state == JobState::Active { "active" } else { "stopping" };
+        explanation(state, reasons)
+    }
+
+    fn known_job(&self, id: JobId) -> Result<&Job, Explanation> {
+        let over = || {
+            if self.cluster().ended.contains(&id) {
+                explanation("ended", vec![format!("{id} has ended; its history says how")])
+            } else {
+                explanation("unknown", vec![format!("there is no {id}")])
+            }
+        };
+        self.cluster().jobs.get(&id).ok_or_else(over)
+    }
+}
+
+fn explanation(state: &str, reasons: Vec<String>) -> Explanation {
+    Explanation { state: state.to_owned(), reasons }
+}
+
+/// That its job is being ended, if it is.
+fn ending(job: &Job) -> Vec<String> {
+    let live = job.live.len();
+    let why = match &job.outcome {
+        Some(JobOutcome::Succeeded) => "it is complete".to_owned(),
+        Some(JobOutcome::Failed { reason }) => format!("it failed: {reason}"),
+        Some(JobOutcome::Killed { reason }) => format!("it is killed: {reason}"),
+        None => return Vec::new(),
+    };
+    vec![format!("{} is ending, since {why}; {live} attempts are being killed", job.id)]
+}
+
+/// What a pending task waits for.
+fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
+    let phase = &job.phases.map;
+    if job.state != JobState::Active {
+        return Vec::new();
+    }
+    if task.kind == TaskKind::Reduce && job.maps_lost > 0 {
+        return vec![format!("it waits for {} map outputs that were lost and are made again", job.maps_lost)];
+    }
+    if !job.is_open(task.kind) {
+        let needed = (u64::from(job.spec.slowstart_permille) * u64::from(phase.total())).div_ceil(1000);
+        return vec![format!(
+            "it waits for maps: {needed} of {} must be done (slow-start), {} are",
+            phase.total(),
+            phase.done
+        )];
+    }
+    slots::obstacles(cluster, job, task)
+}
+
+/// Where an attempt is.
+fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> String {
+    let attempt = &cluster.attempts[&id];
+    let since = seconds(cluster.now.since(attempt.launched));
+    let committing = job.task(id.task).is_some_and(|task| task.committer == Some(id.number));
+    let is = match attempt.state {
+        AttemptState::Launching => "is starting",
+        AttemptState::Running | AttemptState::Checkpointing if committing => "commits its output",
+        AttemptState::Running if attempt.wants_commit => "is ready and waits while another attempt commits",
+        AttemptState::Running => "runs",
+        AttemptState::Suspending => "is being suspended",
+        AttemptState::Suspended => "is suspended and waits for a slot",
+        AttemptState::Resuming => "is being resumed",
+        AttemptState::Checkpointing => "is saving its work",
+        AttemptState::Killing => "is being killed",
+        AttemptState::Finished(_) => "has ended",
+    };
+    let mut text = format!("{id} {is} on {}, launched {since} ago", attempt.worker);
+    if let Some(progress) = attempt.progress_millionths() {
+        let active = seconds(attempt.active_time(cluster.now));
+        text += &format!(", {} % done in {active} of work", progress / 10_000);
+    }
+    if let Some(slow) = attempt.duplicate_of {
+        text += &format!("; it duplicates {slow}, which was slow");
+    }
+    if job.awaiting_inputs.contains(&id) && !job.phases.map.is_done() {
+        let missing = job.phases.map.total() - job.phases.map.done;
+        text += &format!("; it waits for the outputs of {missing} maps");
+    }
+    text + &unwanted(cluster, attempt)
+}
+
+/// Why an attempt is to end or to give its slot, if it is.
+fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
+    if let Some(reason) = &attempt.kill_reason {
+        return format!("; {reason}");
+    }
+    let Some(request) = cluster.requests.get(&attempt.id) else { return String::new() };
+    let whom = request.beneficiary.map_or_else(String::new, |job| format!(" to {job}"));
+    format!("; it is to give its slot{whom} ({:?}): {}", request.primitive, request.reason)
+}
+
+fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> String {
+    let by = AttemptId { task, number };
+    let output = if known.output.is_some() { "; its output is there" } else { "" };
+    format!("{by} did it on {worker} in {}{output}", seconds(known.took))
+}
+
+/// How often it failed so far, if it did.
+fn failures(job: &Job, task: &Task) -> Option<String> {
+    let last = task.failures.last()?;
+    let (count, most) = (task.failures.len(), job.spec.attempts_max);
+    let places: Vec<String> = task.failed_on.iter().map(ToString::to_string).collect();
+    Some(format!("it failed {count} of at most {most} times, on {}; last: {last}", places.join(", ")))
+}
+
+/// A span as people say it.
+fn seconds(span: Span) -> String {
+    format!("{}.{} s", span.0 / 1_000_000, span.0 / 100_000 % 10)
+}

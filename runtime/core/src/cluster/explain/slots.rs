@@ -1,0 +1,114 @@
+//! What keeps a task that could run from a slot.
+//!
+//! Owns the reasons that lie with workers, slots and other jobs. A task may have several; all are said.
+
+use std::collections::BTreeMap;
+
+use super::seconds;
+use crate::cluster::{Cluster, Job, Worker};
+use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
+use crate::states::WorkerState;
+
+/// How many jobs are named before the rest is counted.
+const NAMED: usize = 5;
+
+/// Every reason why no slot was given to a task that may be launched.
+pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
+    let present: Vec<(WorkerId, &Worker)> = cluster
+        .workers
+        .iter()
+        .filter(|(_, worker)| worker.state != WorkerState::Lost)
+        .map(|(id, worker)| (*id, worker))
+        .collect();
+    if present.is_empty() {
+        return vec!["no worker is up; start one".to_owned()];
+    }
+    let kind = task.kind;
+    let mut reasons: Vec<String> =
+        present.iter().filter_map(|(id, worker)| out_of_use(cluster, *id, worker)).collect();
+    let usable: Vec<_> = present.iter().filter(|(_, worker)| worker.takes_attempts()).collect();
+    if usable.is_empty() {
+        reasons.push("no worker takes new attempts".to_owned());
+    } else if usable.iter().all(|(_, worker)| worker.slots(kind) == 0) {
+        reasons.push(format!("no worker has {kind} slots"));
+    } else if cluster.free[kind].is_empty() {
+        reasons.push(all_taken(cluster, kind));
+    }
+    for (_, id) in &cluster.free[kind] {
+        reasons.extend(not_here(cluster, job, task, *id));
+    }
+    reasons.extend(jobs_before(cluster, job, kind));
+    let before = job.phases[kind].pending.range(..task.index).count();
+    if before > 0 {
+        reasons.push(format!("{before} {kind} tasks of {} come first", job.id));
+    }
+    reasons.extend(freed_for(cluster, job.id, kind));
+    reasons
+}
+
+fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<String> {
+    if worker.state == WorkerState::Draining {
+        return Some(format!("{id} is draining"));
+    }
+    let until = worker.aside_until?;
+    let (left, failures) = (seconds(until.since(cluster.now)), worker.failures_in_row);
+    Some(format!("{id} is set aside for another {left}: the last {failures} attempts there failed"))
+}
+
+/// That every slot is held, and by whose attempts.
+fn all_taken(cluster: &Cluster, kind: TaskKind) -> String {
+    let mut holders: BTreeMap<JobId, u32> = BTreeMap::new();
+    for attempt in cluster.attempts.values().filter(|one| one.holds_slot && one.id.task.kind == kind) {
+        *holders.entry(attempt.id.task.job).or_default() += 1;
+    }
+    let total: u32 = holders.values().sum();
+    let mut holders: Vec<(JobId, u32)> = holders.into_iter().collect();
+    holders.sort_by_key(|(job, count)| (std::cmp::Reverse(*count), *job));
+    let named: Vec<String> =
+        holders.iter().take(NAMED).map(|(job, count)| format!("{count} by {job}")).collect();
+    let others = holders.len().saturating_sub(NAMED);
+    let rest = if others > 0 { format!(" and the rest by {others} more jobs") } else { String::new() };
+    format!("no {kind} slot is free: {total} are held, {}{rest}", named.join(", "))
+}
+
+/// Why a worker with a free slot does not run it.
+fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<String> {
+    let (worker, kind) = (&cluster.workers[&id], task.kind);
+    let mut reasons = Vec::new();
+    if job.avoids(task, id) {
+        reasons.push(format!(
+            "{id} has a free {kind} slot, but the task failed there and another worker can have it"
+        ));
+    } else if !worker.has_slot_for(job.id, kind) {
+        let kept = worker.reservations.iter().filter(|kept| kept.kind == kind);
+        reasons.extend(kept.map(|kept| {
+            let left = seconds(kept.until.since(cluster.now));
+            format!("a free {kind} slot of {id} is kept for {} for another {left}", kept.job)
+        }));
+    } else if let Some(reason) = worker.declined(kind) {
+        reasons.push(format!("the scheduler left a {kind} slot of {id} empty: {reason}"));
+    }
+    reasons
+}
+
+/// The jobs that are given to earlier, by priority and time of submission.
+fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<String> {
+    let before: Vec<JobId> =
+        cluster.wanting[kind].range(..job.giving_order()).map(|(_, _, before)| *before).collect();
+    let named: Vec<String> = before.iter().take(NAMED).map(ToString::to_string).collect();
+    let rest = before.len().saturating_sub(NAMED);
+    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let text = format!("jobs that want {kind} slots and come first: {}{rest}", named.join(", "));
+    (!before.is_empty()).then_some(text)
+}
+
+/// The slots that are being freed for its job.
+fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind) -> Vec<String> {
+    let requests = cluster.requests.values();
+    let mine = requests.filter(|one| one.beneficiary == Some(job) && one.attempt.task.kind == kind);
+    mine.map(|request| {
+        let since = seconds(cluster.now.since(request.created));
+        format!("{} is to give its slot to {job} ({:?}, since {since})", request.attempt, request.primitive)
+    })
+    .collect()
+}
