@@ -9,13 +9,14 @@ use std::time::Duration;
 use napreduce_core::{JobId, Slots, WorkerId};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::coordinator::{Coordinator, Listener, Request};
+use crate::coordinator::{ClientRequest, Coordinator, Following, Input};
+use crate::journal::JournalError;
 use crate::plan::{EmbeddedSettings, JobPlan};
 use crate::process::{Interrupts, Spawner, signal_name};
-use crate::progress::{JobProgress, ProgressDisplay};
+use crate::progress::ProgressDisplay;
 use crate::report::{JobError, JobReport};
 use crate::task::task_process_requested;
 use crate::worker::{Worker, WorkerSettings};
@@ -54,20 +55,22 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
     plan.check().map_err(JobError::Plan)
 }
 
-async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
+async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
+    // Before that they would only hold memory, for segments of this machine are mapped when they are wanted.
+    plan.slowstart_permille = 1000;
     let mut interrupts = Interrupts::install().map_err(|error| JobError::io("handle signals", error))?;
     let spawner = Spawner::start().map_err(|error| JobError::io("start a thread", error))?;
     let job = JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1);
     let output = plan.output.display().to_string();
-    let cluster = Cluster::start(spawner, settings.slots);
-    let mut submission = cluster.submit(job, plan);
+    let cluster = Cluster::start(spawner, settings.slots, job);
+    let mut submission = cluster.submit(plan);
     let mut display = ProgressDisplay::new(settings.progress, settings.quiet);
     let ended = tokio::select! {
         ended = submission.follow(&mut display) => ended,
         signal = interrupts.arrival() => {
             let signal = signal.map_err(|error| JobError::io("wait for signals", error))?;
             let name = signal_name(signal).unwrap_or("a signal");
-            cluster.request(Request::Kill { job, reason: format!("interrupted by {name}") });
+            cluster.tell(Input::Interrupt { reason: format!("interrupted by {name}") });
             Err(interrupted(signal, &output, submission.follow(&mut display).await))
         }
     };
@@ -84,7 +87,7 @@ async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, Jo
 fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
     let left = match ended {
         Ok(_) => format!("the job was complete by then, its output is in {output}"),
-        Err(JobError::Failed { .. }) => format!("nothing of the job is left in {output}"),
+        Err(JobError::Failed { .. } | JobError::Killed { .. }) => format!("nothing of the job is left in {output}"),
         Err(other) => other.to_string(),
     };
     JobError::Interrupted { signal, left }
@@ -92,42 +95,43 @@ fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) ->
 
 /// The two actors.
 struct Cluster {
-    requests: UnboundedSender<Request>,
-    coordinator: JoinHandle<()>,
+    inputs: UnboundedSender<Input>,
+    /// Closed when there is nothing more to do.
+    requests: UnboundedSender<ClientRequest>,
+    coordinator: JoinHandle<Result<(), JournalError>>,
     worker: JoinHandle<()>,
 }
 
 impl Cluster {
-    fn start(spawner: Spawner, slots: u32) -> Cluster {
+    fn start(spawner: Spawner, slots: u32, job: JobId) -> Cluster {
         let (to_worker, orders) = unbounded_channel();
-        let (to_coordinator, arriving) = unbounded_channel();
+        let (inputs, arriving) = unbounded_channel();
         let (news_end, mut news) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let slots = Slots { map: slots, reduce: slots };
         let settings = WorkerSettings { heartbeat: HEARTBEAT };
         let worker = tokio::spawn(Worker::run(settings, spawner, orders, news_end));
+        let told = inputs.clone();
         tokio::spawn(async move {
-            while let Some(one) = news.recv().await {
+            while let Some(news) = news.recv().await {
                 // The coordinator ends before its worker, and does not want to know more then.
-                let _ = to_coordinator.send((WORKER, one));
+                let _ = told.send(Input::News { worker: WORKER, news });
             }
         });
-        let coordinator = Coordinator::embedded(WORKER, slots, to_worker);
+        let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, inputs.clone());
         let coordinator = tokio::spawn(coordinator.run(requested, arriving));
-        Cluster { requests, coordinator, worker }
+        Cluster { inputs, requests, coordinator, worker }
     }
 
-    fn request(&self, request: Request) {
-        // The coordinator listens until the other end of its channel is dropped.
-        let _ = self.requests.send(request);
+    fn tell(&self, input: Input) {
+        // The coordinator listens until `requests` is dropped.
+        let _ = self.inputs.send(input);
     }
 
-    fn submit(&self, job: JobId, plan: JobPlan) -> Submission {
-        let (progress_end, progress) = watch::channel(JobProgress::default());
-        let (end, ended) = oneshot::channel();
-        let listener = Listener { progress: progress_end, end };
-        self.request(Request::Submit { job, plan: Box::new(plan), listener });
-        Submission { progress, ended }
+    fn submit(&self, plan: JobPlan) -> Submission {
+        let (reply, accepted) = oneshot::channel();
+        self.tell(Input::Submit { plan: Box::new(plan), reply });
+        Submission { accepted, following: None }
     }
 
     /// Lets the coordinator end, and then the worker, which kills what still runs.
@@ -135,27 +139,35 @@ impl Cluster {
         drop(self.requests);
         let coordinator = self.coordinator.await;
         let worker = self.worker.await;
-        coordinator.and(worker).map_err(|error| JobError::Internal(error.to_string()))
+        let internal = |error: &dyn std::fmt::Display| JobError::Internal(error.to_string());
+        coordinator.map_err(|error| internal(&error))?.map_err(|error| internal(&error))?;
+        worker.map_err(|error| internal(&error))
     }
 }
 
 /// A job that was handed in.
 struct Submission {
-    progress: watch::Receiver<JobProgress>,
-    ended: oneshot::Receiver<Result<JobReport, JobError>>,
+    accepted: oneshot::Receiver<Result<(JobId, Following), JobError>>,
+    /// Once it was accepted.
+    following: Option<Following>,
 }
 
 impl Submission {
     /// Shows progress until the job has ended.
     async fn follow(&mut self, display: &mut ProgressDisplay) -> Result<JobReport, JobError> {
+        let gone = || JobError::Internal("the coordinator ended before the job".to_owned());
+        if self.following.is_none() {
+            let (_, following) = (&mut self.accepted).await.map_err(|_| gone())??;
+            self.following = Some(following);
+        }
+        let Following { progress, end } = self.following.as_mut().ok_or_else(gone)?;
         loop {
             tokio::select! {
                 biased;
-                Ok(()) = self.progress.changed() => display.show(&self.progress.borrow_and_update()),
-                ended = &mut self.ended => {
-                    return ended.unwrap_or_else(|_| {
-                        Err(JobError::Internal("the coordinator ended before the job".to_owned()))
-                    });
+                Ok(()) = progress.changed() => display.show(&progress.borrow_and_update()),
+                ended = end.wait_for(Option::is_some) => {
+                    let ended = ended.map_err(|_| gone())?.clone();
+                    return ended.ok_or_else(gone)?.into_result();
                 }
             }
         }

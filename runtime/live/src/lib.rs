@@ -60,8 +60,8 @@ mod cluster_directory;
 mod coordinator;
 mod counters;
 mod embedded;
-#[allow(dead_code)] // Until the coordinator keeps it.
 mod journal;
+mod log;
 mod output;
 mod path_bytes;
 mod plan;
@@ -83,8 +83,10 @@ pub use client::{
     TaskSummary, WorkerSummary,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};
+pub use coordinator::{CoordinatorConfiguration, CoordinatorError, run_coordinator};
 pub use counters::{Counter, CounterValues, Counters, UserCounter, counter};
 pub use embedded::run_embedded;
+pub use journal::{FsyncPolicy, JournalError};
 pub use plan::{EmbeddedSettings, JobPlan, ProgressMode};
 pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};

@@ -26,6 +26,19 @@ pub enum JobPhase {
     Killed,
 }
 
+impl JobPhase {
+    /// As it is printed.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            JobPhase::Active => "active",
+            JobPhase::Stopping => "stopping",
+            JobPhase::Succeeded => "succeeded",
+            JobPhase::Failed => "failed",
+            JobPhase::Killed => "killed",
+        }
+    }
+}
+
 /// A job in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSummary {

@@ -1,225 +1,446 @@
-//! The coordinator's loop: requests and reports in, orders out.
+//! The coordinator's loop: what arrives is journaled, taken in, and answered.
 //!
-//! Owns the translation between messages and the engine's vocabulary. Does not own what lies behind a worker's channel.
+//! Owns the order of things: nothing that follows from an entry leaves before the entry is in the journal. Does not own
+//! what follows (`brain`), nor sockets, whose tasks send what they hear.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{
-    AttemptId, Effect, Engine, EngineSettings, Event, FailureClass, Fifo, JobId, JobOutcome, Order, Report,
-    Slots, Start, Time, WorkerId,
-};
+use napreduce_core::{Engine, EngineSettings, Fifo, JobId, Slots, WorkerId};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::time::sleep_until;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use super::job::{Listener, LiveJob};
-use crate::output::OutputClaim;
+use super::brain::Brain;
+use super::clock::{Clock, unix_micros};
+use super::ending::end_job;
+use super::entry::{Accepted, Entry, Happening, Identity};
+use super::history::{self, EndedJob, History};
+use super::requests::{ClientRequest, Following, Refusal, Reply};
+use crate::blobs::{BlobStore, PinnedBlob};
+use crate::client::JobPhase;
+use crate::journal::{Journal, JournalError};
+use crate::output::{CommitTry, OutputClaim};
 use crate::plan::JobPlan;
-use crate::protocol::{AttemptProgress, ReduceInputs, WorkerNews, WorkerOrder, WorkerReport};
+use crate::progress::JobProgress;
+use crate::protocol::{FromWorker, Hello, ToWorker, WorkerNews, WorkerOrder};
+use crate::report::{JobEnd, JobError};
 
-/// What submitters ask for.
+/// How often followers hear of progress, and what is due is looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// What arrived is journaled with one write for so many at a time.
+const BATCH: usize = 256;
+
+/// What arrives from workers, from an embedding program, and from work that was done beside the loop.
 #[derive(Debug)]
-pub(crate) enum Request {
-    Submit { job: JobId, plan: Box<JobPlan>, listener: Listener },
-    Kill { job: JobId, reason: String },
+pub(crate) enum Input {
+    /// A worker said hello on a new connection.
+    Connected {
+        connection: u64,
+        hello: Box<Hello>,
+        messages: UnboundedSender<ToWorker>,
+    },
+    Said {
+        connection: u64,
+        message: FromWorker,
+    },
+    Disconnected {
+        connection: u64,
+    },
+    /// From the worker in this process.
+    News {
+        worker: WorkerId,
+        news: WorkerNews,
+    },
+    /// A job of this process.
+    Submit {
+        plan: Box<JobPlan>,
+        reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
+    },
+    Claimed {
+        accepted: Box<Accepted>,
+        pinned: Vec<PinnedBlob>,
+        claim: Result<OutputClaim, JobError>,
+    },
+    Ended {
+        job: JobId,
+        ended: Box<EndedJob>,
+        kept: Result<(), String>,
+    },
+    /// The embedding program was interrupted: end what it submitted.
+    Interrupt {
+        reason: String,
+    },
+    /// End when what has arrived is in the journal; jobs go on with the next coordinator.
+    Stop,
 }
 
+/// Who waits for a submission to be accepted.
+pub(super) enum Submitter {
+    Client(Reply<JobId>),
+    Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
+}
+
+/// Who follows a job.
+pub(super) struct Followed {
+    pub(super) progress: watch::Sender<JobProgress>,
+    pub(super) end: watch::Sender<Option<JobEnd>>,
+}
+
+/// What a coordinator of a cluster has and an embedded one does not.
+pub(super) struct Lasting {
+    pub(super) journal: Journal,
+    pub(super) journal_bytes_max: u64,
+    pub(super) history: History,
+    pub(super) blobs: Arc<BlobStore>,
+    /// A worker that is silent for so long is lost.
+    pub(super) liveness: Duration,
+    pub(super) heartbeat: Duration,
+}
+
+/// An answer that waits for the journal.
+pub(super) type Answer = Box<dyn FnOnce() + Send>;
+
 pub(crate) struct Coordinator {
-    engine: Engine,
-    origin: Instant,
-    workers: BTreeMap<WorkerId, UnboundedSender<WorkerOrder>>,
-    jobs: BTreeMap<JobId, LiveJob>,
-    wake_at: Option<Time>,
+    pub(super) brain: Brain,
+    pub(super) clock: Clock,
+    pub(super) lasting: Option<Lasting>,
+    /// Entries taken in since the last write.
+    unwritten: Vec<Vec<u8>>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) connections: BTreeMap<u64, WorkerId>,
+    pub(super) claims: BTreeMap<JobId, Result<OutputClaim, String>>,
+    /// Submissions whose output directory is being claimed, by token.
+    pub(super) claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
+    pub(super) followed: BTreeMap<JobId, Followed>,
+    /// Jobs whose end was decided before this coordinator was started.
+    pub(super) resumed: BTreeSet<JobId>,
+    /// Blobs of jobs that have not ended, which the store must keep.
+    pub(super) pinned: BTreeMap<JobId, Vec<PinnedBlob>>,
+    /// The highest number given to a job, journaled or not.
+    pub(super) last_job: u32,
+    own: UnboundedSender<Input>,
+    ticked: Instant,
+    stopping: bool,
+    interrupted: Option<String>,
 }
 
 impl Coordinator {
-    /// A coordinator of one worker inside this process.
+    pub(super) fn new(brain: Brain, lasting: Option<Lasting>, own: UnboundedSender<Input>) -> Coordinator {
+        let clock = Clock::resume(brain.epoch_micros, brain.last);
+        let last_job = brain.last_job;
+        Coordinator {
+            brain,
+            clock,
+            lasting,
+            unwritten: Vec::new(),
+            answers: Vec::new(),
+            connections: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            claiming: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            resumed: BTreeSet::new(),
+            pinned: BTreeMap::new(),
+            last_job,
+            own,
+            ticked: Instant::now(),
+            stopping: false,
+            interrupted: None,
+        }
+    }
+
+    /// A coordinator of one worker inside this process, whose next job gets the number `job`. Its jobs end with it.
     pub(crate) fn embedded(
         worker: WorkerId,
         slots: Slots,
         orders: UnboundedSender<WorkerOrder>,
+        job: JobId,
+        own: UnboundedSender<Input>,
     ) -> Coordinator {
-        let workers = BTreeMap::from([(worker, orders)]);
-        let mut coordinator = Coordinator {
-            engine: Engine::new(Box::new(Fifo::default()), EngineSettings::default()),
-            origin: Instant::now(),
-            workers,
-            jobs: BTreeMap::new(),
-            wake_at: None,
+        let engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
+        let mut coordinator = Coordinator::new(Brain::new(engine, unix_micros()), None, own);
+        coordinator.last_job = job.0 - 1;
+        let identity = Identity {
+            name: String::new(),
+            incarnation: 0,
+            slots,
+            host: String::new(),
+            data_address: String::new(),
+            architecture: std::env::consts::ARCH.to_owned(),
         };
-        coordinator.handle(Event::WorkerJoined { worker, slots });
+        coordinator.enter(Happening::Joined { worker, identity });
+        if let Some(link) = coordinator.brain.links.get_mut(&worker) {
+            link.connect_local(orders);
+        }
         coordinator
     }
 
-    /// Runs until `requests` is closed and every job has ended.
+    /// Runs until it is told to stop, or, embedded, until `requests` is closed and every job has ended.
     pub(crate) async fn run(
         mut self,
-        mut requests: UnboundedReceiver<Request>,
-        mut arriving: UnboundedReceiver<(WorkerId, WorkerNews)>,
-    ) {
-        let mut open = true;
-        while open || !self.jobs.is_empty() {
-            let wake_at = self.wake_at.map(|at| self.origin + Duration::from_micros(at.0));
+        mut requests: UnboundedReceiver<ClientRequest>,
+        mut inputs: UnboundedReceiver<Input>,
+    ) -> Result<(), JournalError> {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut open, mut batch) = (true, Vec::new());
+        self.conclude()?;
+        while !self.stopping && (open || self.lasting.is_some() || self.is_busy()) {
+            let wake_at = self.brain.wake_at.map(|at| self.clock.instant(at));
             tokio::select! {
+                _ = inputs.recv_many(&mut batch, BATCH) => {
+                    for input in batch.drain(..) {
+                        self.take(input);
+                    }
+                }
                 request = requests.recv(), if open => match request {
-                    Some(request) => self.on_request(request),
+                    Some(request) => self.answer(request),
                     None => open = false,
                 },
-                Some((worker, news)) = arriving.recv() => self.on_news(worker, news),
-                () = sleep_until_some(wake_at) => {
-                    self.wake_at = None;
-                    self.handle(Event::Woken);
-                }
+                () = sleep_until_some(wake_at) => self.enter(Happening::Woken),
+                _ = tick.tick() => self.on_tick(),
+            }
+            self.conclude()?;
+        }
+        match &mut self.lasting {
+            Some(lasting) => lasting.journal.sync(),
+            None => Ok(()),
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.brain.jobs.is_empty() || !self.claiming.is_empty()
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Connected { connection, hello, messages } => self.on_hello(connection, *hello, messages),
+            Input::Said { connection, message } => self.on_message(connection, message),
+            Input::Disconnected { connection } => self.on_disconnected(connection),
+            Input::News { worker, news } => self.on_news(worker, news),
+            Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
+            Input::Claimed { accepted, pinned, claim } => self.on_claimed(*accepted, pinned, claim),
+            Input::Ended { job, ended, kept } => self.on_ended(job, *ended, kept),
+            Input::Interrupt { reason } => self.interrupt(reason),
+            Input::Stop => self.stopping = true,
+        }
+    }
+
+    /// Takes in something that happens now, and puts it into the journal with the next write.
+    pub(super) fn enter(&mut self, happening: Happening) {
+        let entry = Entry { at: self.clock.now().max(self.brain.last), happening };
+        if self.lasting.is_some() {
+            let text = serde_json::to_vec(&entry);
+            self.unwritten
+                .push(text.expect("only maps with other keys than text cannot be JSON, and there is none"));
+        }
+        self.brain.apply(entry);
+    }
+
+    /// Has `answer` called when everything taken in so far is in the journal.
+    pub(super) fn afterwards(&mut self, answer: impl FnOnce() + Send + 'static) {
+        self.answers.push(Box::new(answer));
+    }
+
+    /// Writes the journal, and then lets out what follows.
+    fn conclude(&mut self) -> Result<(), JournalError> {
+        if let Some(lasting) = &mut self.lasting
+            && !self.unwritten.is_empty()
+        {
+            lasting.journal.append(&self.unwritten)?;
+        }
+        self.unwritten.clear();
+        self.brain.flush();
+        for answer in std::mem::take(&mut self.answers) {
+            answer();
+        }
+        for warning in std::mem::take(&mut self.brain.warnings) {
+            self.say(&format!("warning: {warning}"));
+        }
+        for job in std::mem::take(&mut self.brain.ended) {
+            self.start_ending(job);
+        }
+        self.compact_if_due()
+    }
+
+    fn compact_if_due(&mut self) -> Result<(), JournalError> {
+        let Some(lasting) = &mut self.lasting else { return Ok(()) };
+        lasting.journal.sync_if_due()?;
+        if lasting.journal.bytes() < lasting.journal_bytes_max {
+            return Ok(());
+        }
+        let snapshot = self.brain.snapshot();
+        lasting.journal.compact(&snapshot)
+    }
+
+    fn on_tick(&mut self) {
+        let paused = self.ticked.elapsed();
+        self.ticked = Instant::now();
+        self.look_after_workers(paused);
+        let view = self.brain.engine.view();
+        for (job, followed) in &self.followed {
+            if let Some(job) = self.brain.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {
+                followed.progress.send_replace(job.progress(&view));
             }
         }
     }
 
-    fn now(&self) -> Time {
-        Time(u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-
-    fn on_request(&mut self, request: Request) {
-        match request {
-            Request::Submit { job, plan, listener } => self.submit(job, *plan, listener),
-            Request::Kill { job, reason } => self.handle(Event::JobKillRequested { job, reason }),
-        }
-    }
-
-    fn submit(&mut self, job: JobId, plan: JobPlan, listener: Listener) {
-        let claim = OutputClaim::take(&plan.output, job, &plan.part_extension, plan.overwrite);
-        let live = match claim {
-            Ok(claim) => LiveJob::new(job, plan, claim, listener),
-            Err(error) => {
-                // A submitter that is gone does not want to know.
-                let _ = listener.end.send(Err(error));
-                return;
-            }
-        };
-        for worker in self.workers.keys() {
-            self.send(*worker, WorkerOrder::Define(Box::new(live.description())));
-        }
-        let spec = live.spec();
-        self.jobs.insert(job, live);
-        self.handle(Event::JobSubmitted { job, spec });
-    }
-
-    fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
-        match news {
-            WorkerNews::Report(WorkerReport::Happened { attempt, report }) => {
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_report(attempt, &report);
-                }
-                self.handle(Event::Reported { worker, attempt, report });
-            }
-            WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }) => {
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_finished(attempt, counters, part);
-                }
-                self.handle(Event::Reported { worker, attempt, report: Report::Done });
-            }
-            // The worker of an embedded job ends with it.
-            WorkerNews::Report(WorkerReport::Draining { .. }) => {}
-            WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
-        }
-    }
-
-    fn on_progress(&mut self, worker: WorkerId, progress: &[AttemptProgress]) {
-        for &AttemptProgress { attempt, bytes_done, bytes_total } in progress {
-            let report = Report::Progressed { bytes_done, bytes_total };
-            self.handle(Event::Reported { worker, attempt, report });
-        }
-        for job in self.jobs.values() {
-            job.publish(&self.engine.view());
-        }
-    }
-
-    /// Hands an event to the engine and carries out what comes of it; what fails at once is one more event.
-    fn handle(&mut self, event: Event) {
-        let mut events = VecDeque::from([event]);
-        while let Some(event) = events.pop_front() {
-            let now = self.now();
-            for effect in self.engine.handle(now, event) {
-                events.extend(self.carry_out(effect));
-            }
-        }
-    }
-
-    fn carry_out(&mut self, effect: Effect) -> Option<Event> {
-        match effect {
-            // An embedded coordinator has no journal: its jobs end with it.
-            Effect::Record(_) => {}
-            // Nobody can ask an embedded worker to leave.
-            Effect::WorkerMayLeave { .. } => {}
-            Effect::Warn { message } => eprintln!("warning: {message}"),
-            Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
-            Effect::JobEnded { job, outcome } => self.end(job, outcome),
-            Effect::Send { worker, order } => match self.translate(&order) {
-                Ok(message) => self.send(worker, message),
-                Err(refusal) => return Some(refusal.into_event(worker)),
-            },
-        }
-        None
-    }
-
-    fn send(&self, worker: WorkerId, message: WorkerOrder) {
-        if let Some(channel) = self.workers.get(&worker) {
-            // An embedded worker ends after its coordinator only.
-            let _ = channel.send(message);
-        }
-    }
-
-    /// The message that carries an order.
-    fn translate(&mut self, order: &Order) -> Result<WorkerOrder, Refusal> {
-        match order {
-            Order::Launch { attempt, from: Start::Fresh, inputs } => {
-                let job = self.jobs.get_mut(&attempt.task.job);
-                let inputs = ReduceInputs { outputs: inputs.clone(), peers: Vec::new() };
-                let work = job.and_then(|job| job.launch(*attempt, inputs));
-                work.map(|work| WorkerOrder::Launch { attempt: *attempt, work }).ok_or(Refusal {
-                    attempt: *attempt,
-                    order: "launch an attempt of a task that is unknown",
-                })
-            }
-            Order::Kill { attempt } => Ok(WorkerOrder::Kill { attempt: *attempt }),
-            Order::Commit { attempt } => Ok(WorkerOrder::Commit { attempt: *attempt }),
-            Order::Launch { attempt, from: Start::Checkpoint(_), .. } => {
-                Err(Refusal { attempt: *attempt, order: "restore a checkpoint" })
-            }
-            Order::MoreInputs { attempt, .. } => {
-                Err(Refusal { attempt: *attempt, order: "feed a reduce that began before its inputs" })
-            }
-            Order::Suspend { attempt } => Err(Refusal { attempt: *attempt, order: "suspend" }),
-            Order::Resume { attempt } => Err(Refusal { attempt: *attempt, order: "resume" }),
-            Order::Checkpoint { attempt } => Err(Refusal { attempt: *attempt, order: "checkpoint" }),
-        }
-    }
-
-    /// Commits or discards beside the loop, since it may take a while: by then no process of the job is left.
-    fn end(&mut self, id: JobId, outcome: JobOutcome) {
-        for worker in self.workers.keys() {
-            self.send(*worker, WorkerOrder::Forget { job: id });
-        }
-        let Some(job) = self.jobs.remove(&id) else { return };
-        tokio::task::spawn_blocking(move || match outcome {
-            JobOutcome::Succeeded => job.succeed(),
-            JobOutcome::Failed { reason } | JobOutcome::Killed { reason } => job.fail(reason),
+    /// Claims an output directory beside the loop.
+    pub(super) fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
+        self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
+        let own = self.own.clone();
+        let blobs = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.blobs));
+        tokio::task::spawn_blocking(move || {
+            let pinned = blobs.map(|blobs| accepted.pin(&blobs)).unwrap_or_default();
+            let plan = &accepted.plan;
+            let claim = OutputClaim::take(
+                &plan.output,
+                accepted.job,
+                &plan.part_extension,
+                plan.overwrite,
+                accepted.token,
+            );
+            // A coordinator that has ended claims nothing; the lock goes with the process.
+            let _ = own.send(Input::Claimed { accepted: Box::new(accepted), pinned, claim });
         });
     }
-}
 
-/// An order of the engine that this runtime cannot carry out. FIFO gives none of them, so a job never meets one.
-struct Refusal {
-    attempt: AttemptId,
-    order: &'static str,
-}
-
-impl Refusal {
-    fn into_event(self, worker: WorkerId) -> Event {
-        let reason = format!("the embedded runtime cannot {}", self.order);
-        let report = Report::Failed { class: FailureClass::Fatal, reason, lost_outputs: Vec::new() };
-        Event::Reported { worker, attempt: self.attempt, report }
+    fn on_claimed(
+        &mut self,
+        mut accepted: Accepted,
+        pinned: Vec<PinnedBlob>,
+        claim: Result<OutputClaim, JobError>,
+    ) {
+        let (job, token) = (accepted.job, accepted.token);
+        let submitters = self.claiming.remove(&token).map(|(_, submitters)| submitters).unwrap_or_default();
+        match claim {
+            Ok(claim) => {
+                accepted.made = claim.made().to_vec();
+                self.claims.insert(job, Ok(claim));
+                self.pinned.insert(job, pinned);
+                self.enter(Happening::Submitted(Box::new(accepted)));
+                self.welcome_submitters(job, submitters);
+                if let Some(reason) = self.interrupted.clone() {
+                    self.enter(Happening::JobKillRequested { job, reason });
+                }
+            }
+            Err(error) => refuse_submitters(error, submitters),
+        }
     }
+
+    fn interrupt(&mut self, reason: String) {
+        let live: Vec<JobId> = self.brain.view().jobs().map(napreduce_core::Job::id).collect();
+        for job in live {
+            self.enter(Happening::JobKillRequested { job, reason: reason.clone() });
+        }
+        self.interrupted = Some(reason);
+    }
+
+    fn submit_embedded(
+        &mut self,
+        plan: JobPlan,
+        reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
+    ) {
+        let job = self.next_job();
+        let user = std::env::var("USER").unwrap_or_default();
+        let (program, files, made): (_, _, Vec<PathBuf>) = (None, Vec::new(), Vec::new());
+        // Unlike that of any other process.
+        let token =
+            (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
+        let accepted = Accepted { job, token, plan, user, program, files, made };
+        self.claim(accepted, Submitter::Embedding(reply));
+    }
+
+    pub(super) fn next_job(&mut self) -> JobId {
+        self.last_job += 1;
+        JobId(self.last_job)
+    }
+
+    /// Commits or discards the output beside the loop; by now no process of the job is left.
+    fn start_ending(&mut self, id: JobId) {
+        let Some(job) = self.brain.jobs.get(&id).cloned() else { return };
+        let unclaimed = || Err(format!("the output directory of {id} is not claimed"));
+        let claim = self.claims.remove(&id).unwrap_or_else(unclaimed);
+        let path = self.lasting.as_ref().map(|lasting| lasting.history.path(id));
+        let commit_try = if self.resumed.remove(&id) { CommitTry::Again } else { CommitTry::First };
+        let detail = self.detail(&job);
+        let own = self.own.clone();
+        tokio::task::spawn_blocking(move || {
+            let wall = Duration::from_micros(unix_micros().saturating_sub(job.submitted_micros));
+            let end = end_job(&job, claim, commit_try, wall);
+            let ended = EndedJob::new(job.accepted.token, end.clone(), ended_detail(detail, &end));
+            let kept = path.map_or(Ok(()), |path| {
+                history::write(&path, &ended)
+                    .map_err(|error| format!("cannot write {}: {error}", path.display()))
+            });
+            // A coordinator that has ended does it again when it is back.
+            let _ = own.send(Input::Ended { job: id, ended: Box::new(ended), kept });
+        });
+    }
+
+    fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>) {
+        self.brain.jobs.remove(&job);
+        self.pinned.remove(&job);
+        if let Err(error) = kept {
+            self.say(&format!("{job} is left out of the history: {error}"));
+        }
+        if let Some(lasting) = &mut self.lasting {
+            let remarks = lasting.history.add(&ended);
+            remarks.iter().for_each(|remark| self.say(remark));
+            self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
+        }
+        if let Some(followed) = self.followed.remove(&job) {
+            followed.progress.send_replace(ended.detail.summary.progress);
+            followed.end.send_replace(Some(ended.end));
+        }
+    }
+
+    /// How a job goes on.
+    pub(super) fn follow(&mut self, job: JobId) -> Following {
+        let followed = self.followed.entry(job).or_insert_with(|| Followed {
+            progress: watch::Sender::new(JobProgress::default()),
+            end: watch::Sender::new(None),
+        });
+        Following { progress: followed.progress.subscribe(), end: followed.end.subscribe() }
+    }
+
+    /// For the log of a daemon; an embedded coordinator says only what its user should know.
+    pub(super) fn say(&self, what: &str) {
+        match &self.lasting {
+            Some(_) => crate::log::say("coordinator", what),
+            None => eprintln!("{what}"),
+        }
+    }
+}
+
+fn refuse_submitters(error: JobError, submitters: Vec<Submitter>) {
+    for submitter in submitters {
+        // Whoever is gone does not want to know.
+        match submitter {
+            Submitter::Client(reply) => drop(reply.send(Err(Refusal::of(&error)))),
+            // The only one: an embedded job is handed in once.
+            Submitter::Embedding(reply) => return drop(reply.send(Err(error))),
+        }
+    }
+}
+
+/// What there is to say of a job when its output is in place or gone.
+fn ended_detail(mut detail: crate::client::JobDetail, end: &JobEnd) -> crate::client::JobDetail {
+    let (phase, reason) = match end {
+        JobEnd::Succeeded(report) => {
+            detail.parts.clone_from(&report.parts);
+            (JobPhase::Succeeded, None)
+        }
+        JobEnd::Failed { reason, .. } => (JobPhase::Failed, Some(reason.clone())),
+        JobEnd::Killed { reason, .. } => (JobPhase::Killed, Some(reason.clone())),
+    };
+    detail.summary.phase = phase;
+    detail.summary.reason = reason;
+    detail.summary.ended_millis = Some(unix_micros() / 1_000);
+    detail
 }
 
 /// Waits until then; for ever when there is no then.

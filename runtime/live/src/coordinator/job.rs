@@ -1,81 +1,74 @@
-//! A job as the coordinator keeps it beside the engine.
+//! A job as the coordinator keeps it beside the engine: what it was given, and what its attempts brought.
 //!
-//! Owns its output claim, the counters and parts of the attempts whose result counts, and its progress for people. Does
-//! not own the state of its tasks (the engine).
+//! Owns counters, parts and history of the attempts, as plain data that a snapshot holds. Does not own the state of
+//! its tasks (the engine) nor its output directory (`ending`).
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use napreduce_core::{
-    AttemptId, ClusterView, JobId, JobSpec, MapSpec, Report, Start, TaskId, TaskKind, TaskState,
+    AttemptId, ClusterView, JobId, JobOutcome, JobState, Record, Report, Start, TaskId, TaskKind, TaskState,
+    WorkerId,
 };
-use tokio::sync::{oneshot, watch};
+use serde::{Deserialize, Serialize};
 
+use super::entry::Accepted;
 use crate::body::PartOutput;
+use crate::client::{AttemptSummary, HistoryLine, JobPhase, JobSummary};
 use crate::counters::{Counter, CounterValues};
-use crate::output::{CommitTry, CommittedPart, Manifest, OutputClaim, commit_job};
-use crate::plan::JobPlan;
 use crate::progress::{JobProgress, PhaseProgress};
 use crate::protocol::{JobDescription, LaunchWork, ReduceInputs};
-use crate::report::{JobError, JobReport, PartReport};
 
-/// Reduces start when all maps are done: before that they would only hold memory, for segments of this machine are
-/// mapped when they are wanted.
-const SLOWSTART_PERMILLE: u32 = 1000;
-
-/// Where the submitter hears of its job.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    pub(crate) progress: watch::Sender<JobProgress>,
-    pub(crate) end: oneshot::Sender<Result<JobReport, JobError>>,
-}
-
-/// A job from submission to its end.
+/// A job from submission until it is in history.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LiveJob {
-    id: JobId,
-    plan: JobPlan,
-    claim: OutputClaim,
-    listener: Listener,
-    began: Instant,
+    pub(super) accepted: Accepted,
+    /// In microseconds since 1970.
+    pub(super) submitted_micros: u64,
+    /// How it ended, when the engine has forgotten it: its output is then committed or removed.
+    pub(super) outcome: Option<JobOutcome>,
     /// Of the attempts as they come and go.
     counters: CounterValues,
     /// Of the attempt that did each task; one that does a lost task again takes the place of the first.
-    results: BTreeMap<TaskId, TaskCounts>,
+    #[serde(with = "pairs")]
+    results: BTreeMap<TaskId, TaskResult>,
+    /// What the attempt brought that reports its end at this moment.
+    #[serde(skip)]
+    brought: Option<TaskResult>,
+    pub(super) attempts: Vec<AttemptSummary>,
+    pub(super) events: Vec<HistoryLine>,
 }
 
-struct TaskCounts {
-    attempt: AttemptId,
+/// What the attempt that did a task brought.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct TaskResult {
+    pub(super) attempt: AttemptId,
     counters: CounterValues,
-    part: Option<PartOutput>,
+    pub(super) part: Option<PartOutput>,
 }
 
 impl LiveJob {
-    pub(super) fn new(id: JobId, plan: JobPlan, claim: OutputClaim, listener: Listener) -> LiveJob {
-        let (counters, results) = (CounterValues::default(), BTreeMap::new());
-        LiveJob { id, plan, claim, listener, began: Instant::now(), counters, results }
+    pub(super) fn new(accepted: Accepted, submitted_micros: u64) -> LiveJob {
+        LiveJob {
+            accepted,
+            submitted_micros,
+            outcome: None,
+            counters: CounterValues::default(),
+            results: BTreeMap::new(),
+            brought: None,
+            attempts: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
-    /// What the engine is to know of it.
-    pub(super) fn spec(&self) -> JobSpec {
-        let maps = self.plan.splits.iter();
-        JobSpec {
-            name: self.plan.name.clone(),
-            user: std::env::var("USER").unwrap_or_default(),
-            queue: String::from("default"),
-            priority: 0,
-            deadline: None,
-            maps: maps.map(|split| MapSpec { bytes: split.length, preferred: Vec::new() }).collect(),
-            reduces: self.plan.reduces,
-            attempts_max: self.plan.attempts_max,
-            slowstart_permille: SLOWSTART_PERMILLE,
-        }
+    pub(super) fn id(&self) -> JobId {
+        self.accepted.job
     }
 
     /// What the workers are to know of it.
     pub(super) fn description(&self) -> JobDescription {
-        let plan = &self.plan;
+        let plan = &self.accepted.plan;
         JobDescription {
-            job: self.id,
+            job: self.id(),
             definition: plan.definition.clone(),
             parameters: plan.parameters.clone(),
             reduces: plan.reduces,
@@ -85,20 +78,24 @@ impl LiveJob {
             output: plan.output.clone(),
             part_extension: plan.part_extension.clone(),
             task_timeout_millis: u64::try_from(plan.task_timeout.as_millis()).unwrap_or(u64::MAX),
-            program: None,
-            files: Vec::new(),
+            program: self.accepted.program,
+            files: self.accepted.files.clone(),
         }
     }
 
     /// What a launched attempt is to do; counts the launch.
     pub(super) fn launch(&mut self, attempt: AttemptId, inputs: ReduceInputs) -> Option<LaunchWork> {
         self.count(attempt, Counter::LaunchedMaps, Counter::LaunchedReduces);
+        let splits = &self.accepted.plan.splits;
         match attempt.task.kind {
             TaskKind::Map => {
-                let split = self.plan.splits.get(usize::try_from(attempt.task.index).ok()?)?.clone();
+                let split = splits.get(usize::try_from(attempt.task.index).ok()?)?.clone();
                 Some(LaunchWork::Map { split })
             }
-            TaskKind::Reduce => Some(LaunchWork::Reduce { maps: self.maps(), inputs }),
+            TaskKind::Reduce => {
+                let maps = u32::try_from(splits.len()).unwrap_or(u32::MAX);
+                Some(LaunchWork::Reduce { maps, inputs })
+            }
         }
     }
 
@@ -111,10 +108,6 @@ impl LiveJob {
         }
     }
 
-    fn maps(&self) -> u32 {
-        u32::try_from(self.plan.splits.len()).unwrap_or(u32::MAX)
-    }
-
     fn count(&mut self, attempt: AttemptId, map: Counter, reduce: Counter) {
         let counter = match attempt.task.kind {
             TaskKind::Map => map,
@@ -123,24 +116,76 @@ impl LiveJob {
         self.counters.add(counter.name(), 1);
     }
 
-    /// Keeps what an attempt that did its task counted and wrote.
+    /// Takes what an attempt that says it did its task counted and wrote. It is kept if the engine answers that the task
+    /// is done by it: of two attempts only one is.
     pub(super) fn on_finished(
         &mut self,
         attempt: AttemptId,
         counters: CounterValues,
         part: Option<PartOutput>,
     ) {
-        self.results.insert(attempt.task, TaskCounts { attempt, counters, part });
+        self.brought = Some(TaskResult { attempt, counters, part });
     }
 
-    /// Tells the submitter how far the job is.
-    pub(super) fn publish(&self, view: &ClusterView<'_>) {
-        let (map, reduce) = (self.phase(view, TaskKind::Map), self.phase(view, TaskKind::Reduce));
-        self.listener.progress.send_replace(JobProgress { map, reduce });
+    /// Keeps what the engine says has happened.
+    pub(super) fn on_record(&mut self, at_millis: u64, record: &Record, worker_name: &str) {
+        match record {
+            Record::AttemptLaunched { attempt, worker, duplicate_of } => {
+                if let Some(slow) = duplicate_of {
+                    self.say(at_millis, format!("{attempt} races {slow}, which is slow"));
+                }
+                self.on_launched(at_millis, *attempt, *worker, worker_name);
+            }
+            Record::TaskDone(attempt) => {
+                if let Some(result) = self.brought.take().filter(|result| result.attempt == *attempt) {
+                    self.results.insert(attempt.task, result);
+                }
+                self.on_attempt_end(at_millis, *attempt, "done");
+            }
+            Record::AttemptEnded(attempt, why) => self.on_attempt_end(at_millis, *attempt, why),
+            Record::Checkpointed(attempt) => self.on_attempt_end(at_millis, *attempt, "checkpointed"),
+            Record::CommitGranted(_) => {}
+            Record::JobAccepted(_) => self.say(at_millis, "submitted".to_owned()),
+            Record::OutputLost(task) => {
+                self.say(at_millis, format!("the output of {task} is lost; it runs again"))
+            }
+            Record::JobDecided(_, outcome) => {
+                self.say(at_millis, format!("it will have {}", in_words(outcome)))
+            }
+            Record::JobEnded(_, outcome) => self.say(at_millis, format!("it has {}", in_words(outcome))),
+        }
+    }
+
+    fn on_launched(&mut self, at_millis: u64, attempt: AttemptId, worker: WorkerId, worker_name: &str) {
+        self.attempts.push(AttemptSummary {
+            attempt,
+            worker,
+            worker_name: worker_name.to_owned(),
+            launched_millis: at_millis,
+            ended_millis: None,
+            end: None,
+        });
+    }
+
+    fn on_attempt_end(&mut self, at_millis: u64, attempt: AttemptId, end: &str) {
+        // The newest are the likeliest to end.
+        if let Some(known) = self.attempts.iter_mut().rev().find(|known| known.attempt == attempt) {
+            known.ended_millis = Some(at_millis);
+            known.end = Some(end.to_owned());
+        }
+    }
+
+    fn say(&mut self, at_millis: u64, text: String) {
+        self.events.push(HistoryLine { at_millis, text });
+    }
+
+    /// How far it is.
+    pub(super) fn progress(&self, view: &ClusterView<'_>) -> JobProgress {
+        JobProgress { map: self.phase(view, TaskKind::Map), reduce: self.phase(view, TaskKind::Reduce) }
     }
 
     fn phase(&self, view: &ClusterView<'_>, kind: TaskKind) -> PhaseProgress {
-        let Some(job) = view.job(self.id) else { return PhaseProgress::default() };
+        let Some(job) = view.job(self.id()) else { return self.phase_at_end(kind) };
         let (mut bytes_done, mut known_bytes, mut known_tasks) = (0_u64, 0_u64, 0_u64);
         for attempt in job.attempts().filter(|attempt| attempt.task.kind == kind) {
             let Some(attempt) = view.attempt(attempt) else { continue };
@@ -149,7 +194,7 @@ impl LiveJob {
             known_tasks += u64::from(attempt.bytes_total() > 0);
         }
         for index in 0..job.tasks_total(kind) {
-            let task = TaskId { job: self.id, kind, index };
+            let task = TaskId { job: self.id(), kind, index };
             if job.task_state(task) == Some(TaskState::Done) {
                 let bytes = self.task_bytes(task);
                 bytes_done += bytes;
@@ -159,7 +204,7 @@ impl LiveJob {
         }
         let tasks = job.tasks_total(kind);
         let bytes_total = match kind {
-            TaskKind::Map => self.plan.splits.iter().map(|split| split.length).sum(),
+            TaskKind::Map => self.accepted.plan.splits.iter().map(|split| split.length).sum(),
             // Reduces that have not begun are taken to be like those that have.
             TaskKind::Reduce => known_bytes.saturating_mul(u64::from(tasks)) / known_tasks.max(1),
         };
@@ -171,28 +216,30 @@ impl LiveJob {
             suspended: job.suspended(kind),
             checkpointed: u32::try_from(job.eligible(kind).filter(from_checkpoint).count())
                 .unwrap_or(u32::MAX),
-            bytes_done,
+            // Two attempts at one task may both have read it.
+            bytes_done: bytes_done.min(bytes_total.max(known_bytes)),
             bytes_total,
         }
     }
 
-    /// What there is to say when the engine has forgotten the job, every task being done.
-    fn all_done(&self) -> JobProgress {
-        let phase = |kind: TaskKind, tasks: usize| {
-            let job = self.id;
-            let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
-            let bytes = (0..tasks).map(|index| self.task_bytes(TaskId { job, kind, index })).sum();
-            PhaseProgress {
-                tasks,
-                done: tasks,
-                bytes_done: bytes,
-                bytes_total: bytes,
-                ..PhaseProgress::default()
-            }
-        };
-        JobProgress {
-            map: phase(TaskKind::Map, self.plan.splits.len()),
-            reduce: phase(TaskKind::Reduce, usize::try_from(self.plan.reduces).unwrap_or(usize::MAX)),
+    /// What there is to say when the engine has forgotten the job.
+    fn phase_at_end(&self, kind: TaskKind) -> PhaseProgress {
+        let tasks = self.tasks_total(kind);
+        let done: Vec<TaskId> = self.results.keys().filter(|task| task.kind == kind).copied().collect();
+        let bytes = done.iter().map(|task| self.task_bytes(*task)).sum();
+        PhaseProgress {
+            tasks,
+            done: u32::try_from(done.len()).unwrap_or(u32::MAX),
+            bytes_done: bytes,
+            bytes_total: bytes,
+            ..PhaseProgress::default()
+        }
+    }
+
+    fn tasks_total(&self, kind: TaskKind) -> u32 {
+        match kind {
+            TaskKind::Map => u32::try_from(self.accepted.plan.splits.len()).unwrap_or(u32::MAX),
+            TaskKind::Reduce => self.accepted.plan.reduces,
         }
     }
 
@@ -200,7 +247,8 @@ impl LiveJob {
     fn task_bytes(&self, task: TaskId) -> u64 {
         match task.kind {
             TaskKind::Map => {
-                let split = usize::try_from(task.index).ok().and_then(|index| self.plan.splits.get(index));
+                let split =
+                    usize::try_from(task.index).ok().and_then(|index| self.accepted.plan.splits.get(index));
                 split.map_or(0, |split| split.length)
             }
             TaskKind::Reduce => {
@@ -210,47 +258,77 @@ impl LiveJob {
         }
     }
 
-    /// Commits the job, blocking, and tells the submitter.
-    pub(super) fn succeed(self) {
-        self.listener.progress.send_replace(self.all_done());
-        let mut counters = self.counters;
+    /// Counters of the attempts whose result counts, and of the job as a whole.
+    pub(super) fn counters(&self) -> CounterValues {
+        let mut counters = self.counters.clone();
         for result in self.results.values() {
             counters.merge(&result.counters);
         }
-        let parts = self.results.iter().filter_map(|(task, result)| {
-            let PartOutput { records, bytes, digest } = result.part?;
-            let name = self.claim.paths().part_name(*task);
-            let report = PartReport { name, records, bytes, digest };
-            Some(CommittedPart { attempt: result.attempt, report })
-        });
-        let (job, name) = (self.id, self.plan.name);
-        let manifest = Manifest { job, name: name.clone(), counters, parts: parts.collect() };
-        let committed = commit_job(&self.claim, &manifest, CommitTry::First);
-        let report = match committed {
-            Ok(()) => Ok(JobReport {
-                job,
-                name,
-                counters: manifest.counters,
-                wall: self.began.elapsed(),
-                parts: manifest.parts.into_iter().map(|part| part.report).collect(),
-                output: self.plan.output,
-            }),
-            // The first error says more than a second one about the same directory.
-            Err(error) => {
-                let _ = self.claim.discard();
-                Err(error)
-            }
-        };
-        // A submitter that is gone does not want to know.
-        let _ = self.listener.end.send(report);
+        counters
     }
 
-    /// Removes what the job wrote, blocking, and tells the submitter why it failed.
-    pub(super) fn fail(self, reason: String) {
-        let error = match self.claim.discard() {
-            Ok(()) => JobError::Failed { job: self.id, reason },
-            Err(error) => JobError::Failed { job: self.id, reason: format!("{reason}; also: {error}") },
-        };
-        let _ = self.listener.end.send(Err(error));
+    /// The attempts that wrote a part, in the order of their tasks.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, PartOutput)> + '_ {
+        self.results.values().filter_map(|result| Some((result.attempt, result.part?)))
+    }
+
+    /// A line of a listing.
+    pub(super) fn summary(&self, view: &ClusterView<'_>) -> JobSummary {
+        let plan = &self.accepted.plan;
+        let known = view.job(self.id());
+        let outcome = known.and_then(|job| job.outcome()).or(self.outcome.as_ref());
+        let active = known.is_some_and(|job| job.state() == JobState::Active);
+        JobSummary {
+            job: self.id(),
+            name: plan.name.clone(),
+            user: self.accepted.user.clone(),
+            queue: plan.queue.clone(),
+            priority: plan.priority,
+            phase: if active { JobPhase::Active } else { JobPhase::Stopping },
+            reason: outcome.and_then(reason_of),
+            submitted_millis: self.submitted_micros / 1_000,
+            ended_millis: None,
+            progress: self.progress(view),
+            output: plan.output.clone(),
+        }
+    }
+}
+
+/// Why it did not succeed.
+pub(super) fn reason_of(outcome: &JobOutcome) -> Option<String> {
+    match outcome {
+        JobOutcome::Succeeded => None,
+        JobOutcome::Failed { reason } | JobOutcome::Killed { reason } => Some(reason.clone()),
+    }
+}
+
+fn in_words(outcome: &JobOutcome) -> String {
+    match outcome {
+        JobOutcome::Succeeded => "succeeded".to_owned(),
+        JobOutcome::Failed { reason } => format!("failed: {reason}"),
+        JobOutcome::Killed { reason } => format!("been killed: {reason}"),
+    }
+}
+
+/// Tasks cannot be keys of a JSON object.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use napreduce_core::TaskId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::TaskResult;
+
+    pub(super) fn serialize<S: Serializer>(
+        results: &BTreeMap<TaskId, TaskResult>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(results)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<TaskId, TaskResult>, D::Error> {
+        Ok(Vec::<(TaskId, TaskResult)>::deserialize(deserializer)?.into_iter().collect())
     }
 }

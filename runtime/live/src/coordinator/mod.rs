@@ -1,16 +1,33 @@
 //! The coordinator: the loop around the engine.
 //!
-//! Owns the clock, the carrying out of effects, and of each job what the engine does not care about: paths, counters,
-//! parts. Does not own a decision (the engine) nor a process (the workers).
+//! Owns the clock, the journal, and of each job what the engine does not care about: paths, counters, parts, history.
+//! Does not own a decision (the engine) nor a process (the workers).
+//!
+//! ```text
+//! connections -- inputs, requests --> daemon -- entries --> journal
+//!                                        |                     | written
+//!                                        v                     v
+//!                                      brain (engine, jobs, links) -- flush --> connections
+//! ```
 
-#[allow(dead_code)] // Until the listener hands connections over.
+mod answers;
+mod brain;
 mod clients;
+mod clock;
+mod configuration;
 mod daemon;
+mod ending;
+mod entry;
+mod history;
 mod job;
-#[allow(dead_code)] // Until the loop answers them.
+mod link;
+mod recovery;
 mod requests;
+mod server;
+mod worker_connection;
+mod workers;
 
-pub(crate) use daemon::{Coordinator, Request};
-pub(crate) use job::Listener;
-#[allow(unused_imports)] // As above.
-pub(crate) use requests::{ClientRequest, Following, Refusal, Reply};
+pub use configuration::CoordinatorConfiguration;
+pub(crate) use daemon::{Coordinator, Input};
+pub(crate) use requests::{ClientRequest, Following};
+pub use server::{CoordinatorError, run_coordinator};

@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use crate::client::{JobDetail, JobSummary, TaskSummary, WorkerSummary};
 use crate::progress::JobProgress;
 use crate::protocol::Submission;
-use crate::report::JobEnd;
+use crate::report::{JobEnd, JobError};
 
 /// Why a request is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,17 @@ pub(crate) struct Refusal {
     /// The exit status of whoever asked: 1 it failed, 2 it was asked wrongly.
     pub(crate) status: u8,
     pub(crate) reason: String,
+}
+
+impl Refusal {
+    /// It was asked wrongly: there is no such thing, or it cannot be done with it.
+    pub(crate) fn wrong(reason: impl Into<String>) -> Refusal {
+        Refusal { status: 2, reason: reason.into() }
+    }
+
+    pub(crate) fn of(error: &JobError) -> Refusal {
+        Refusal { status: error.exit_status(), reason: error.to_string() }
+    }
 }
 
 /// Where an answer goes. Whoever asked may be gone by then; then nobody wants to know.

@@ -26,6 +26,9 @@ pub(crate) struct OutputClaim {
     _lock: File,
 }
 
+/// Who claims a directory: what an earlier try of the same submission left is its own.
+pub(crate) type SubmissionToken = u128;
+
 impl OutputClaim {
     /// Makes the directories of a job, unless what is there already forbids it.
     pub(crate) fn take(
@@ -33,10 +36,11 @@ impl OutputClaim {
         job: JobId,
         extension: &str,
         overwrite: bool,
+        token: SubmissionToken,
     ) -> Result<OutputClaim, JobError> {
         let paths = JobPaths::new(output, job, extension);
         let made = make_directories(output)?;
-        let claimed = inspect(&paths, overwrite).and_then(|()| prepare(&paths));
+        let claimed = inspect(&paths, overwrite, token).and_then(|()| prepare(&paths, token));
         match claimed {
             Ok(lock) => Ok(OutputClaim { paths, made, _lock: lock }),
             Err(error) => {
@@ -107,8 +111,9 @@ fn remove_made(made: &[PathBuf]) {
     }
 }
 
-/// Refuses a directory in use, and one with anything in it unless it may be overwritten.
-fn inspect(paths: &JobPaths, overwrite: bool) -> Result<(), JobError> {
+/// Refuses a directory in use, and one with anything in it unless it may be overwritten. What an earlier try of the same
+/// submission left is no obstacle.
+fn inspect(paths: &JobPaths, overwrite: bool, token: SubmissionToken) -> Result<(), JobError> {
     let output = paths.output();
     let path = || output.display().to_string().trim_end_matches('/').to_owned();
     let names = list(output)?;
@@ -119,7 +124,8 @@ fn inspect(paths: &JobPaths, overwrite: bool) -> Result<(), JobError> {
     if unfinished && is_locked(&paths.temporary())? {
         return Err(JobError::OutputInUse { path: path() });
     }
-    if overwrite {
+    let own = names.len() == 1 && paths.claimant(token).exists();
+    if overwrite || own {
         return Ok(());
     }
     Err(match names.as_slice() {
@@ -129,7 +135,7 @@ fn inspect(paths: &JobPaths, overwrite: bool) -> Result<(), JobError> {
 }
 
 /// Makes `_temporary` anew and locks it.
-fn prepare(paths: &JobPaths) -> Result<File, JobError> {
+fn prepare(paths: &JobPaths, token: SubmissionToken) -> Result<File, JobError> {
     let temporary = paths.temporary();
     let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
     match fs::remove_dir_all(&temporary) {
@@ -139,7 +145,9 @@ fn prepare(paths: &JobPaths) -> Result<File, JobError> {
         _ => {}
     }
     fs::create_dir(&temporary).map_err(failed)?;
-    lock(paths)
+    let lock = lock(paths)?;
+    File::create(paths.claimant(token)).map_err(failed)?;
+    Ok(lock)
 }
 
 /// Locks `_temporary` and makes what belongs into it.

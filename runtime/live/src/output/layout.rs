@@ -3,6 +3,7 @@
 //! Owns the names. Does not own when files are made, moved or removed.
 //!
 //! ```text
+//! OUT/_temporary/submission-<token>          who claimed it; empty
 //! OUT/_temporary/<job>/<attempt>/            scratch of an attempt, and its part file until it may commit
 //! OUT/_temporary/<job>/shuffle/<attempt>.segment   sealed map output
 //! OUT/_temporary/<job>/committed/part-r-00000.1    parts of attempts that committed, by the number of the attempt: one
@@ -49,6 +50,11 @@ impl JobPaths {
     /// Removed when the job ends.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.output.join(TEMPORARY)
+    }
+
+    /// An empty file that says which submission claimed the directory.
+    pub(crate) fn claimant(&self, token: u128) -> PathBuf {
+        self.temporary().join(format!("submission-{token:032x}"))
     }
 
     /// Sealed map output.

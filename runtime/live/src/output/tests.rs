@@ -29,7 +29,7 @@ impl Committing {
     fn new() -> Committing {
         let directory = tempfile::tempdir().expect("a directory");
         let claim =
-            OutputClaim::take(&directory.path().join("out"), JOB, "", true).expect("a free directory");
+            OutputClaim::take(&directory.path().join("out"), JOB, "", true, 1).expect("a free directory");
         let parts = [(attempt(0, 2), "first"), (attempt(1, 1), "second")].map(|(attempt, text)| {
             fs::write(claim.paths().promoted(attempt), text).expect("a part");
             let name = claim.paths().part_name(attempt.task);

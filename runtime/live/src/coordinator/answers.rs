@@ -1,0 +1,294 @@
+//! Answers to clients: submissions, listings, orders of operators.
+//!
+//! Owns what a request means for the jobs, and what is said of them. Does not own the connections that ask.
+
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, TaskState, WorkerId, WorkerState};
+
+use super::daemon::{Coordinator, Submitter};
+use super::entry::{Accepted, Happening};
+use super::history::EndedJob;
+use super::job::LiveJob;
+use super::requests::{ClientRequest, Following, Refusal, Reply};
+use crate::client::{JobDetail, JobSummary, LiveAttempt, TaskSummary, WorkerSummary};
+use crate::protocol::Submission;
+
+impl Coordinator {
+    pub(super) fn answer(&mut self, request: ClientRequest) {
+        match request {
+            ClientRequest::Submit { submission, reply } => self.submit(*submission, reply),
+            ClientRequest::Follow { job, reply } => send(reply, self.following(job)),
+            ClientRequest::Jobs { limit, reply } => send(reply, Ok(self.list_jobs(limit))),
+            ClientRequest::Job { job, reply } => send(reply, self.find(job)),
+            ClientRequest::KillJob { job, reason, reply } => {
+                let killed = self.kill_job(job, reason);
+                self.afterwards(move || send(reply, killed));
+            }
+            ClientRequest::Tasks { job, reply } => send(reply, self.list_tasks(job)),
+            ClientRequest::KillTask { task, attempt, reason, reply } => {
+                let killed = self.kill_task(task, attempt, &reason);
+                self.afterwards(move || send(reply, killed));
+            }
+            ClientRequest::Explain { job, task, reply } => send(reply, self.explain(job, task)),
+            ClientRequest::Workers { reply } => send(reply, Ok(self.list_workers())),
+            ClientRequest::Drain { worker, hand_back, reply } => {
+                let drained = self.drain(worker, hand_back);
+                self.afterwards(move || send(reply, drained));
+            }
+            ClientRequest::LogHolder { attempt, reply } => send(reply, self.log_holder(attempt)),
+        }
+    }
+
+    fn submit(&mut self, submission: Submission, reply: Reply<JobId>) {
+        let token = submission.token;
+        let running = self.brain.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
+        let ended = self.lasting.as_ref().and_then(|lasting| lasting.history.of_token(token));
+        if let Some(job) = running.or(ended) {
+            return send(reply, Ok(job));
+        }
+        if let Some((_, submitters)) = self.claiming.get_mut(&token) {
+            submitters.push(Submitter::Client(reply));
+            return;
+        }
+        let job = self.next_job();
+        let Submission { plan, user, program, files, .. } = submission;
+        let accepted = Accepted { job, token, plan, user, program: Some(program), files, made: Vec::new() };
+        self.claim(accepted, Submitter::Client(reply));
+    }
+
+    /// The job is in the journal with the next write; then whoever waits for it is told.
+    pub(super) fn welcome_submitters(&mut self, job: JobId, submitters: Vec<Submitter>) {
+        for submitter in submitters {
+            match submitter {
+                Submitter::Client(reply) => self.afterwards(move || send(reply, Ok(job))),
+                Submitter::Embedding(reply) => {
+                    let following = self.follow(job);
+                    // An embedding program waits for the answer.
+                    self.afterwards(move || drop(reply.send(Ok((job, following)))));
+                }
+            }
+        }
+    }
+
+    fn following(&mut self, job: JobId) -> Result<Following, Refusal> {
+        if self.brain.jobs.contains_key(&job) {
+            return Ok(self.follow(job));
+        }
+        let EndedJob { end, detail, .. } = self.ended(job)?;
+        let (_, progress) = tokio::sync::watch::channel(detail.summary.progress);
+        let (_, end) = tokio::sync::watch::channel(Some(end));
+        Ok(Following { progress, end })
+    }
+
+    fn ended(&self, job: JobId) -> Result<EndedJob, Refusal> {
+        let history = self.lasting.as_ref().map(|lasting| &lasting.history);
+        match history.and_then(|history| history.read(job)) {
+            Some(Ok(ended)) => Ok(ended),
+            Some(Err(why)) => {
+                Err(Refusal { status: 1, reason: format!("cannot read the history of {job}: {why}") })
+            }
+            None => Err(unknown_job(job)),
+        }
+    }
+
+    fn list_jobs(&self, limit: usize) -> Vec<JobSummary> {
+        let view = self.brain.view();
+        let running = self.brain.jobs.values().rev().map(|job| job.summary(&view));
+        let history = self.lasting.iter().flat_map(|lasting| lasting.history.summaries().cloned());
+        running.chain(history).take(limit).collect()
+    }
+
+    fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
+        match self.brain.jobs.get(&job) {
+            Some(known) => Ok(Box::new(self.detail(known))),
+            None => Ok(Box::new(self.ended(job)?.detail)),
+        }
+    }
+
+    pub(super) fn detail(&self, job: &LiveJob) -> JobDetail {
+        JobDetail {
+            summary: job.summary(&self.brain.view()),
+            counters: job.counters(),
+            parts: Vec::new(),
+            attempts: job.attempts.clone(),
+            events: job.events.clone(),
+        }
+    }
+
+    fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
+        if self.brain.view().job(job).is_none() {
+            let ended = self.brain.jobs.contains_key(&job)
+                || self.lasting.as_ref().is_some_and(|lasting| lasting.history.has(job));
+            return Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) });
+        }
+        self.enter(Happening::JobKillRequested { job, reason });
+        Ok(())
+    }
+
+    fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
+        let Some(job) = job else {
+            let all = self.brain.jobs.keys().flat_map(|job| self.tasks_of(*job));
+            return Ok(all.filter(|task| !task.live.is_empty()).collect());
+        };
+        if self.brain.view().job(job).is_some() {
+            return Ok(self.tasks_of(job));
+        }
+        let detail = self.find(job)?;
+        Ok(tasks_of_ended(&detail))
+    }
+
+    fn tasks_of(&self, id: JobId) -> Vec<TaskSummary> {
+        let view = self.brain.view();
+        let (Some(job), Some(kept)) = (view.job(id), self.brain.jobs.get(&id)) else { return Vec::new() };
+        let mut launched = std::collections::BTreeMap::<TaskId, u32>::new();
+        for attempt in &kept.attempts {
+            *launched.entry(attempt.attempt.task).or_default() += 1;
+        }
+        let ids = TaskKind::ALL
+            .into_iter()
+            .flat_map(|kind| (0..job.tasks_total(kind)).map(move |index| TaskId { job: id, kind, index }));
+        let mut tasks: Vec<TaskSummary> = ids
+            .map(|task| TaskSummary {
+                task,
+                state: state_in_words(job.task_state(task)).to_owned(),
+                attempts: launched.get(&task).copied().unwrap_or(0),
+                live: Vec::new(),
+            })
+            .collect();
+        let maps = job.tasks_total(TaskKind::Map) as usize;
+        for attempt in job.attempts().filter_map(|attempt| view.attempt(attempt)) {
+            let AttemptId { task, .. } = attempt.id();
+            let position = task.index as usize + if task.kind == TaskKind::Reduce { maps } else { 0 };
+            tasks[position].live.push(LiveAttempt {
+                attempt: attempt.id(),
+                worker: attempt.worker(),
+                state: format!("{:?}", attempt.state()).to_lowercase(),
+                bytes_done: attempt.bytes_done(),
+                bytes_total: attempt.bytes_total(),
+            });
+        }
+        tasks
+    }
+
+    fn kill_task(&mut self, task: TaskId, attempt: Option<u32>, reason: &str) -> Result<(), Refusal> {
+        let view = self.brain.view();
+        let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
+        if job.task_state(task).is_none() {
+            return Err(Refusal::wrong(format!("{} has no task {task}", task.job)));
+        }
+        let wanted =
+            |live: &AttemptId| live.task == task && attempt.is_none_or(|number| live.number == number);
+        let live: Vec<AttemptId> = job.attempts().filter(wanted).collect();
+        if live.is_empty() {
+            return Err(Refusal::wrong(format!(
+                "no attempt at {task} is live; see: nap task list {}",
+                task.job
+            )));
+        }
+        for attempt in live {
+            self.enter(Happening::AttemptKillRequested { attempt, reason: reason.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
+        let view = self.brain.view();
+        let Some(known) = view.job(job) else {
+            let detail = self.find(job)?;
+            let how = detail.summary.phase.in_words();
+            let why = detail.summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            return Ok(vec![format!("{job} is {how}{why}")]);
+        };
+        match task {
+            Some(task) if known.task_state(task).is_none() => {
+                Err(Refusal::wrong(format!("{job} has no task {task}")))
+            }
+            Some(task) => Ok(vec![format!("{task} is {}", state_in_words(known.task_state(task)))]),
+            None => Ok(vec![format!("{job} is {:?}", known.state())]),
+        }
+    }
+
+    fn list_workers(&self) -> Vec<WorkerSummary> {
+        let workers = self.brain.links.keys().filter_map(|worker| self.worker_summary(*worker));
+        workers.collect()
+    }
+
+    fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
+        let link = self.brain.links.get(&worker)?;
+        let known = self.brain.view().worker(worker)?;
+        let state = match known.state() {
+            _ if link.is_leaving() => "leaving",
+            WorkerState::Up if !link.is_connected() => "up, but not connected",
+            WorkerState::Up => "up",
+            WorkerState::Draining => "draining",
+            WorkerState::Unknown | WorkerState::Lost => "lost",
+        };
+        let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
+        Some(WorkerSummary {
+            worker,
+            name: link.identity().name.clone(),
+            host: link.identity().host.clone(),
+            state: state.to_owned(),
+            map_slots: slots(TaskKind::Map),
+            reduce_slots: slots(TaskKind::Reduce),
+            silent_millis: u64::try_from(link.heard.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    fn drain(&mut self, worker: WorkerId, hand_back: bool) -> Result<(), Refusal> {
+        if !self.is_there(worker) {
+            return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
+        }
+        self.enter(Happening::DrainRequested { worker, hand_back });
+        Ok(())
+    }
+
+    /// The worker an attempt ran on may have come back under another number; its logs are where they were.
+    fn log_holder(&self, attempt: AttemptId) -> Result<String, Refusal> {
+        let detail = self.find(attempt.task.job)?;
+        let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
+        let ran = ran.ok_or_else(|| Refusal::wrong(format!("there was no {attempt}")))?;
+        let link = self.brain.links.values().find(|link| link.identity().name == ran.worker_name);
+        match link {
+            Some(link) => Ok(link.identity().data_address.clone()),
+            None => Err(Refusal {
+                status: 1,
+                reason: format!("the logs of {attempt} are on {}, which is not there now", ran.worker_name),
+            }),
+        }
+    }
+}
+
+fn tasks_of_ended(detail: &JobDetail) -> Vec<TaskSummary> {
+    let mut tasks = std::collections::BTreeMap::<TaskId, TaskSummary>::new();
+    for attempt in &detail.attempts {
+        let task = attempt.attempt.task;
+        let known = tasks.entry(task).or_insert_with(|| TaskSummary {
+            task,
+            state: state_in_words(Some(TaskState::Pending)).to_owned(),
+            attempts: 0,
+            live: Vec::new(),
+        });
+        known.attempts += 1;
+        if attempt.end.as_deref() == Some("done") {
+            state_in_words(Some(TaskState::Done)).clone_into(&mut known.state);
+        }
+    }
+    tasks.into_values().collect()
+}
+
+fn state_in_words(state: Option<TaskState>) -> &'static str {
+    match state {
+        Some(TaskState::Active) => "active",
+        Some(TaskState::Done) => "done",
+        Some(TaskState::Pending) | None => "pending",
+    }
+}
+
+fn unknown_job(job: JobId) -> Refusal {
+    Refusal::wrong(format!("there is no {job}; see: nap job list"))
+}
+
+/// Whoever asked may be gone; then nobody wants to know.
+fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
+    let _ = reply.send(answer);
+}

@@ -1,0 +1,259 @@
+//! The engine and what belongs to its jobs and workers: entries in, orders into the links' queues out.
+//!
+//! Owns the translation between messages and the engine's vocabulary. Everything here follows from the entries alone, so
+//! that going through a journal again leads to the same state with the same numbers. Does not own connections, files
+//! nor the clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use napreduce_core::{
+    AttemptId, ClusterView, Effect, Engine, Event, FailureClass, JobId, MapOutput, Order, Record, Report,
+    Start, Time, WorkerId,
+};
+
+use super::entry::{Accepted, Entry, Happening};
+use super::job::LiveJob;
+use super::link::Link;
+use crate::protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
+
+/// All that a coordinator knows.
+pub(super) struct Brain {
+    pub(super) engine: Engine,
+    pub(super) jobs: BTreeMap<JobId, LiveJob>,
+    pub(super) links: BTreeMap<WorkerId, Link>,
+    /// Links with something to send, perhaps.
+    touched: BTreeSet<WorkerId>,
+    /// Jobs that the engine has forgotten, whose output is to be committed or removed.
+    pub(super) ended: Vec<JobId>,
+    pub(super) wake_at: Option<Time>,
+    /// The time of the last entry.
+    pub(super) last: Time,
+    /// The engine's time 0, in microseconds since 1970.
+    pub(super) epoch_micros: u64,
+    /// The highest number given to a job and to a worker.
+    pub(super) last_job: u32,
+    pub(super) last_worker: u32,
+    /// What went wrong and was ignored, for the log.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Brain {
+    pub(super) fn new(engine: Engine, epoch_micros: u64) -> Brain {
+        Brain {
+            engine,
+            jobs: BTreeMap::new(),
+            links: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            ended: Vec::new(),
+            wake_at: None,
+            last: Time(0),
+            epoch_micros,
+            last_job: 0,
+            last_worker: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(super) fn view(&self) -> ClusterView<'_> {
+        self.engine.view()
+    }
+
+    /// A time of the engine in milliseconds since 1970.
+    pub(super) fn unix_millis(&self, at: Time) -> u64 {
+        self.epoch_micros.saturating_add(at.0) / 1_000
+    }
+
+    /// Takes in an entry: one that was just journaled, or is read from the journal again.
+    pub(super) fn apply(&mut self, entry: Entry) {
+        self.last = self.last.max(entry.at);
+        let event = entry.event();
+        let mut left = None;
+        match entry.happening {
+            Happening::Submitted(accepted) => self.enter(*accepted),
+            Happening::Joined { worker, identity } => {
+                self.last_worker = self.last_worker.max(worker.0);
+                self.links.entry(worker).or_insert_with(|| Link::new(identity));
+            }
+            Happening::Reported { worker, number, report } => self.take_in(worker, number, report),
+            // Its name is wanted for the history until the engine has said what follows.
+            Happening::Lost { worker, .. } => left = Some(worker),
+            Happening::Woken => self.wake_at = None,
+            _ => {}
+        }
+        self.handle(event);
+        if let Some(worker) = left {
+            self.links.remove(&worker);
+        }
+    }
+
+    fn enter(&mut self, accepted: Accepted) {
+        let micros = self.epoch_micros.saturating_add(self.last.0);
+        self.last_job = self.last_job.max(accepted.job.0);
+        self.jobs.insert(accepted.job, LiveJob::new(accepted, micros));
+    }
+
+    fn take_in(&mut self, worker: WorkerId, number: u64, report: WorkerReport) {
+        if let Some(link) = self.links.get_mut(&worker) {
+            link.take_in(number);
+            self.touched.insert(worker);
+        }
+        match report {
+            WorkerReport::Happened { attempt, report } => {
+                // What the engine drops as stale is not to be counted either.
+                if self.is_current(worker, attempt)
+                    && let Some(job) = self.jobs.get_mut(&attempt.task.job)
+                {
+                    job.on_report(attempt, &report);
+                }
+            }
+            WorkerReport::Finished { attempt, counters, part } => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_finished(attempt, counters, part);
+                }
+            }
+            WorkerReport::Draining { .. } => {}
+        }
+    }
+
+    fn is_current(&self, worker: WorkerId, attempt: AttemptId) -> bool {
+        self.view().attempt(attempt).is_some_and(|known| known.worker() == worker)
+    }
+
+    /// Hands an event to the engine and carries out what comes of it; an order that cannot be given is one more event.
+    fn handle(&mut self, event: Event) {
+        let mut events = std::collections::VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            for effect in self.engine.handle(self.last, event) {
+                events.extend(self.carry_out(effect));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Record(record) => self.keep(&record),
+            Effect::Warn { message } => self.warnings.push(message),
+            Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
+            Effect::WorkerMayLeave { worker } => self.order(worker, WorkerOrder::Leave),
+            Effect::JobEnded { job, outcome } => {
+                let told: Vec<WorkerId> = self
+                    .links
+                    .iter()
+                    .filter(|(_, link)| link.knows(job))
+                    .map(|(worker, _)| *worker)
+                    .collect();
+                for worker in told {
+                    self.order(worker, WorkerOrder::Forget { job });
+                }
+                if let Some(known) = self.jobs.get_mut(&job) {
+                    known.outcome = Some(outcome);
+                    self.ended.push(job);
+                }
+            }
+            Effect::Send { worker, order } => match self.translate(worker, &order) {
+                Ok(order) => self.order(worker, order),
+                Err(refusal) => return Some(refusal.into_event(worker)),
+            },
+        }
+        None
+    }
+
+    fn keep(&mut self, record: &Record) {
+        let millis = self.unix_millis(self.last);
+        let name = match record {
+            Record::AttemptLaunched { worker, .. } => {
+                self.links.get(worker).map(|link| link.identity().name.as_str()).unwrap_or_default()
+            }
+            _ => "",
+        };
+        if let Some(job) = self.jobs.get_mut(&job_of(record)) {
+            job.on_record(millis, record, name);
+        }
+    }
+
+    fn order(&mut self, worker: WorkerId, order: WorkerOrder) {
+        if let Some(link) = self.links.get_mut(&worker) {
+            link.order(order);
+            self.touched.insert(worker);
+        }
+    }
+
+    /// The message that carries an order.
+    fn translate(&mut self, worker: WorkerId, order: &Order) -> Result<WorkerOrder, Refusal> {
+        match order {
+            Order::Launch { attempt, from: Start::Fresh, inputs } => {
+                let unknown =
+                    Refusal { attempt: *attempt, order: "launch an attempt of a task that is unknown" };
+                let inputs = self.located(inputs);
+                let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return Err(unknown) };
+                let Some(work) = job.launch(*attempt, inputs) else { return Err(unknown) };
+                if self.links.get(&worker).is_some_and(|link| !link.knows(attempt.task.job)) {
+                    let description = Box::new(job.description());
+                    self.order(worker, WorkerOrder::Define(description));
+                }
+                Ok(WorkerOrder::Launch { attempt: *attempt, work })
+            }
+            Order::MoreInputs { attempt, inputs } => {
+                Ok(WorkerOrder::MoreInputs { attempt: *attempt, inputs: self.located(inputs) })
+            }
+            Order::Kill { attempt } => Ok(WorkerOrder::Kill { attempt: *attempt }),
+            Order::Commit { attempt } => Ok(WorkerOrder::Commit { attempt: *attempt }),
+            Order::Launch { attempt, from: Start::Checkpoint(_), .. } => {
+                Err(Refusal { attempt: *attempt, order: "restore a checkpoint" })
+            }
+            Order::Suspend { attempt } => Err(Refusal { attempt: *attempt, order: "suspend" }),
+            Order::Resume { attempt } => Err(Refusal { attempt: *attempt, order: "resume" }),
+            Order::Checkpoint { attempt } => Err(Refusal { attempt: *attempt, order: "checkpoint" }),
+        }
+    }
+
+    /// Map outputs with the addresses of the workers that hold them.
+    fn located(&self, outputs: &[MapOutput]) -> ReduceInputs {
+        let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
+        let peers = holders.into_iter().filter_map(|worker| {
+            let address = &self.links.get(&worker)?.identity().data_address;
+            (!address.is_empty()).then(|| Peer { worker, address: address.clone() })
+        });
+        ReduceInputs { outputs: outputs.to_vec(), peers: peers.collect() }
+    }
+
+    /// A worker whose link may have something to send, though no entry says so.
+    pub(super) fn touch(&mut self, worker: WorkerId) {
+        self.touched.insert(worker);
+    }
+
+    /// Sends what the entries so far led to; they are in the journal by now.
+    pub(super) fn flush(&mut self) {
+        for worker in std::mem::take(&mut self.touched) {
+            if let Some(link) = self.links.get_mut(&worker) {
+                link.flush();
+            }
+        }
+    }
+}
+
+fn job_of(record: &Record) -> JobId {
+    match record {
+        Record::JobAccepted(job) | Record::JobDecided(job, _) | Record::JobEnded(job, _) => *job,
+        Record::AttemptLaunched { attempt, .. }
+        | Record::CommitGranted(attempt)
+        | Record::TaskDone(attempt)
+        | Record::AttemptEnded(attempt, _)
+        | Record::Checkpointed(attempt) => attempt.task.job,
+        Record::OutputLost(task) => task.job,
+    }
+}
+
+/// An order of the engine that this runtime cannot carry out. FIFO gives none of them, so a job never meets one.
+struct Refusal {
+    attempt: AttemptId,
+    order: &'static str,
+}
+
+impl Refusal {
+    fn into_event(self, worker: WorkerId) -> Event {
+        let reason = format!("this runtime cannot {}", self.order);
+        let report = Report::Failed { class: FailureClass::Fatal, reason, lost_outputs: Vec::new() };
+        Event::Reported { worker, attempt: self.attempt, report }
+    }
+}

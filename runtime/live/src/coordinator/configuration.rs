@@ -1,0 +1,58 @@
+//! What can be chosen about a coordinator.
+//!
+//! Owns the values and their defaults. Does not own flags and files that set them (the operator's binary).
+
+use std::time::Duration;
+
+use crate::cluster_directory::ClusterDirectory;
+use crate::journal::FsyncPolicy;
+
+/// How a coordinator works.
+#[derive(Debug, Clone)]
+pub struct CoordinatorConfiguration {
+    /// Its cluster directory; made if it is missing.
+    pub directory: ClusterDirectory,
+    /// `HOST:PORT` to listen at; port 0 means any.
+    pub bind: String,
+    /// How often workers say that they are there.
+    pub heartbeat: Duration,
+    /// A worker that is silent for so long is lost.
+    pub liveness: Duration,
+    /// When the journal is forced to the disk.
+    pub fsync: FsyncPolicy,
+    /// The journal is replaced by a snapshot when it has grown by so many bytes.
+    pub journal_bytes_max: u64,
+    /// How many ended jobs are kept in history.
+    pub history_max: usize,
+    /// Bytes of programs and side files that are kept for later jobs.
+    pub blob_bytes_max: u64,
+}
+
+impl CoordinatorConfiguration {
+    /// Heartbeats unless said otherwise.
+    pub const HEARTBEAT_DEFAULT: Duration = Duration::from_millis(200);
+    /// Patience with workers unless said otherwise: 25 heartbeats.
+    pub const LIVENESS_DEFAULT: Duration = Duration::from_secs(5);
+    /// The journal goes to the disk so often unless said otherwise.
+    pub const FSYNC_DEFAULT: FsyncPolicy = FsyncPolicy::Interval(Duration::from_millis(100));
+    /// Bytes of journal between snapshots unless said otherwise.
+    pub const JOURNAL_BYTES_MAX_DEFAULT: u64 = 64 << 20;
+    /// Ended jobs that are kept unless said otherwise.
+    pub const HISTORY_MAX_DEFAULT: usize = 10_000;
+    /// Bytes of blobs that are kept unless said otherwise.
+    pub const BLOB_BYTES_MAX_DEFAULT: u64 = 4 << 30;
+
+    /// Every default, on the loopback interface.
+    pub fn new(directory: ClusterDirectory) -> CoordinatorConfiguration {
+        CoordinatorConfiguration {
+            directory,
+            bind: "127.0.0.1:0".to_owned(),
+            heartbeat: CoordinatorConfiguration::HEARTBEAT_DEFAULT,
+            liveness: CoordinatorConfiguration::LIVENESS_DEFAULT,
+            fsync: CoordinatorConfiguration::FSYNC_DEFAULT,
+            journal_bytes_max: CoordinatorConfiguration::JOURNAL_BYTES_MAX_DEFAULT,
+            history_max: CoordinatorConfiguration::HISTORY_MAX_DEFAULT,
+            blob_bytes_max: CoordinatorConfiguration::BLOB_BYTES_MAX_DEFAULT,
+        }
+    }
+}

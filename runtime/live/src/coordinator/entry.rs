@@ -1,0 +1,132 @@
+//! What the journal of a coordinator holds: every event handed to the engine, with what belongs to it.
+//!
+//! Owns the form of an entry and the engine's event in it. Does not own the file (`journal`) nor what the coordinator
+//! keeps of it (`brain`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_core::{AttemptId, Event, JobId, JobSpec, MapSpec, Report, Slots, Span, Time, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use crate::blobs::{BlobStore, PinnedBlob};
+use crate::plan::JobPlan;
+use crate::protocol::{Blob, SideFile, WorkerReport};
+
+/// Something that happened at a time of the engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) at: Time,
+    pub(super) happening: Happening,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Happening {
+    Submitted(Box<Accepted>),
+    Joined { worker: WorkerId, identity: Identity },
+    Lost { worker: WorkerId, reason: String },
+    Reported { worker: WorkerId, number: u64, report: WorkerReport },
+    Progressed { worker: WorkerId, attempt: AttemptId, bytes_done: u64, bytes_total: u64 },
+    JobKillRequested { job: JobId, reason: String },
+    AttemptKillRequested { attempt: AttemptId, reason: String },
+    DrainRequested { worker: WorkerId, hand_back: bool },
+    Woken,
+}
+
+/// A job whose output directory is claimed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Accepted {
+    pub(super) job: JobId,
+    /// The submitter's: handed in again, it is the same job.
+    pub(super) token: u128,
+    pub(super) plan: JobPlan,
+    pub(super) user: String,
+    /// `None` for an embedded job, which runs the worker's own program.
+    pub(super) program: Option<Blob>,
+    pub(super) files: Vec<SideFile>,
+    /// Directories that the claim made, outermost first.
+    pub(super) made: Vec<PathBuf>,
+}
+
+/// Who a worker is, as long as it has its number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub(super) name: String,
+    pub(super) incarnation: u64,
+    pub(super) slots: Slots,
+    pub(super) host: String,
+    /// Where it serves segments and logs; empty for an embedded worker, which serves nobody.
+    pub(super) data_address: String,
+    pub(super) architecture: String,
+}
+
+impl Accepted {
+    /// Keeps its blobs in the store as long as the result lives. What is missing is missed by the worker that asks for
+    /// it, which says so. Blocking.
+    pub(super) fn pin(&self, blobs: &Arc<BlobStore>) -> Vec<PinnedBlob> {
+        let all = self.program.into_iter().chain(self.files.iter().map(|file| file.blob));
+        all.filter_map(|blob| blobs.pin(blob.digest).ok().flatten()).collect()
+    }
+
+    /// What the engine is to know of it.
+    fn spec(&self, at: Time) -> JobSpec {
+        let plan = &self.plan;
+        let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length, preferred: Vec::new() });
+        let deadline = plan.deadline.map(|deadline| {
+            at + Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX).min(u64::MAX - at.0))
+        });
+        JobSpec {
+            name: plan.name.clone(),
+            user: self.user.clone(),
+            queue: plan.queue.clone(),
+            priority: plan.priority,
+            deadline,
+            maps: maps.collect(),
+            reduces: plan.reduces,
+            attempts_max: plan.attempts_max,
+            slowstart_permille: plan.slowstart_permille,
+        }
+    }
+}
+
+impl Entry {
+    /// What the engine is told.
+    pub(super) fn event(&self) -> Event {
+        match &self.happening {
+            Happening::Submitted(accepted) => {
+                Event::JobSubmitted { job: accepted.job, spec: accepted.spec(self.at) }
+            }
+            Happening::Joined { worker, identity } => {
+                Event::WorkerJoined { worker: *worker, slots: identity.slots }
+            }
+            Happening::Lost { worker, .. } => Event::WorkerLost { worker: *worker },
+            Happening::Reported { worker, report, .. } => reported(*worker, report),
+            Happening::Progressed { worker, attempt, bytes_done, bytes_total } => {
+                let report = Report::Progressed { bytes_done: *bytes_done, bytes_total: *bytes_total };
+                Event::Reported { worker: *worker, attempt: *attempt, report }
+            }
+            Happening::JobKillRequested { job, reason } => {
+                Event::JobKillRequested { job: *job, reason: reason.clone() }
+            }
+            Happening::AttemptKillRequested { attempt, reason } => {
+                Event::AttemptKillRequested { attempt: *attempt, reason: reason.clone() }
+            }
+            Happening::DrainRequested { worker, hand_back } => {
+                Event::WorkerDrainRequested { worker: *worker, hand_back: *hand_back }
+            }
+            Happening::Woken => Event::Woken,
+        }
+    }
+}
+
+fn reported(worker: WorkerId, report: &WorkerReport) -> Event {
+    match report {
+        WorkerReport::Happened { attempt, report } => {
+            Event::Reported { worker, attempt: *attempt, report: report.clone() }
+        }
+        WorkerReport::Finished { attempt, .. } => {
+            Event::Reported { worker, attempt: *attempt, report: Report::Done }
+        }
+        WorkerReport::Draining { hand_back } => Event::WorkerDrainRequested { worker, hand_back: *hand_back },
+    }
+}

@@ -1,0 +1,185 @@
+//! The link to one worker: what it was told and is to be told, whatever becomes of its connection.
+//!
+//! Owns the numbering of orders and reports, and which of them are on their way. Does not own the connection itself
+//! nor when a silent worker is lost.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use napreduce_core::JobId;
+use napreduce_core::delivery::{Arrival, Inbox, NeverSent, Outbox};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::entry::Identity;
+use crate::protocol::{ToWorker, WorkerOrder};
+
+/// One worker.
+#[derive(Debug)]
+pub(super) struct Link {
+    kept: KeptLink,
+    line: Line,
+    /// When it last said something.
+    pub(super) heard: Instant,
+}
+
+/// What of a link survives a restart of the coordinator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct KeptLink {
+    pub(super) identity: Identity,
+    orders: Outbox<WorkerOrder>,
+    reports: Inbox,
+    /// Jobs that it was told of.
+    defined: BTreeSet<JobId>,
+    /// It may go, and counts as gone.
+    leaving: bool,
+}
+
+/// Where messages go.
+#[derive(Debug)]
+enum Line {
+    Down,
+    /// To a worker in this process: what is sent has arrived.
+    Local(UnboundedSender<WorkerOrder>),
+    Connected {
+        connection: u64,
+        messages: UnboundedSender<ToWorker>,
+        /// Orders up to this number are on their way.
+        sent: u64,
+        /// What was last said to be kept of the reports.
+        acknowledged: u64,
+        /// It waits for a sign of life.
+        answer: bool,
+    },
+}
+
+impl Link {
+    pub(super) fn new(identity: Identity) -> Link {
+        let (orders, reports) = (Outbox::default(), Inbox::default());
+        Link::restored(KeptLink { identity, orders, reports, defined: BTreeSet::new(), leaving: false })
+    }
+
+    /// As it was when the coordinator ended; the worker has its time to come back from now on.
+    pub(super) fn restored(kept: KeptLink) -> Link {
+        Link { kept, line: Line::Down, heard: Instant::now() }
+    }
+
+    pub(super) fn kept(&self) -> &KeptLink {
+        &self.kept
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.kept.identity
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        !matches!(self.line, Line::Down)
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.kept.leaving
+    }
+
+    /// Puts an order into the queue; `flush` sends it.
+    pub(super) fn order(&mut self, order: WorkerOrder) {
+        match &order {
+            WorkerOrder::Define(description) => drop(self.kept.defined.insert(description.job)),
+            WorkerOrder::Forget { job } => drop(self.kept.defined.remove(job)),
+            WorkerOrder::Leave => self.kept.leaving = true,
+            _ => {}
+        }
+        self.kept.orders.push(order);
+    }
+
+    /// Whether it was told of a job and not yet to forget it.
+    pub(super) fn knows(&self, job: JobId) -> bool {
+        self.kept.defined.contains(&job)
+    }
+
+    /// What a report of this number is; a fresh one is to be journaled and then taken in.
+    pub(super) fn look(&self, number: u64) -> Arrival {
+        self.kept.reports.clone().accept(number)
+    }
+
+    /// Takes in a report that was journaled.
+    pub(super) fn take_in(&mut self, number: u64) {
+        self.kept.reports.accept(number);
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.kept.reports.received()
+    }
+
+    /// The worker has orders up to this number.
+    pub(super) fn acknowledge(&mut self, through: u64) -> Result<(), NeverSent> {
+        self.kept.orders.acknowledge(through)
+    }
+
+    /// Whether a worker that has orders up to this number can go on where it was.
+    pub(super) fn can_resume_after(&self, received: u64) -> bool {
+        (self.kept.orders.acknowledged()..=self.kept.orders.sent()).contains(&received)
+    }
+
+    pub(super) fn connect_local(&mut self, orders: UnboundedSender<WorkerOrder>) {
+        self.line = Line::Local(orders);
+    }
+
+    /// A connection was made; the worker has orders up to `received`, and `welcome` is the first message to it.
+    pub(super) fn connect(
+        &mut self,
+        connection: u64,
+        messages: UnboundedSender<ToWorker>,
+        received: u64,
+        welcome: ToWorker,
+    ) {
+        // Should it be gone again already, the end of the connection is on its way.
+        let _ = messages.send(welcome);
+        let acknowledged = self.received();
+        self.line = Line::Connected { connection, messages, sent: received, acknowledged, answer: false };
+        self.heard = Instant::now();
+    }
+
+    /// A connection ended; another one may have taken its place.
+    pub(super) fn disconnect(&mut self, ended: u64) -> bool {
+        let current = matches!(self.line, Line::Connected { connection, .. } if connection == ended);
+        if current {
+            self.line = Line::Down;
+        }
+        current
+    }
+
+    /// It wants to hear something.
+    pub(super) fn ask_for_answer(&mut self) {
+        self.heard = Instant::now();
+        if let Line::Connected { answer, .. } = &mut self.line {
+            *answer = true;
+        }
+    }
+
+    /// Sends what is not on its way; to be called when what led to it is in the journal.
+    pub(super) fn flush(&mut self) {
+        match &mut self.line {
+            Line::Down => {}
+            Line::Local(line) => {
+                for (_, order) in self.kept.orders.unacknowledged() {
+                    // An embedded worker ends after its coordinator only.
+                    let _ = line.send(order.clone());
+                }
+                let sent = self.kept.orders.sent();
+                self.kept.orders.acknowledge(sent).expect("as many were sent");
+            }
+            Line::Connected { messages, sent, acknowledged, answer, .. } => {
+                // A connection that has ended says so itself; what it loses is sent again on the next.
+                for (number, order) in self.kept.orders.unacknowledged_from(*sent + 1) {
+                    let _ = messages.send(ToWorker::Ordered { number, order: order.clone() });
+                }
+                *sent = self.kept.orders.sent();
+                let through = self.kept.reports.received();
+                if *answer || through > *acknowledged {
+                    let _ = messages.send(ToWorker::Received { through });
+                    (*acknowledged, *answer) = (through, false);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A coordinator from its journal: the snapshot, the entries since, and what was left undone.
+//!
+//! Owns the form of a snapshot and the way back to where an earlier process was. Does not own the journal's files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_core::{Engine, EngineSettings, EngineSnapshot, Fifo, JobId, Scheduler, Time, WorkerId};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::brain::Brain;
+use super::configuration::CoordinatorConfiguration;
+use super::daemon::{Coordinator, Input, Lasting};
+use super::entry::{Accepted, Entry, Happening};
+use super::history::History;
+use super::job::LiveJob;
+use super::link::{KeptLink, Link};
+use crate::blobs::{BlobError, BlobStore};
+use crate::journal::{Journal, JournalError, Recovered};
+use crate::output::OutputClaim;
+
+/// Version of the snapshot.
+const SNAPSHOT_VERSION: u32 = 1;
+
+/// Everything a coordinator knows, as plain data.
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    version: u32,
+    engine: EngineSnapshot,
+    jobs: Vec<LiveJob>,
+    links: Vec<(WorkerId, KeptLink)>,
+    wake_at: Option<Time>,
+    last: Time,
+    last_job: u32,
+    last_worker: u32,
+}
+
+/// A coordinator cannot go on from what is there.
+#[derive(Debug, Error)]
+pub(crate) enum RecoveryError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    #[error("cannot draw a random number: {0}")]
+    Random(std::io::Error),
+    #[error("cannot read the history in {path}: {source}")]
+    History { path: PathBuf, source: std::io::Error },
+    #[error(
+        "the snapshot in {path} cannot be taken up: {what}; restore it, or move the directory away to begin anew"
+    )]
+    Snapshot { path: PathBuf, what: String },
+    #[error("entry {number} of the journal in {path} cannot be read: {what}; use the program that wrote it")]
+    Entry { path: PathBuf, number: usize, what: String },
+}
+
+impl Brain {
+    /// For the journal's compaction.
+    pub(super) fn snapshot(&self) -> Vec<u8> {
+        let snapshot = Snapshot {
+            version: SNAPSHOT_VERSION,
+            engine: self.engine.snapshot(),
+            jobs: self.jobs.values().cloned().collect(),
+            links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
+            wake_at: self.wake_at,
+            last: self.last,
+            last_job: self.last_job,
+            last_worker: self.last_worker,
+        };
+        serde_json::to_vec(&snapshot)
+            .expect("only maps with other keys than text cannot be JSON, and there is none")
+    }
+
+    fn restored(
+        snapshot: &[u8],
+        epoch_micros: u64,
+        configuration: &CoordinatorConfiguration,
+    ) -> Result<Brain, String> {
+        let snapshot: Snapshot = serde_json::from_slice(snapshot).map_err(|error| error.to_string())?;
+        if snapshot.version != SNAPSHOT_VERSION {
+            return Err(format!(
+                "it has version {}, and this program reads {SNAPSHOT_VERSION}",
+                snapshot.version
+            ));
+        }
+        let engine = Engine::restore(snapshot.engine, scheduler(), engine_settings(configuration))
+            .map_err(|error| error.to_string())?;
+        let mut brain = Brain::new(engine, epoch_micros);
+        brain.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
+        brain.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
+        brain.links =
+            snapshot.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
+        brain.wake_at = snapshot.wake_at;
+        brain.last = snapshot.last;
+        brain.last_job = snapshot.last_job;
+        brain.last_worker = snapshot.last_worker;
+        Ok(brain)
+    }
+}
+
+fn scheduler() -> Box<dyn Scheduler> {
+    Box::new(Fifo::default())
+}
+
+fn engine_settings(configuration: &CoordinatorConfiguration) -> EngineSettings {
+    let _ = configuration;
+    EngineSettings::default()
+}
+
+/// The brain after everything in the journal.
+fn replay(
+    directory: &std::path::Path,
+    recovered: &Recovered,
+    epoch_micros: u64,
+    configuration: &CoordinatorConfiguration,
+) -> Result<Brain, RecoveryError> {
+    let mut brain = match &recovered.snapshot {
+        Some(snapshot) => Brain::restored(snapshot, epoch_micros, configuration)
+            .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?,
+        None => Brain::new(Engine::new(scheduler(), engine_settings(configuration)), epoch_micros),
+    };
+    for (number, text) in (1..).zip(&recovered.entries) {
+        let entry: Entry = serde_json::from_slice(text).map_err(|error| RecoveryError::Entry {
+            path: directory.to_owned(),
+            number,
+            what: error.to_string(),
+        })?;
+        brain.apply(entry);
+    }
+    // They were said when they happened.
+    brain.warnings.clear();
+    Ok(brain)
+}
+
+impl Coordinator {
+    /// The coordinator of a cluster, going on where the last one of its directory ended.
+    pub(super) fn recover(
+        configuration: &CoordinatorConfiguration,
+        blobs: &Arc<BlobStore>,
+        own: UnboundedSender<Input>,
+    ) -> Result<Coordinator, RecoveryError> {
+        let directory = configuration.directory.coordinator_directory();
+        let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
+        let opened = Journal::open(&directory, identity, super::clock::unix_micros(), configuration.fsync)?;
+        let (journal, recovered) = opened;
+        let history_directory = directory.join("history");
+        let (history, remarks) = History::open(&history_directory, configuration.history_max)
+            .map_err(|source| RecoveryError::History { path: history_directory, source })?;
+        let mut brain = replay(&directory, &recovered, journal.header().epoch_micros, configuration)?;
+        brain.last_job = brain.last_job.max(history.last().map_or(0, |job| job.0));
+        let lasting = Lasting {
+            journal,
+            journal_bytes_max: configuration.journal_bytes_max,
+            history,
+            blobs: Arc::clone(blobs),
+            liveness: configuration.liveness,
+            heartbeat: configuration.heartbeat,
+        };
+        let mut coordinator = Coordinator::new(brain, Some(lasting), own);
+        recovered.remarks.iter().chain(&remarks).for_each(|remark| coordinator.say(remark));
+        coordinator.take_up_jobs(blobs);
+        Ok(coordinator)
+    }
+
+    /// Claims the outputs of the jobs again, and ends those whose end was decided.
+    fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
+        self.brain.ended.clear();
+        let jobs: Vec<(JobId, bool)> =
+            self.brain.jobs.iter().map(|(job, known)| (*job, known.outcome.is_some())).collect();
+        for (job, over) in jobs {
+            if over && self.lasting.as_ref().is_some_and(|lasting| lasting.history.has(job)) {
+                self.brain.jobs.remove(&job);
+                continue;
+            }
+            let Some(accepted) = self.brain.jobs.get(&job).map(|known| known.accepted.clone()) else {
+                continue;
+            };
+            let claim = take_up_claim(&accepted);
+            if over {
+                self.resumed.insert(job);
+                self.brain.ended.push(job);
+            } else if let Err(why) = &claim {
+                let reason = format!("its output directory was lost while no coordinator ran: {why}");
+                self.enter(Happening::JobKillRequested { job, reason });
+            }
+            self.claims.insert(job, claim);
+            let pinned = accepted.pin(blobs);
+            self.pinned.insert(job, pinned);
+            self.say(&format!("{job} goes on"));
+        }
+    }
+}
+
+fn take_up_claim(accepted: &Accepted) -> Result<OutputClaim, String> {
+    let plan = &accepted.plan;
+    OutputClaim::resume(&plan.output, accepted.job, &plan.part_extension, accepted.made.clone())
+        .map_err(|error| error.to_string())
+}

@@ -1,0 +1,146 @@
+//! The coordinator of a cluster as a process: from the lock on its directory to the last byte of the journal.
+//!
+//! Owns the setting up, who may connect as what, and the graceful end. Does not own what connections say.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::configuration::CoordinatorConfiguration;
+use super::daemon::{Coordinator, Input};
+use super::recovery::RecoveryError;
+use super::worker_connection::serve_worker;
+use crate::blobs::{BlobError, BlobStore};
+use crate::cluster_directory::ClusterDirectoryError;
+use crate::journal::JournalError;
+use crate::log;
+use crate::process::{Interrupts, signal_name};
+use crate::transport::{Arrival, Listener, Role, TransportError};
+
+/// Threads for connections; the loop itself is one task.
+const THREADS: usize = 2;
+/// How long blocking work (commits, claims) may take when the coordinator ends; it is done again after a restart.
+const WIND_DOWN: Duration = Duration::from_secs(5);
+
+/// A coordinator cannot start or go on.
+#[derive(Debug, Error)]
+pub enum CoordinatorError {
+    /// Its directory.
+    #[error(transparent)]
+    Directory(#[from] ClusterDirectoryError),
+    /// Its journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What an earlier coordinator left, or where this one is to listen.
+    #[error("{0}")]
+    Start(String),
+    /// Something of the system.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The loop broke one of its own rules; a bug.
+    #[error("internal error: {0}; please report it")]
+    Internal(String),
+}
+
+impl From<RecoveryError> for CoordinatorError {
+    fn from(error: RecoveryError) -> CoordinatorError {
+        CoordinatorError::Start(error.to_string())
+    }
+}
+
+impl From<TransportError> for CoordinatorError {
+    fn from(error: TransportError) -> CoordinatorError {
+        CoordinatorError::Start(error.to_string())
+    }
+}
+
+impl From<BlobError> for CoordinatorError {
+    fn from(error: BlobError) -> CoordinatorError {
+        CoordinatorError::Start(error.to_string())
+    }
+}
+
+/// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP asks it to end. Jobs and
+/// workers go on without it, and with the next coordinator of the directory.
+///
+/// # Errors
+/// See [`CoordinatorError`]. What was accepted before is in the journal.
+pub fn run_coordinator(configuration: CoordinatorConfiguration) -> Result<(), CoordinatorError> {
+    let io = |doing| move |source| CoordinatorError::Io { doing, source };
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .map_err(io("start the runtime"))?;
+    let ended = runtime.block_on(serve(configuration));
+    runtime.shutdown_timeout(WIND_DOWN);
+    ended
+}
+
+async fn serve(configuration: CoordinatorConfiguration) -> Result<(), CoordinatorError> {
+    let io = |doing| move |source| CoordinatorError::Io { doing, source };
+    let mut interrupts = Interrupts::install().map_err(io("handle signals"))?;
+    let directory = configuration.directory.clone();
+    let secret = directory.create()?;
+    let _lock = directory.lock_coordinator()?;
+    let blobs =
+        BlobStore::open(directory.coordinator_directory().join("blobs"), configuration.blob_bytes_max)?;
+    let (inputs, arriving) = unbounded_channel();
+    let (requests, requested) = unbounded_channel();
+    let coordinator = Coordinator::recover(&configuration, &blobs, inputs.clone())?;
+    let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
+    let say = |line: &str| log::say("coordinator", line);
+    let mut listener = Listener::bind(&configuration.bind, secret.clone(), say).await?;
+    directory.publish_coordinator(listener.address())?;
+    say(&format!("listening at {} for {}", listener.address(), directory.path().display()));
+    let gate = Gate { inputs: inputs.clone(), _requests: requests, liveness: configuration.liveness };
+    let ended = loop {
+        tokio::select! {
+            arrival = listener.accept() => gate.let_in(arrival),
+            ended = &mut coordinator => break ended,
+            signal = interrupts.arrival() => {
+                let signal = signal.map_err(io("wait for signals"))?;
+                say(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
+                // One that has ended by itself says so below.
+                let _ = inputs.send(Input::Stop);
+                break coordinator.await;
+            }
+        }
+    };
+    directory.withdraw_coordinator()?;
+    Ok(ended.map_err(|error| CoordinatorError::Internal(error.to_string()))??)
+}
+
+/// Where connections that have proved to belong to the cluster are taken in.
+struct Gate {
+    inputs: UnboundedSender<Input>,
+    _requests: UnboundedSender<super::ClientRequest>,
+    liveness: Duration,
+}
+
+/// Connections of workers are told apart by numbers.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+
+impl Gate {
+    fn let_in(&self, arrival: Arrival) {
+        let Arrival { role, connection, peer } = arrival;
+        match role {
+            Role::Worker => {
+                let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(serve_worker(connection, peer, number, self.inputs.clone(), self.liveness));
+            }
+            Role::Client | Role::Data => {
+                log::say("coordinator", &format!("refused {peer}: segments and logs are with the workers"));
+            }
+        }
+    }
+}

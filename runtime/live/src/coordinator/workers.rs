@@ -1,0 +1,186 @@
+//! Workers as the loop meets them: hello, messages, silence.
+//!
+//! Owns who a new connection belongs to, and when a worker is lost. Does not own what that means for its attempts (the
+//! engine).
+
+use std::time::{Duration, Instant};
+
+use napreduce_core::delivery::Arrival;
+use napreduce_core::{WorkerId, WorkerState};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::daemon::Coordinator;
+use super::entry::{Happening, Identity};
+use crate::protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews};
+
+impl Coordinator {
+    /// A worker on a new connection: one that is known goes on where it was, any other gets a number.
+    pub(super) fn on_hello(&mut self, connection: u64, hello: Hello, messages: UnboundedSender<ToWorker>) {
+        let Some(journal) = self.lasting.as_ref().map(|lasting| lasting.journal.header().journal) else {
+            return;
+        };
+        let same_name = self.brain.links.iter().find(|(_, link)| link.identity().name == hello.name);
+        let known = same_name.map(|(worker, link)| {
+            let before = hello.before.map_or(hello.received == 0, |before| before == (journal, *worker));
+            let same = link.identity().incarnation == hello.incarnation && before;
+            (*worker, same && link.can_resume_after(hello.received))
+        });
+        let worker = match known {
+            Some((worker, true)) => {
+                self.say(&format!("{worker} ({}) is connected again", hello.name));
+                worker
+            }
+            Some((worker, false)) => {
+                self.lose(worker, format!("a later start of {} took its place", hello.name));
+                self.join(&hello)
+            }
+            None => self.join(&hello),
+        };
+        self.connect(worker, connection, &hello, messages);
+    }
+
+    fn join(&mut self, hello: &Hello) -> WorkerId {
+        let worker = WorkerId(self.brain.last_worker + 1);
+        let identity = Identity {
+            name: hello.name.clone(),
+            incarnation: hello.incarnation,
+            slots: hello.slots,
+            host: hello.host.clone(),
+            data_address: hello.data_address.clone(),
+            architecture: hello.architecture.clone(),
+        };
+        self.say(&format!(
+            "{worker} joined: {} on {} with {} map and {} reduce slots",
+            hello.name, hello.host, hello.slots.map, hello.slots.reduce
+        ));
+        self.enter(Happening::Joined { worker, identity });
+        worker
+    }
+
+    fn connect(
+        &mut self,
+        worker: WorkerId,
+        connection: u64,
+        hello: &Hello,
+        messages: UnboundedSender<ToWorker>,
+    ) {
+        let (Some(lasting), Some(link)) = (&self.lasting, self.brain.links.get_mut(&worker)) else { return };
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let welcome = ToWorker::Welcome {
+            worker,
+            journal: lasting.journal.header().journal,
+            received: link.received(),
+            heartbeat_millis: millis(lasting.heartbeat),
+            silence_millis: millis(lasting.liveness),
+        };
+        // A worker that is new has received nothing of what it is told under this number.
+        let received =
+            if hello.before.is_some_and(|(_, before)| before == worker) { hello.received } else { 0 };
+        if let Err(error) = link.acknowledge(received) {
+            return self.say(&format!("warning: {worker}: {error}"));
+        }
+        link.connect(connection, messages, received, welcome);
+        self.connections.insert(connection, worker);
+        self.brain.touch(worker);
+    }
+
+    pub(super) fn on_disconnected(&mut self, connection: u64) {
+        let Some(worker) = self.connections.remove(&connection) else { return };
+        let Some(link) = self.brain.links.get_mut(&worker) else { return };
+        if !link.disconnect(connection) {
+            return;
+        }
+        if link.is_leaving() {
+            self.brain.links.remove(&worker);
+            self.say(&format!("{worker} has left"));
+        } else {
+            self.say(&format!("the connection of {worker} is broken; waiting for it to come back"));
+        }
+    }
+
+    pub(super) fn on_message(&mut self, connection: u64, message: FromWorker) {
+        let Some(&worker) = self.connections.get(&connection) else { return };
+        let Some(link) = self.brain.links.get_mut(&worker) else { return };
+        link.heard = Instant::now();
+        match message {
+            FromWorker::Hello(_) => self.hang_up(connection, worker, "it said hello twice"),
+            FromWorker::Reported { number, report } => match link.look(number) {
+                Arrival::Fresh => self.enter(Happening::Reported { worker, number, report }),
+                Arrival::Duplicate => {}
+                Arrival::Gap => self.hang_up(connection, worker, "one of its reports is missing"),
+            },
+            FromWorker::Received { through } => {
+                if let Err(error) = link.acknowledge(through) {
+                    self.lose(worker, error.to_string());
+                }
+            }
+            FromWorker::Heartbeat { progress } => {
+                link.ask_for_answer();
+                self.brain.touch(worker);
+                self.on_progress(worker, &progress);
+            }
+        }
+    }
+
+    /// Ends a connection that cannot be trusted; the worker makes a new one.
+    fn hang_up(&mut self, connection: u64, worker: WorkerId, why: &str) {
+        self.say(&format!("dropped the connection of {worker}: {why}"));
+        self.on_disconnected(connection);
+    }
+
+    /// From the worker in this process, whose messages arrive once and in order.
+    pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
+        match news {
+            WorkerNews::Report(report) => {
+                let number = self.brain.links.get(&worker).map_or(0, |link| link.received() + 1);
+                self.enter(Happening::Reported { worker, number, report });
+            }
+            WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
+        }
+    }
+
+    fn on_progress(&mut self, worker: WorkerId, progress: &[AttemptProgress]) {
+        for &AttemptProgress { attempt, bytes_done, bytes_total } in progress {
+            let known = self.brain.view().attempt(attempt);
+            let news = known.is_some_and(|known| {
+                known.worker() == worker
+                    && (known.bytes_done(), known.bytes_total()) != (bytes_done, bytes_total)
+            });
+            if news {
+                self.enter(Happening::Progressed { worker, attempt, bytes_done, bytes_total });
+            }
+        }
+    }
+
+    /// Takes a worker for lost, with everything it runs and holds.
+    pub(super) fn lose(&mut self, worker: WorkerId, reason: String) {
+        let leaving = self.brain.links.get(&worker).is_some_and(super::link::Link::is_leaving);
+        if leaving {
+            self.brain.links.remove(&worker);
+            return;
+        }
+        self.say(&format!("{worker} is lost: {reason}"));
+        self.enter(Happening::Lost { worker, reason });
+    }
+
+    /// Loses workers that were silent for too long. `paused` is the time since the last look: if this process itself
+    /// stood still, what the workers said meanwhile is still waiting to be read.
+    pub(super) fn look_after_workers(&mut self, paused: Duration) {
+        let Some(liveness) = self.lasting.as_ref().map(|lasting| lasting.liveness) else { return };
+        if paused > liveness / 2 {
+            self.brain.links.values_mut().for_each(|link| link.heard = Instant::now());
+            return;
+        }
+        let silent = self.brain.links.iter().filter(|(_, link)| link.heard.elapsed() > liveness);
+        let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
+        for worker in silent {
+            self.lose(worker, format!("nothing was heard of it for {:.1} s", liveness.as_secs_f64()));
+        }
+    }
+
+    /// Whether a worker can be asked to do something.
+    pub(super) fn is_there(&self, worker: WorkerId) -> bool {
+        let state = self.brain.view().worker(worker).map(napreduce_core::Worker::state);
+        !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))
+    }
+}
