@@ -218,6 +218,7 @@ impl Coordinator {
         let state = match known.state() {
             _ if link.is_leaving() => "leaving",
             WorkerState::Up if !link.is_connected() => "up, but not connected",
+            WorkerState::Up if known.aside_until().is_some() => "set aside after failures",
             WorkerState::Up => "up",
             WorkerState::Draining => "draining",
             WorkerState::Unknown | WorkerState::Lost => "lost",

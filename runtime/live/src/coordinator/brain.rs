@@ -11,7 +11,7 @@ use napreduce_core::{
     Start, Time, WorkerId,
 };
 
-use super::entry::{Accepted, Entry, Happening};
+use super::entry::{Accepted, Entry, Happening, Identity};
 use super::job::LiveJob;
 use super::link::Link;
 use crate::protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
@@ -33,8 +33,8 @@ pub(super) struct Brain {
     /// The highest number given to a job and to a worker.
     pub(super) last_job: u32,
     pub(super) last_worker: u32,
-    /// What went wrong and was ignored, for the log.
-    pub(super) warnings: Vec<String>,
+    /// What is worth a line in the log.
+    pub(super) notices: Vec<String>,
 }
 
 impl Brain {
@@ -50,7 +50,7 @@ impl Brain {
             epoch_micros,
             last_job: 0,
             last_worker: 0,
-            warnings: Vec::new(),
+            notices: Vec::new(),
         }
     }
 
@@ -132,7 +132,7 @@ impl Brain {
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::Record(record) => self.keep(&record),
-            Effect::Warn { message } => self.warnings.push(message),
+            Effect::Warn { message } => self.notices.push(format!("warning: {message}")),
             Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
             Effect::WorkerMayLeave { worker } => self.order(worker, WorkerOrder::Leave),
             Effect::JobEnded { job, outcome } => {
@@ -160,15 +160,30 @@ impl Brain {
 
     fn keep(&mut self, record: &Record) {
         let millis = self.unix_millis(self.last);
+        let Some(job) = job_of(record) else { return self.keep_of_worker(record) };
         let name = match record {
             Record::AttemptLaunched { worker, .. } => {
                 self.links.get(worker).map(|link| link.identity().name.as_str()).unwrap_or_default()
             }
             _ => "",
         };
-        if let Some(job) = self.jobs.get_mut(&job_of(record)) {
+        if let Some(job) = self.jobs.get_mut(&job) {
             job.on_record(millis, record, name);
         }
+    }
+
+    /// What happens to workers is told, not kept.
+    fn keep_of_worker(&mut self, record: &Record) {
+        let notice = match record {
+            Record::WorkerDraining(worker) => format!("{worker} is draining"),
+            Record::WorkerLeft(worker) => format!("{worker} may leave"),
+            Record::WorkerSetAside { worker, until } => {
+                let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
+                format!("{worker} gets nothing new for {seconds} s: too much failed there")
+            }
+            _ => return,
+        };
+        self.notices.push(notice);
     }
 
     fn order(&mut self, worker: WorkerId, order: WorkerOrder) {
@@ -211,8 +226,13 @@ impl Brain {
     fn located(&self, outputs: &[MapOutput]) -> ReduceInputs {
         let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
         let peers = holders.into_iter().filter_map(|worker| {
-            let address = &self.links.get(&worker)?.identity().data_address;
-            (!address.is_empty()).then(|| Peer { worker, address: address.clone() })
+            let Identity { data_address, directory, incarnation, .. } = self.links.get(&worker)?.identity();
+            (!data_address.is_empty()).then(|| Peer {
+                worker,
+                address: data_address.clone(),
+                directory: directory.clone(),
+                incarnation: *incarnation,
+            })
         });
         ReduceInputs { outputs: outputs.to_vec(), peers: peers.collect() }
     }
@@ -232,8 +252,9 @@ impl Brain {
     }
 }
 
-fn job_of(record: &Record) -> JobId {
-    match record {
+fn job_of(record: &Record) -> Option<JobId> {
+    Some(match record {
+        Record::WorkerDraining(_) | Record::WorkerLeft(_) | Record::WorkerSetAside { .. } => return None,
         Record::JobAccepted(job) | Record::JobDecided(job, _) | Record::JobEnded(job, _) => *job,
         Record::AttemptLaunched { attempt, .. }
         | Record::CommitGranted(attempt)
@@ -241,7 +262,7 @@ fn job_of(record: &Record) -> JobId {
         | Record::AttemptEnded(attempt, _)
         | Record::Checkpointed(attempt) => attempt.task.job,
         Record::OutputLost(task) => task.job,
-    }
+    })
 }
 
 /// An order of the engine that this runtime cannot carry out. FIFO gives none of them, so a job never meets one.

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use napreduce_core::SpeculationSettings;
+
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::FsyncPolicy;
 
@@ -24,6 +26,8 @@ pub struct CoordinatorConfiguration {
     pub journal_bytes_max: u64,
     /// How many ended jobs are kept in history.
     pub history_max: usize,
+    /// When a straggler gets a second attempt that races it; `None` for never.
+    pub speculation: Option<SpeculationSettings>,
     /// Bytes of programs and side files that are kept for later jobs.
     pub blob_bytes_max: u64,
 }
@@ -52,6 +56,7 @@ impl CoordinatorConfiguration {
             fsync: CoordinatorConfiguration::FSYNC_DEFAULT,
             journal_bytes_max: CoordinatorConfiguration::JOURNAL_BYTES_MAX_DEFAULT,
             history_max: CoordinatorConfiguration::HISTORY_MAX_DEFAULT,
+            speculation: Some(SpeculationSettings::default()),
             blob_bytes_max: CoordinatorConfiguration::BLOB_BYTES_MAX_DEFAULT,
         }
     }

@@ -169,6 +169,7 @@ impl Coordinator {
             slots,
             host: String::new(),
             data_address: String::new(),
+            directory: PathBuf::new(),
             architecture: std::env::consts::ARCH.to_owned(),
         };
         coordinator.enter(Happening::Joined { worker, identity });
@@ -257,8 +258,8 @@ impl Coordinator {
         for answer in std::mem::take(&mut self.answers) {
             answer();
         }
-        for warning in std::mem::take(&mut self.brain.warnings) {
-            self.say(&format!("warning: {warning}"));
+        for notice in std::mem::take(&mut self.brain.notices) {
+            self.say(&notice);
         }
         for job in std::mem::take(&mut self.brain.ended) {
             self.start_ending(job);

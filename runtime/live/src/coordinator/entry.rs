@@ -35,7 +35,7 @@ pub(super) enum Happening {
 
 /// A job whose output directory is claimed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Accepted {
+pub(crate) struct Accepted {
     pub(super) job: JobId,
     /// The submitter's: handed in again, it is the same job.
     pub(super) token: u128,
@@ -57,6 +57,9 @@ pub(super) struct Identity {
     pub(super) host: String,
     /// Where it serves segments and logs; empty for an embedded worker, which serves nobody.
     pub(super) data_address: String,
+    /// Where it keeps what it serves.
+    #[serde(with = "crate::path_bytes")]
+    pub(super) directory: PathBuf,
     pub(super) architecture: String,
 }
 

@@ -18,7 +18,7 @@ const HISTORY_VERSION: u32 = 1;
 
 /// A job that has ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct EndedJob {
+pub(crate) struct EndedJob {
     version: u32,
     pub(super) token: u128,
     pub(super) end: JobEnd,

@@ -144,7 +144,10 @@ impl LiveJob {
             }
             Record::AttemptEnded(attempt, why) => self.on_attempt_end(at_millis, *attempt, why),
             Record::Checkpointed(attempt) => self.on_attempt_end(at_millis, *attempt, "checkpointed"),
-            Record::CommitGranted(_) => {}
+            Record::CommitGranted(_)
+            | Record::WorkerDraining(_)
+            | Record::WorkerLeft(_)
+            | Record::WorkerSetAside { .. } => {}
             Record::JobAccepted(_) => self.say(at_millis, "submitted".to_owned()),
             Record::OutputLost(task) => {
                 self.say(at_millis, format!("the output of {task} is lost; it runs again"))

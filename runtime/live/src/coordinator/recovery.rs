@@ -105,8 +105,7 @@ fn scheduler() -> Box<dyn Scheduler> {
 }
 
 fn engine_settings(configuration: &CoordinatorConfiguration) -> EngineSettings {
-    let _ = configuration;
-    EngineSettings::default()
+    EngineSettings { speculation: configuration.speculation, ..EngineSettings::default() }
 }
 
 /// The brain after everything in the journal.
@@ -130,7 +129,7 @@ fn replay(
         brain.apply(entry);
     }
     // They were said when they happened.
-    brain.warnings.clear();
+    brain.notices.clear();
     Ok(brain)
 }
 

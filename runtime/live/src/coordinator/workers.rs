@@ -47,6 +47,7 @@ impl Coordinator {
             slots: hello.slots,
             host: hello.host.clone(),
             data_address: hello.data_address.clone(),
+            directory: hello.directory.clone(),
             architecture: hello.architecture.clone(),
         };
         self.say(&format!(
