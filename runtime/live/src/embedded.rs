@@ -87,7 +87,9 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
 fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
     let left = match ended {
         Ok(_) => format!("the job was complete by then, its output is in {output}"),
-        Err(JobError::Failed { .. } | JobError::Killed { .. }) => format!("nothing of the job is left in {output}"),
+        Err(JobError::Failed { .. } | JobError::Killed { .. }) => {
+            format!("nothing of the job is left in {output}")
+        }
         Err(other) => other.to_string(),
     };
     JobError::Interrupted { signal, left }

@@ -2,7 +2,7 @@
 //!
 //! Owns what a request means for the jobs, and what is said of them. Does not own the connections that ask.
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, TaskState, WorkerId, WorkerState};
+use napreduce_core::{AttemptId, Explanation, JobId, TaskId, TaskKind, TaskState, WorkerId, WorkerState};
 
 use super::daemon::{Coordinator, Submitter};
 use super::entry::{Accepted, Happening};
@@ -202,8 +202,8 @@ impl Coordinator {
             Some(task) if known.task_state(task).is_none() => {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))
             }
-            Some(task) => Ok(vec![format!("{task} is {}", state_in_words(known.task_state(task)))]),
-            None => Ok(vec![format!("{job} is {:?}", known.state())]),
+            Some(task) => Ok(in_lines(view.explain(task))),
+            None => Ok(in_lines(view.explain_job(job))),
         }
     }
 
@@ -283,6 +283,12 @@ fn state_in_words(state: Option<TaskState>) -> &'static str {
         Some(TaskState::Done) => "done",
         Some(TaskState::Pending) | None => "pending",
     }
+}
+
+fn in_lines(explanation: Explanation) -> Vec<String> {
+    let mut lines = vec![explanation.state];
+    lines.extend(explanation.reasons);
+    lines
 }
 
 fn unknown_job(job: JobId) -> Refusal {

@@ -3,6 +3,7 @@
 //! Owns the setting up, who may connect as what, and the graceful end. Does not own what connections say.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::clients::{ClientDesk, ClientLimits};
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input};
 use super::recovery::RecoveryError;
@@ -102,7 +104,8 @@ async fn serve(configuration: CoordinatorConfiguration) -> Result<(), Coordinato
     let mut listener = Listener::bind(&configuration.bind, secret.clone(), say).await?;
     directory.publish_coordinator(listener.address())?;
     say(&format!("listening at {} for {}", listener.address(), directory.path().display()));
-    let gate = Gate { inputs: inputs.clone(), _requests: requests, liveness: configuration.liveness };
+    let desk = ClientDesk::new(requests, Arc::clone(&blobs), secret, ClientLimits::default(), say);
+    let gate = Gate { inputs: inputs.clone(), desk, liveness: configuration.liveness };
     let ended = loop {
         tokio::select! {
             arrival = listener.accept() => gate.let_in(arrival),
@@ -123,7 +126,7 @@ async fn serve(configuration: CoordinatorConfiguration) -> Result<(), Coordinato
 /// Where connections that have proved to belong to the cluster are taken in.
 struct Gate {
     inputs: UnboundedSender<Input>,
-    _requests: UnboundedSender<super::ClientRequest>,
+    desk: ClientDesk,
     liveness: Duration,
 }
 
@@ -138,7 +141,8 @@ impl Gate {
                 let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(serve_worker(connection, peer, number, self.inputs.clone(), self.liveness));
             }
-            Role::Client | Role::Data => {
+            Role::Client => drop(tokio::spawn(self.desk.clone().serve(connection, peer))),
+            Role::Data => {
                 log::say("coordinator", &format!("refused {peer}: segments and logs are with the workers"));
             }
         }
