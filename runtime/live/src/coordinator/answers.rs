@@ -2,13 +2,16 @@
 //!
 //! Owns what a request means for the jobs, and what is said of them. Does not own the connections that ask.
 
+use std::fmt::Display;
+
 use napreduce_core::{AttemptId, Explanation, JobId, TaskId, TaskKind, TaskState, WorkerId, WorkerState};
 
-use super::daemon::{Coordinator, Submitter};
+use super::daemon::Coordinator;
 use super::entry::{Accepted, Happening};
 use super::history::EndedJob;
 use super::job::LiveJob;
 use super::requests::{ClientRequest, Following, Refusal, Reply};
+use super::submissions::Submitter;
 use crate::client::{JobDetail, JobSummary, LiveAttempt, TaskSummary, WorkerSummary};
 use crate::protocol::Submission;
 
@@ -202,8 +205,8 @@ impl Coordinator {
             Some(task) if known.task_state(task).is_none() => {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))
             }
-            Some(task) => Ok(in_lines(view.explain(task))),
-            None => Ok(in_lines(view.explain_job(job))),
+            Some(task) => Ok(in_lines(&task, view.explain(task))),
+            None => Ok(in_lines(&job, view.explain_job(job))),
         }
     }
 
@@ -285,8 +288,8 @@ fn state_in_words(state: Option<TaskState>) -> &'static str {
     }
 }
 
-fn in_lines(explanation: Explanation) -> Vec<String> {
-    let mut lines = vec![explanation.state];
+fn in_lines(what: &dyn Display, explanation: Explanation) -> Vec<String> {
+    let mut lines = vec![format!("{what} is {}", explanation.state)];
     lines.extend(explanation.reasons);
     lines
 }

@@ -16,14 +16,13 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use super::brain::Brain;
 use super::clock::{Clock, unix_micros};
-use super::ending::end_job;
 use super::entry::{Accepted, Entry, Happening, Identity};
-use super::history::{self, EndedJob, History};
-use super::requests::{ClientRequest, Following, Refusal, Reply};
+use super::history::{EndedJob, History};
+use super::requests::{ClientRequest, Following};
+use super::submissions::Submitter;
 use crate::blobs::{BlobStore, PinnedBlob};
-use crate::client::JobPhase;
 use crate::journal::{Journal, JournalError};
-use crate::output::{CommitTry, OutputClaim};
+use crate::output::OutputClaim;
 use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::protocol::{FromWorker, Hello, ToWorker, WorkerNews, WorkerOrder};
@@ -78,12 +77,6 @@ pub(crate) enum Input {
     Stop,
 }
 
-/// Who waits for a submission to be accepted.
-pub(super) enum Submitter {
-    Client(Reply<JobId>),
-    Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
-}
-
 /// Who follows a job.
 pub(super) struct Followed {
     pub(super) progress: watch::Sender<JobProgress>,
@@ -122,10 +115,10 @@ pub(crate) struct Coordinator {
     pub(super) pinned: BTreeMap<JobId, Vec<PinnedBlob>>,
     /// The highest number given to a job, journaled or not.
     pub(super) last_job: u32,
-    own: UnboundedSender<Input>,
+    pub(super) own: UnboundedSender<Input>,
     ticked: Instant,
     stopping: bool,
-    interrupted: Option<String>,
+    pub(super) interrupted: Option<String>,
 }
 
 impl Coordinator {
@@ -289,116 +282,6 @@ impl Coordinator {
         }
     }
 
-    /// Claims an output directory beside the loop.
-    pub(super) fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
-        self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
-        let own = self.own.clone();
-        let blobs = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.blobs));
-        tokio::task::spawn_blocking(move || {
-            let pinned = blobs.map(|blobs| accepted.pin(&blobs)).unwrap_or_default();
-            let plan = &accepted.plan;
-            let claim = OutputClaim::take(
-                &plan.output,
-                accepted.job,
-                &plan.part_extension,
-                plan.overwrite,
-                accepted.token,
-            );
-            // A coordinator that has ended claims nothing; the lock goes with the process.
-            let _ = own.send(Input::Claimed { accepted: Box::new(accepted), pinned, claim });
-        });
-    }
-
-    fn on_claimed(
-        &mut self,
-        mut accepted: Accepted,
-        pinned: Vec<PinnedBlob>,
-        claim: Result<OutputClaim, JobError>,
-    ) {
-        let (job, token) = (accepted.job, accepted.token);
-        let submitters = self.claiming.remove(&token).map(|(_, submitters)| submitters).unwrap_or_default();
-        match claim {
-            Ok(claim) => {
-                accepted.made = claim.made().to_vec();
-                self.claims.insert(job, Ok(claim));
-                self.pinned.insert(job, pinned);
-                self.enter(Happening::Submitted(Box::new(accepted)));
-                self.welcome_submitters(job, submitters);
-                if let Some(reason) = self.interrupted.clone() {
-                    self.enter(Happening::JobKillRequested { job, reason });
-                }
-            }
-            Err(error) => refuse_submitters(error, submitters),
-        }
-    }
-
-    fn interrupt(&mut self, reason: String) {
-        let live: Vec<JobId> = self.brain.view().jobs().map(napreduce_core::Job::id).collect();
-        for job in live {
-            self.enter(Happening::JobKillRequested { job, reason: reason.clone() });
-        }
-        self.interrupted = Some(reason);
-    }
-
-    fn submit_embedded(
-        &mut self,
-        plan: JobPlan,
-        reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
-    ) {
-        let job = self.next_job();
-        let user = std::env::var("USER").unwrap_or_default();
-        let (program, files, made): (_, _, Vec<PathBuf>) = (None, Vec::new(), Vec::new());
-        // Unlike that of any other process.
-        let token =
-            (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
-        let accepted = Accepted { job, token, plan, user, program, files, made };
-        self.claim(accepted, Submitter::Embedding(reply));
-    }
-
-    pub(super) fn next_job(&mut self) -> JobId {
-        self.last_job += 1;
-        JobId(self.last_job)
-    }
-
-    /// Commits or discards the output beside the loop; by now no process of the job is left.
-    fn start_ending(&mut self, id: JobId) {
-        let Some(job) = self.brain.jobs.get(&id).cloned() else { return };
-        let unclaimed = || Err(format!("the output directory of {id} is not claimed"));
-        let claim = self.claims.remove(&id).unwrap_or_else(unclaimed);
-        let path = self.lasting.as_ref().map(|lasting| lasting.history.path(id));
-        let commit_try = if self.resumed.remove(&id) { CommitTry::Again } else { CommitTry::First };
-        let detail = self.detail(&job);
-        let own = self.own.clone();
-        tokio::task::spawn_blocking(move || {
-            let wall = Duration::from_micros(unix_micros().saturating_sub(job.submitted_micros));
-            let end = end_job(&job, claim, commit_try, wall);
-            let ended = EndedJob::new(job.accepted.token, end.clone(), ended_detail(detail, &end));
-            let kept = path.map_or(Ok(()), |path| {
-                history::write(&path, &ended)
-                    .map_err(|error| format!("cannot write {}: {error}", path.display()))
-            });
-            // A coordinator that has ended does it again when it is back.
-            let _ = own.send(Input::Ended { job: id, ended: Box::new(ended), kept });
-        });
-    }
-
-    fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>) {
-        self.brain.jobs.remove(&job);
-        self.pinned.remove(&job);
-        if let Err(error) = kept {
-            self.say(&format!("{job} is left out of the history: {error}"));
-        }
-        if let Some(lasting) = &mut self.lasting {
-            let remarks = lasting.history.add(&ended);
-            remarks.iter().for_each(|remark| self.say(remark));
-            self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
-        }
-        if let Some(followed) = self.followed.remove(&job) {
-            followed.progress.send_replace(ended.detail.summary.progress);
-            followed.end.send_replace(Some(ended.end));
-        }
-    }
-
     /// How a job goes on.
     pub(super) fn follow(&mut self, job: JobId) -> Following {
         let followed = self.followed.entry(job).or_insert_with(|| Followed {
@@ -415,33 +298,6 @@ impl Coordinator {
             None => eprintln!("{what}"),
         }
     }
-}
-
-fn refuse_submitters(error: JobError, submitters: Vec<Submitter>) {
-    for submitter in submitters {
-        // Whoever is gone does not want to know.
-        match submitter {
-            Submitter::Client(reply) => drop(reply.send(Err(Refusal::of(&error)))),
-            // The only one: an embedded job is handed in once.
-            Submitter::Embedding(reply) => return drop(reply.send(Err(error))),
-        }
-    }
-}
-
-/// What there is to say of a job when its output is in place or gone.
-fn ended_detail(mut detail: crate::client::JobDetail, end: &JobEnd) -> crate::client::JobDetail {
-    let (phase, reason) = match end {
-        JobEnd::Succeeded(report) => {
-            detail.parts.clone_from(&report.parts);
-            (JobPhase::Succeeded, None)
-        }
-        JobEnd::Failed { reason, .. } => (JobPhase::Failed, Some(reason.clone())),
-        JobEnd::Killed { reason, .. } => (JobPhase::Killed, Some(reason.clone())),
-    };
-    detail.summary.phase = phase;
-    detail.summary.reason = reason;
-    detail.summary.ended_millis = Some(unix_micros() / 1_000);
-    detail
 }
 
 /// Waits until then; for ever when there is no then.

@@ -5,10 +5,14 @@
 
 use std::time::Duration;
 
-use napreduce_core::JobOutcome;
+use napreduce_core::{JobId, JobOutcome};
 
+use super::clock::unix_micros;
+use super::daemon::{Coordinator, Input};
+use super::history::{self, EndedJob};
 use super::job::LiveJob;
 use crate::body::PartOutput;
+use crate::client::{JobDetail, JobPhase};
 use crate::output::{CommitTry, CommittedPart, Manifest, OutputClaim, commit_job};
 use crate::report::{JobEnd, JobReport, PartReport};
 
@@ -65,4 +69,61 @@ fn discard(claim: Result<OutputClaim, String>, reason: String) -> String {
         Ok(()) => reason,
         Err(error) => format!("{reason}; also: {error}"),
     }
+}
+
+impl Coordinator {
+    /// Commits or discards the output beside the loop; by now no process of the job is left.
+    pub(super) fn start_ending(&mut self, id: JobId) {
+        let Some(job) = self.brain.jobs.get(&id).cloned() else { return };
+        let unclaimed = || Err(format!("the output directory of {id} is not claimed"));
+        let claim = self.claims.remove(&id).unwrap_or_else(unclaimed);
+        let path = self.lasting.as_ref().map(|lasting| lasting.history.path(id));
+        let commit_try = if self.resumed.remove(&id) { CommitTry::Again } else { CommitTry::First };
+        let detail = self.detail(&job);
+        let own = self.own.clone();
+        tokio::task::spawn_blocking(move || {
+            let wall = Duration::from_micros(unix_micros().saturating_sub(job.submitted_micros));
+            let end = end_job(&job, claim, commit_try, wall);
+            let ended = EndedJob::new(job.accepted.token, end.clone(), ended_detail(detail, &end));
+            let kept = path.map_or(Ok(()), |path| {
+                history::write(&path, &ended)
+                    .map_err(|error| format!("cannot write {}: {error}", path.display()))
+            });
+            // A coordinator that has ended does it again when it is back.
+            let _ = own.send(Input::Ended { job: id, ended: Box::new(ended), kept });
+        });
+    }
+
+    pub(super) fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>) {
+        self.brain.jobs.remove(&job);
+        self.pinned.remove(&job);
+        if let Err(error) = kept {
+            self.say(&format!("{job} is left out of the history: {error}"));
+        }
+        if let Some(lasting) = &mut self.lasting {
+            let remarks = lasting.history.add(&ended);
+            remarks.iter().for_each(|remark| self.say(remark));
+            self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
+        }
+        if let Some(followed) = self.followed.remove(&job) {
+            followed.progress.send_replace(ended.detail.summary.progress);
+            followed.end.send_replace(Some(ended.end));
+        }
+    }
+}
+
+/// What there is to say of a job when its output is in place or gone.
+fn ended_detail(mut detail: JobDetail, end: &JobEnd) -> JobDetail {
+    let (phase, reason) = match end {
+        JobEnd::Succeeded(report) => {
+            detail.parts.clone_from(&report.parts);
+            (JobPhase::Succeeded, None)
+        }
+        JobEnd::Failed { reason, .. } => (JobPhase::Failed, Some(reason.clone())),
+        JobEnd::Killed { reason, .. } => (JobPhase::Killed, Some(reason.clone())),
+    };
+    detail.summary.phase = phase;
+    detail.summary.reason = reason;
+    detail.summary.ended_millis = Some(unix_micros() / 1_000);
+    detail
 }

@@ -24,6 +24,7 @@ mod link;
 mod recovery;
 mod requests;
 mod server;
+mod submissions;
 mod worker_connection;
 mod workers;
 

@@ -1,0 +1,109 @@
+//! Jobs on their way in: the claim of their output directory, beside the loop.
+//!
+//! Owns who waits for the answer, and that a submission handed in twice is one job. Does not own the claim itself
+//! (`output`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_core::JobId;
+use tokio::sync::oneshot;
+
+use super::clock::unix_micros;
+use super::daemon::{Coordinator, Input};
+use super::entry::{Accepted, Happening};
+use super::requests::{Following, Refusal, Reply};
+use crate::blobs::PinnedBlob;
+use crate::output::OutputClaim;
+use crate::plan::JobPlan;
+use crate::report::JobError;
+
+/// Who waits for a submission to be accepted.
+pub(super) enum Submitter {
+    Client(Reply<JobId>),
+    Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
+}
+
+impl Coordinator {
+    /// Claims an output directory beside the loop.
+    pub(super) fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
+        self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
+        let own = self.own.clone();
+        let blobs = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.blobs));
+        tokio::task::spawn_blocking(move || {
+            let pinned = blobs.map(|blobs| accepted.pin(&blobs)).unwrap_or_default();
+            let plan = &accepted.plan;
+            let claim = OutputClaim::take(
+                &plan.output,
+                accepted.job,
+                &plan.part_extension,
+                plan.overwrite,
+                accepted.token,
+            );
+            // A coordinator that has ended claims nothing; the lock goes with the process.
+            let _ = own.send(Input::Claimed { accepted: Box::new(accepted), pinned, claim });
+        });
+    }
+
+    pub(super) fn on_claimed(
+        &mut self,
+        mut accepted: Accepted,
+        pinned: Vec<PinnedBlob>,
+        claim: Result<OutputClaim, JobError>,
+    ) {
+        let (job, token) = (accepted.job, accepted.token);
+        let submitters = self.claiming.remove(&token).map(|(_, submitters)| submitters).unwrap_or_default();
+        match claim {
+            Ok(claim) => {
+                accepted.made = claim.made().to_vec();
+                self.claims.insert(job, Ok(claim));
+                self.pinned.insert(job, pinned);
+                self.enter(Happening::Submitted(Box::new(accepted)));
+                self.welcome_submitters(job, submitters);
+                if let Some(reason) = self.interrupted.clone() {
+                    self.enter(Happening::JobKillRequested { job, reason });
+                }
+            }
+            Err(error) => refuse_submitters(error, submitters),
+        }
+    }
+
+    pub(super) fn interrupt(&mut self, reason: String) {
+        let live: Vec<JobId> = self.brain.view().jobs().map(napreduce_core::Job::id).collect();
+        for job in live {
+            self.enter(Happening::JobKillRequested { job, reason: reason.clone() });
+        }
+        self.interrupted = Some(reason);
+    }
+
+    pub(super) fn submit_embedded(
+        &mut self,
+        plan: JobPlan,
+        reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
+    ) {
+        let job = self.next_job();
+        let user = std::env::var("USER").unwrap_or_default();
+        let (program, files, made): (_, _, Vec<PathBuf>) = (None, Vec::new(), Vec::new());
+        // Unlike that of any other process.
+        let token =
+            (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
+        let accepted = Accepted { job, token, plan, user, program, files, made };
+        self.claim(accepted, Submitter::Embedding(reply));
+    }
+
+    pub(super) fn next_job(&mut self) -> JobId {
+        self.last_job += 1;
+        JobId(self.last_job)
+    }
+}
+
+fn refuse_submitters(error: JobError, submitters: Vec<Submitter>) {
+    for submitter in submitters {
+        // Whoever is gone does not want to know.
+        match submitter {
+            Submitter::Client(reply) => drop(reply.send(Err(Refusal::of(&error)))),
+            // The only one: an embedded job is handed in once.
+            Submitter::Embedding(reply) => return drop(reply.send(Err(error))),
+        }
+    }
+}
