@@ -60,6 +60,9 @@ mod cluster_directory;
 mod coordinator;
 mod counters;
 mod embedded;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod journal;
 mod log;
 mod output;

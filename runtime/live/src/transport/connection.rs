@@ -202,6 +202,9 @@ impl Connection {
     /// The same connection for a thread that blocks. Later calls fail when the peer neither sends nor takes anything for
     /// `silence_max`.
     pub(crate) fn into_blocking(self, silence_max: Duration) -> Result<BlockingConnection, TransportError> {
+        if !self.sender.is_done() {
+            return Err(TransportError::InsideMessage);
+        }
         let MessageSender { socket, sealer, .. } = self.sender;
         let joined = self.receiver.socket.reunite(socket).expect("both halves come from one socket");
         let socket = joined.into_std()?;
@@ -212,7 +215,8 @@ impl Connection {
     /// The socket, once both sides have agreed to go on without encryption. Everything that was sent is on its way, and
     /// nothing has been read from it beyond the last message.
     pub(crate) fn into_plain(self) -> Result<TcpStream, TransportError> {
-        if !self.receiver.opener.is_between_messages() {
+        let between_messages = self.receiver.opener.is_between_messages() && self.sender.is_done();
+        if !between_messages {
             return Err(TransportError::InsideMessage);
         }
         let joined = self.receiver.socket.reunite(self.sender.socket);
@@ -245,6 +249,11 @@ impl MessageSender {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether no call was dropped half-way that no later one has finished.
+    fn is_done(&self) -> bool {
+        self.written == self.records.len() && self.sealer.is_done()
     }
 }
 

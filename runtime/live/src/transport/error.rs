@@ -53,7 +53,7 @@ pub(crate) enum TransportError {
     KeyWorn,
     #[error("the stream ended inside a message")]
     CutShort,
-    #[error("the stream cannot go on unencrypted inside a message")]
+    #[error("the connection cannot change hands inside a message")]
     InsideMessage,
     #[error("cannot encrypt: {0}")]
     Cipher(snow::Error),

@@ -18,6 +18,8 @@
 pub(crate) mod blocking;
 mod connection;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod handshake;
 mod listener;
 mod preamble;

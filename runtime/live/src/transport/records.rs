@@ -90,6 +90,11 @@ impl Sealer {
         Ok(())
     }
 
+    /// Whether everything staged has been sealed.
+    pub(super) fn is_done(&self) -> bool {
+        self.plain.is_empty()
+    }
+
     /// Appends one record.
     pub(super) fn seal_record(&mut self, plain: &[u8], records: &mut Vec<u8>) -> Result<(), TransportError> {
         let nonce = take_nonce(&mut self.next)?;

@@ -2,6 +2,9 @@
 //!
 //! Owns what must not change between equal versions. Does not own what the messages bring about.
 
+mod golden;
+mod sampler;
+
 use std::path::PathBuf;
 
 use napreduce_core::{AttemptId, FailureClass, JobId, TaskId, TaskKind};

@@ -243,6 +243,27 @@ fn a_message_that_is_too_long_is_not_sent_and_harms_nothing() {
 }
 
 #[test]
+fn a_connection_does_not_change_hands_inside_a_message_that_is_sent() {
+    run(async {
+        let secret = Secret::generate().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        for blocking in [false, true] {
+            let accepting = async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
+            let (client, server) = tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
+            let (mut client, _unread) = (client.unwrap(), server.unwrap());
+            let unfinished = tokio::time::timeout(Duration::ZERO, client.send(&vec![3_u8; 30 << 20])).await;
+            assert!(unfinished.is_err(), "30 MiB were sent at once although nobody reads");
+            let error = match blocking {
+                false => client.into_plain().map(drop).unwrap_err(),
+                true => client.into_blocking(PATIENCE).map(drop).unwrap_err(),
+            };
+            assert!(matches!(error, TransportError::InsideMessage), "{error}");
+        }
+    });
+}
+
+#[test]
 fn a_send_that_is_dropped_is_finished_by_the_next() {
     run(async {
         let secret = Secret::generate().unwrap();

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod friends;
+mod golden;
 mod secrets;
 mod strangers;
 
