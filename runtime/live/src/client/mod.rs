@@ -11,6 +11,8 @@ mod sending;
 mod session;
 mod submission;
 mod summaries;
+#[cfg(test)]
+mod tests;
 
 pub use cluster_client::ClusterClient;
 pub use error::ClientError;

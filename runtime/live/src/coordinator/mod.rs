@@ -28,7 +28,11 @@ mod submissions;
 mod worker_connection;
 mod workers;
 
+#[cfg(test)]
+pub(crate) use clients::{ClientDesk, ClientLimits};
 pub use configuration::CoordinatorConfiguration;
 pub(crate) use daemon::{Coordinator, Input};
+#[cfg(test)]
+pub(crate) use requests::Refusal;
 pub(crate) use requests::{ClientRequest, Following};
 pub use server::{CoordinatorError, run_coordinator};

@@ -57,7 +57,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         || name == "."
         || name == ".."
         || name.len() > NAME_BYTES_MAX
-        || name.contains(|character: char| character == '/' || character == '\0');
+        || name.contains(['/', '\0']);
     if wrong {
         return Err(format!("{name:?} cannot be the name of a side file; give one with PATH#NAME"));
     }

@@ -1,0 +1,131 @@
+//! Clients that break the rules, or are silent.
+//!
+//! Owns that they are disconnected, with one line that says why, and that others do not notice. Strangers are refused
+//! before they get here (`transport`).
+
+use std::time::Duration;
+
+use napreduce_core::JobId;
+use serde::Serialize;
+
+use super::scene::{Coordinator, DEADLINE, Job, Scene};
+use crate::blobs::Digest;
+use crate::coordinator::ClientRequest;
+use crate::protocol::{Blob, FromCoordinator, Payload, ToCoordinator};
+use crate::transport::{Connection, Role, connect};
+
+fn on_runtime<T>(act: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(act)
+}
+
+async fn visit(scene: &Scene, coordinator: &Coordinator) -> Connection {
+    let secret = scene.directory().secret().expect("a secret");
+    let address = coordinator.address.to_string();
+    connect(&address, Role::Client, &secret, DEADLINE).await.expect("a connection")
+}
+
+/// Sends messages and expects the connection to be closed, whatever is answered before.
+async fn is_closed(connection: &mut Connection) {
+    let closed = async { while let Ok(Some(_)) = connection.receive::<FromCoordinator>().await {} };
+    tokio::time::timeout(DEADLINE, closed).await.expect("it is closed");
+}
+
+#[track_caller]
+fn check_disconnected<M: Serialize>(messages: &[M], says: &str) {
+    let scene = Scene::new();
+    let coordinator = scene.coordinator(drop);
+    on_runtime(async {
+        let mut connection = visit(&scene, &coordinator).await;
+        for message in messages {
+            connection.send(message).await.expect("it is still there");
+        }
+        is_closed(&mut connection).await;
+    });
+    let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
+    assert!(line.starts_with("disconnected client 127.0.0.1:") && line.contains(says), "{line}");
+    scene.client();
+}
+
+fn blob(bytes: u64) -> Blob {
+    Blob { digest: Digest([1; 32]), bytes }
+}
+
+fn chunk(length: usize) -> ToCoordinator {
+    ToCoordinator::Chunk { bytes: Payload(vec![0; length]) }
+}
+
+#[test]
+fn a_message_that_is_none_is_said_to_be_one() {
+    check_disconnected(&[u64::MAX], "cannot decode a frame");
+}
+
+#[test]
+fn a_piece_of_nothing_is_out_of_turn() {
+    check_disconnected(&[chunk(1)], "it sent a piece of a blob where a request was due");
+}
+
+#[test]
+fn a_request_in_the_middle_of_a_blob_is_out_of_turn() {
+    let messages = [ToCoordinator::Offer { blob: blob(10) }, chunk(5), ToCoordinator::Workers];
+    check_disconnected(&messages, "it sent a request where a piece of a blob was due");
+}
+
+#[test]
+fn pieces_of_the_wrong_length_are_refused() {
+    let offer = |bytes| ToCoordinator::Offer { blob: blob(bytes) };
+    check_disconnected(&[offer(10), chunk(11)], "a piece of a blob has 11 bytes");
+    check_disconnected(&[offer(10), chunk(0)], "a piece of a blob has 0 bytes");
+    check_disconnected(&[offer(1 << 20), chunk((1 << 20) + 1)], "a piece of a blob has 1048577 bytes");
+}
+
+#[test]
+fn who_stops_in_the_middle_of_an_upload_is_disconnected_and_leaves_nothing() {
+    let mut scene = Scene::new();
+    scene.limits.stalled = Duration::from_millis(50);
+    let coordinator = scene.coordinator(drop);
+    on_runtime(async {
+        let mut connection = visit(&scene, &coordinator).await;
+        connection.send(&ToCoordinator::Offer { blob: blob(10) }).await.expect("it is there");
+        connection.send(&chunk(5)).await.expect("it is there");
+        is_closed(&mut connection).await;
+    });
+    let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
+    assert!(line.ends_with("it sent nothing for 50ms in the middle of an upload"), "{line}");
+    drop(coordinator);
+    let blobs = std::fs::read_dir(scene.blobs()).expect("a directory");
+    assert_eq!(blobs.count(), 0);
+}
+
+#[test]
+fn who_asks_nothing_for_long_is_disconnected_without_a_word() {
+    let mut scene = Scene::new();
+    scene.limits.idle = Duration::from_millis(50);
+    let coordinator = scene.coordinator(drop);
+    on_runtime(async { is_closed(&mut visit(&scene, &coordinator).await).await });
+    assert!(coordinator.warnings.try_recv().is_err());
+}
+
+#[test]
+fn who_follows_hears_a_sign_of_life_and_asks_nothing_else_meanwhile() {
+    let mut scene = Scene::new();
+    scene.limits.sign_of_life = Duration::from_millis(50);
+    let job = Job::new();
+    let coordinator = scene.coordinator(move |request| {
+        if let ClientRequest::Follow { reply, .. } = request {
+            let _ = reply.send(Ok(job.following()));
+        }
+    });
+    on_runtime(async {
+        let mut connection = visit(&scene, &coordinator).await;
+        connection.send(&ToCoordinator::Follow { job: JobId(1) }).await.expect("it is there");
+        for _ in 0..3 {
+            let heard = tokio::time::timeout(DEADLINE, connection.receive()).await.expect("in time");
+            assert!(matches!(heard, Ok(Some(FromCoordinator::Progress(_)))), "{heard:?}");
+        }
+        connection.send(&ToCoordinator::Workers).await.expect("it is there");
+        is_closed(&mut connection).await;
+    });
+    let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
+    assert!(line.ends_with("it sent a request where nothing, while it follows a job, was due"), "{line}");
+}

@@ -1,0 +1,233 @@
+//! Submitting, following and asking, across restarts and refusals.
+//!
+//! Owns the client's promises. Does not own blobs and logs (`transfers`).
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use napreduce_core::{JobId, TaskId, TaskKind, WorkerId};
+
+use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
+use crate::client::{ClientError, ClusterClient, ClusterPlace, FollowOptions, Patience};
+use crate::coordinator::{ClientRequest, Refusal};
+use crate::plan::ProgressMode;
+use crate::report::{JobEnd, JobError};
+use crate::transport::Secret;
+
+fn quietly() -> FollowOptions {
+    FollowOptions { progress: ProgressMode::Never, quiet: true, ..FollowOptions::default() }
+}
+
+const AT_ONCE: Patience = Patience { first: Duration::ZERO, later: Duration::ZERO };
+
+#[test]
+fn a_job_is_submitted_with_its_plan_and_its_user() {
+    let scene = Scene::new();
+    let (tell, told) = channel();
+    let _coordinator = scene.coordinator(move |request| {
+        let ClientRequest::Submit { submission, reply } = request else { panic!("{request:?}") };
+        tell.send(submission).expect("the test waits");
+        let _ = reply.send(Ok(JobId(7)));
+    });
+    let mut options = scene.options();
+    options.user = "ada".to_owned();
+    assert_eq!(scene.client().submit(plan(), &options).expect("it is taken"), JobId(7));
+    let submission = told.recv_timeout(DEADLINE).expect("it was submitted");
+    assert_eq!((submission.plan, submission.user.as_str()), (plan(), "ada"));
+    assert_eq!(submission.architecture, std::env::consts::ARCH);
+}
+
+#[test]
+fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coordinator() {
+    let scene = Scene::new();
+    let (arrived, first_token) = channel();
+    let first = scene.coordinator(move |request| {
+        if let ClientRequest::Submit { submission, reply } = request {
+            arrived.send(submission.token).expect("the test waits");
+            // The answer never comes, as from a coordinator that is killed before its journal has the job.
+            std::mem::forget(reply);
+        }
+    });
+    let (mut client, options) = (scene.client(), scene.options());
+    let submitted = std::thread::spawn(move || client.submit(plan(), &options));
+    let token = first_token.recv_timeout(DEADLINE).expect("it was submitted");
+    drop(first);
+    let (arrived, second_token) = channel();
+    let _second = scene.coordinator(move |request| {
+        if let ClientRequest::Submit { submission, reply } = request {
+            arrived.send(submission.token).expect("the test waits");
+            let _ = reply.send(Ok(JobId(3)));
+        }
+    });
+    assert_eq!(second_token.recv_timeout(DEADLINE), Ok(token));
+    assert_eq!(submitted.join().expect("no panic").expect("it is taken"), JobId(3));
+}
+
+#[test]
+fn a_refused_submission_has_the_exit_status_of_a_wrong_command_line() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let _coordinator = scene.coordinator(|request| {
+        if let ClientRequest::Submit { reply, .. } = request {
+            let reason =
+                "output directory /nowhere/out/ exists; pass --overwrite or choose another".to_owned();
+            let _ = reply.send(Err(Refusal { status: 2, reason }));
+        }
+    });
+    let error = scene.client().run(plan(), &scene.options(), &quietly()).expect_err("it is refused");
+    assert_eq!(error.exit_status(), 2);
+    assert!(error.to_string().starts_with("output directory /nowhere/out/ exists; pass"), "{error}");
+}
+
+#[test]
+fn what_no_worker_could_run_does_not_reach_the_loop() {
+    let scene = Scene::new();
+    let _coordinator = scene.coordinator(|request| panic!("{request:?}"));
+    let mut client = scene.client();
+    let mut relative = plan();
+    relative.output = "out".into();
+    let mut contradictory = plan();
+    contradictory.cuts = vec![vec![1], vec![2]];
+    for (plan, says) in [
+        (relative, "output directory out is not absolute"),
+        (contradictory, "2 cut keys make 3 partitions, but the job has 1 reduces"),
+    ] {
+        let error = client.submit(plan, &scene.options()).expect_err("it is refused");
+        assert_eq!((error.exit_status(), error.to_string().as_str()), (2, says));
+    }
+}
+
+#[test]
+fn a_job_is_followed_across_a_restart_to_its_end() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let job = Job::new();
+    let (followed, first_follow) = channel();
+    let following = Arc::clone(&job);
+    let first = scene.coordinator(move |request| {
+        if let ClientRequest::Follow { job: JobId(7), reply } = request {
+            let _ = reply.send(Ok(following.following()));
+            followed.send(()).expect("the test waits");
+        }
+    });
+    let mut client = scene.client();
+    let ended = std::thread::spawn(move || client.follow(JobId(7), &quietly()));
+    first_follow.recv_timeout(DEADLINE).expect("it is followed");
+    drop(first);
+    job.end.send_replace(Some(JobEnd::Succeeded(report())));
+    let _second = scene.coordinator(move |request| {
+        if let ClientRequest::Follow { job: JobId(7), reply } = request {
+            let _ = reply.send(Ok(job.following()));
+        }
+    });
+    assert_eq!(ended.join().expect("no panic").expect("it succeeded"), report());
+}
+
+#[test]
+fn ends_other_than_success_are_errors_of_the_job() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let ends = Mutex::new(vec![
+        JobEnd::Killed { job: JobId(7), reason: "asked for by ada".to_owned() },
+        JobEnd::Failed { job: JobId(7), reason: "job_0007_m_0000 failed 4 times".to_owned() },
+    ]);
+    let _coordinator = scene.coordinator(move |request| {
+        if let ClientRequest::Follow { reply, .. } = request {
+            let job = Job::new();
+            job.end.send_replace(ends.lock().expect("one thread").pop());
+            let _ = reply.send(Ok(job.following()));
+        }
+    });
+    let mut client = scene.client();
+    let failed = client.follow(JobId(7), &quietly()).expect_err("it failed");
+    assert_eq!((failed.exit_status(), failed.to_string().as_str()), (1, "job_0007_m_0000 failed 4 times"));
+    let killed = client.follow(JobId(7), &quietly()).expect_err("it was killed");
+    assert!(matches!(killed, JobError::Killed { .. }));
+    assert_eq!(
+        (killed.exit_status(), killed.to_string().as_str()),
+        (1, "job_0007 was killed: asked for by ada")
+    );
+}
+
+#[test]
+fn what_must_not_happen_twice_is_asked_once() {
+    let scene = Scene::new();
+    let (asked, arrived) = channel();
+    let coordinator = scene.coordinator(move |request| {
+        if let ClientRequest::KillTask { reply, .. } = request {
+            asked.send(()).expect("the test waits");
+            std::mem::forget(reply);
+        }
+    });
+    let mut client = scene.client();
+    let killing = std::thread::spawn(move || {
+        let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 0 };
+        client.kill_task(task, None, "it is slow")
+    });
+    arrived.recv_timeout(DEADLINE).expect("it is asked for");
+    drop(coordinator);
+    let error = killing.join().expect("no panic").expect_err("nobody knows");
+    assert!(matches!(error, ClientError::Unanswered { .. }), "{error}");
+    assert!(error.to_string().contains("look with `nap task list`"), "{error}");
+}
+
+#[test]
+fn every_question_gets_its_answer_or_the_refusal() {
+    let scene = Scene::new();
+    let refuse = |reason: &str| Refusal { status: 1, reason: reason.to_owned() };
+    let _coordinator = scene.coordinator(move |request| match request {
+        ClientRequest::Jobs { limit: 5, reply } => drop(reply.send(Ok(Vec::new()))),
+        ClientRequest::Job { reply, .. } => drop(reply.send(Err(refuse("there is no job_0009")))),
+        ClientRequest::KillJob { reply, .. } => drop(reply.send(Ok(()))),
+        ClientRequest::Tasks { job: None, reply } => drop(reply.send(Ok(Vec::new()))),
+        ClientRequest::KillTask { attempt: Some(2), reply, .. } => drop(reply.send(Ok(()))),
+        ClientRequest::Explain { reply, .. } => drop(reply.send(Ok(vec!["no slot is free".to_owned()]))),
+        ClientRequest::Workers { reply } => drop(reply.send(Ok(Vec::new()))),
+        ClientRequest::Drain { hand_back: true, reply, .. } => drop(reply.send(Ok(()))),
+        other => panic!("{other:?}"),
+    });
+    let mut client = scene.client();
+    assert_eq!(client.jobs(5).expect("an answer"), []);
+    let error = client.job(JobId(9)).expect_err("it is refused");
+    assert_eq!((error.exit_status(), error.to_string().as_str()), (1, "there is no job_0009"));
+    client.kill_job(JobId(7), "no longer wanted").expect("an answer");
+    assert_eq!(client.tasks(None).expect("an answer"), []);
+    let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 1 };
+    client.kill_task(task, Some(2), "it is slow").expect("an answer");
+    assert_eq!(client.explain(JobId(7), Some(task)).expect("an answer"), ["no slot is free"]);
+    assert_eq!(client.workers().expect("an answer"), []);
+    client.drain(WorkerId(1), true).expect("an answer");
+}
+
+#[test]
+fn without_a_coordinator_it_is_said_how_to_start_one() {
+    let scene = Scene::new();
+    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("nobody is there").to_string();
+    let directory = scene.directory().path().display().to_string();
+    assert!(error.starts_with(&format!("no coordinator answers for {directory} since ")), "{error}");
+    assert!(error.ends_with(&format!("start a cluster with: nap up --dir {directory}")), "{error}");
+    drop(scene.coordinator(drop));
+    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("it is gone").to_string();
+    assert!(error.contains("cannot connect to 127.0.0.1:"), "{error}");
+}
+
+#[test]
+fn a_coordinator_that_is_just_starting_is_waited_for() {
+    let scene = Scene::new();
+    let place = scene.place();
+    let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience()).map(drop));
+    let _coordinator = scene.coordinator(drop);
+    connecting.join().expect("no panic").expect("a connection");
+}
+
+#[test]
+fn a_wrong_secret_is_said_at_once() {
+    let scene = Scene::new();
+    let coordinator = scene.coordinator(drop);
+    let secret = Secret::generate().expect("randomness");
+    let place = ClusterPlace::Address { address: coordinator.address.to_string(), secret };
+    let error = ClusterClient::connect(place, patience()).expect_err("it is refused");
+    assert!(matches!(error, ClientError::Incompatible { .. }), "{error}");
+    assert!(error.to_string().contains("use a copy of the cluster's secret file"), "{error}");
+}
