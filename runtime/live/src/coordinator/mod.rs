@@ -25,6 +25,8 @@ mod recovery;
 mod requests;
 mod server;
 mod submissions;
+#[cfg(test)]
+mod tests;
 mod worker_connection;
 mod workers;
 

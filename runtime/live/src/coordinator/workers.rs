@@ -25,18 +25,19 @@ impl Coordinator {
             let same = link.identity().incarnation == hello.incarnation && before;
             (*worker, same && link.can_resume_after(hello.received))
         });
-        let worker = match known {
+        // One that is new has received nothing of what it is told under its number.
+        let (worker, received) = match known {
             Some((worker, true)) => {
                 self.say(&format!("{worker} ({}) is connected again", hello.name));
-                worker
+                (worker, hello.received)
             }
             Some((worker, false)) => {
                 self.lose(worker, format!("a later start of {} took its place", hello.name));
-                self.join(&hello)
+                (self.join(&hello), 0)
             }
-            None => self.join(&hello),
+            None => (self.join(&hello), 0),
         };
-        self.connect(worker, connection, &hello, messages);
+        self.connect(worker, connection, received, messages);
     }
 
     fn join(&mut self, hello: &Hello) -> WorkerId {
@@ -62,7 +63,7 @@ impl Coordinator {
         &mut self,
         worker: WorkerId,
         connection: u64,
-        hello: &Hello,
+        received: u64,
         messages: UnboundedSender<ToWorker>,
     ) {
         let (Some(lasting), Some(link)) = (&self.lasting, self.brain.links.get_mut(&worker)) else { return };
@@ -74,9 +75,6 @@ impl Coordinator {
             heartbeat_millis: millis(lasting.heartbeat),
             silence_millis: millis(lasting.liveness),
         };
-        // A worker that is new has received nothing of what it is told under this number.
-        let received =
-            if hello.before.is_some_and(|(_, before)| before == worker) { hello.received } else { 0 };
         if let Err(error) = link.acknowledge(received) {
             return self.say(&format!("warning: {worker}: {error}"));
         }

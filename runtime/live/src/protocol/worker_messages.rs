@@ -66,8 +66,8 @@ pub(crate) struct SideFile {
 pub(crate) enum ToWorker {
     /// The answer to `Hello`.
     Welcome {
-        /// Another number than the one in `Hello` means: what you ran and held is superseded; end it, remove it, and
-        /// number orders and reports from 1 again.
+        /// Another number than the one in `Hello`, or one from another journal, means: what you ran and held is
+        /// superseded; end it, remove it, and number orders and reports from 1 again.
         worker: WorkerId,
         /// Which coordinator's journal this number is from.
         journal: u64,

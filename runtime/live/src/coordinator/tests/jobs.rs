@@ -1,0 +1,170 @@
+//! Jobs from submission to history.
+//!
+//! Owns what clients are told. Workers here do as they are told.
+
+use std::fs;
+
+use napreduce_core::{FailureClass, JobId, Report, TaskId, TaskKind};
+
+use super::{ClientRequest, JobEnd, Scene, Worker, WorkerOrder, attempt};
+use crate::client::JobPhase;
+use crate::report::JobReport;
+
+#[tokio::test]
+async fn a_job_runs_to_its_end_and_into_history() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 2).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    assert_eq!(map, attempt(1, TaskKind::Map, 0, 1));
+    worker.do_map(map);
+    let reduce = worker.launched().await;
+    worker.do_reduce(&scene, reduce).await;
+    let JobEnd::Succeeded(JobReport { parts, .. }) = coordinator.end_of(job).await else {
+        panic!("no success")
+    };
+    assert_eq!(parts[0].name, "part-r-00000");
+    assert_eq!(fs::read_to_string(scene.path("out/part-r-00000")).expect("a part"), "done\n");
+    assert!(scene.path("out/_SUCCESS").exists() && !scene.path("out/_temporary").exists());
+    assert_eq!(worker.order().await, WorkerOrder::Forget { job });
+    let detail = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("in history");
+    assert_eq!(detail.summary.phase, JobPhase::Succeeded);
+    let ends: Vec<_> = detail.attempts.iter().map(|one| (one.attempt, one.end.as_deref())).collect();
+    assert_eq!(ends, [(map, Some("done")), (reduce, Some("done"))]);
+    let tasks = coordinator.ask(|reply| ClientRequest::Tasks { job: Some(job), reply }).await.expect("known");
+    assert!(tasks.iter().all(|task| task.state == "done") && tasks.len() == 2);
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_submission_handed_in_twice_is_one_job() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let job = coordinator.submit(scene.submission(5, 1, 0)).await;
+    assert_eq!(coordinator.submit(scene.submission(5, 1, 0)).await, job);
+    coordinator.kill().await;
+    let coordinator = scene.start();
+    assert_eq!(coordinator.submit(scene.submission(5, 1, 0)).await, job, "also after a restart");
+    let reason = "no more".to_owned();
+    coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("killed");
+    coordinator.end_of(job).await;
+    assert_eq!(coordinator.submit(scene.submission(5, 1, 0)).await, job, "also when it has ended");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_lost_try_of_the_same_submission_left_is_no_obstacle() {
+    let scene = Scene::new();
+    let left = scene.path("out/_temporary");
+    fs::create_dir_all(&left).expect("a folder");
+    fs::write(left.join(format!("submission-{:032x}", 5)), "").expect("written");
+    let coordinator = scene.start();
+    let (submission, other) = (scene.submission(5, 1, 0), scene.submission(6, 1, 0));
+    let refused = coordinator.ask(|reply| ClientRequest::Submit { submission: other, reply }).await;
+    let refused = refused.expect_err("not its own");
+    assert!(
+        refused.status == 2 && refused.reason.contains("_temporary of a run that did not end"),
+        "{refused:?}"
+    );
+    coordinator.submit(submission).await;
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn an_output_that_is_in_use_is_refused() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    coordinator.submit(scene.submission(1, 1, 0)).await;
+    let submission = scene.submission(2, 1, 0);
+    let refused = coordinator.ask(|reply| ClientRequest::Submit { submission, reply }).await;
+    let refused = refused.expect_err("in use");
+    assert!(refused.status == 2 && refused.reason.contains("is being written by another run"), "{refused:?}");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_job_leaves_nothing_and_says_why() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 2, 0)).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    let reason = "ada asked".to_owned();
+    coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("killed");
+    assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
+    worker.happened(map, Report::Killed);
+    let end = coordinator.end_of(job).await;
+    assert_eq!(end, JobEnd::Killed { job, reason: "ada asked".to_owned() });
+    assert!(!scene.path("out").exists());
+    let again = "again".to_owned();
+    let refused = coordinator.ask(|reply| ClientRequest::KillJob { job, reason: again, reply }).await;
+    assert_eq!(refused.expect_err("over").reason, "job_0001 has ended");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_attempt_is_tried_again_and_no_failure() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    let (task, reason) = (map.task, "too slow".to_owned());
+    let killed =
+        coordinator.ask(|reply| ClientRequest::KillTask { task, attempt: None, reason, reply }).await;
+    killed.expect("killed");
+    assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
+    worker.happened(map, Report::Killed);
+    assert_eq!(worker.launched().await, attempt(1, TaskKind::Map, 0, 2));
+    let detail = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("known");
+    let end = detail.attempts[0].end.as_deref().expect("it ended");
+    assert!(end.contains("too slow"), "{end}");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_that_fails_says_why() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
+    for number in 1..=4 {
+        let map = worker.launched().await;
+        assert_eq!(map.number, number);
+        worker.started(map);
+        let reason = "bad row".to_owned();
+        worker.happened(map, Report::Failed { class: FailureClass::Task, reason, lost_outputs: Vec::new() });
+    }
+    let JobEnd::Failed { reason, .. } = coordinator.end_of(job).await else { panic!("not failed") };
+    assert!(reason.contains("job_0001_m_0000 failed 4 times; last: bad row"), "{reason}");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_refused_by_name() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let job = JobId(9);
+    let refused = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect_err("unknown");
+    assert_eq!((refused.status, refused.reason.as_str()), (2, "there is no job_0009; see: nap job list"));
+    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
+    let task = Some(TaskId { job, kind: TaskKind::Reduce, index: 3 });
+    let refused = coordinator.ask(|reply| ClientRequest::Explain { job, task, reply }).await;
+    assert_eq!(refused.expect_err("no such task").reason, "job_0001 has no task job_0001_r_0003");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn explain_says_why_nothing_runs() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
+    let task = Some(TaskId { job, kind: TaskKind::Map, index: 0 });
+    let lines = coordinator.ask(|reply| ClientRequest::Explain { job, task, reply }).await.expect("known");
+    assert_eq!(lines[0], "job_0001_m_0000 is pending");
+    assert!(lines[1..].iter().any(|line| line.contains("no worker")), "{lines:?}");
+    coordinator.stop().await;
+}

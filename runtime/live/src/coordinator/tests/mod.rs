@@ -1,0 +1,249 @@
+//! The coordinator's loop with scripted workers and clients, over its real journal.
+//!
+//! Owns the scene: a directory, coordinators that follow one another in it, and workers that say what a test tells them.
+//! Does not own connections: their messages are handed over in this process.
+
+mod jobs;
+mod recovery;
+mod workers;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use napreduce_core::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
+use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::configuration::CoordinatorConfiguration;
+use super::daemon::{Coordinator, Input};
+use super::requests::{ClientRequest, Following, Refusal, Reply};
+use crate::blobs::{BlobStore, Digest};
+use crate::body::{PartOutput, Split};
+use crate::cluster_directory::ClusterDirectory;
+use crate::counters::CounterValues;
+use crate::journal::JournalError;
+use crate::plan::JobPlan;
+use crate::protocol::{Blob, FromWorker, Hello, Submission, ToWorker, WorkerOrder, WorkerReport};
+use crate::report::JobEnd;
+
+/// Nothing here takes long; a test that waits so long has failed.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+
+/// A directory in which coordinators follow one another.
+struct Scene {
+    folder: TempDir,
+    configuration: CoordinatorConfiguration,
+}
+
+/// A coordinator that runs.
+struct Running {
+    inputs: UnboundedSender<Input>,
+    requests: UnboundedSender<ClientRequest>,
+    task: JoinHandle<Result<(), JournalError>>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let folder = tempfile::Builder::new().prefix("napreduce-coordinator-").tempdir().expect("a folder");
+        let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a place");
+        directory.create().expect("a cluster directory");
+        let mut configuration = CoordinatorConfiguration::new(directory);
+        configuration.liveness = Duration::from_secs(60);
+        Scene { folder, configuration }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn start(&self) -> Running {
+        let (inputs, arriving) = unbounded_channel();
+        let (requests, requested) = unbounded_channel();
+        let place = self.configuration.directory.coordinator_directory().join("blobs");
+        let blobs = BlobStore::open(place, 1 << 20).expect("a store");
+        let coordinator =
+            Coordinator::recover(&self.configuration, &blobs, inputs.clone()).expect("a coordinator");
+        let task = tokio::spawn(coordinator.run(requested, arriving));
+        Running { inputs, requests, task }
+    }
+
+    /// A job of `maps` maps and `reduces` reduces that writes to `out`.
+    fn submission(&self, token: u128, maps: u32, reduces: u32) -> Box<Submission> {
+        let mut plan = JobPlan::new("count", self.path("out"));
+        let split = Split { path: self.path("in"), offset: 0, length: 10, file_length: 10 };
+        plan.splits = vec![split; maps as usize];
+        plan.reduces = reduces;
+        plan.slowstart_permille = 1000;
+        let program = Blob { digest: Digest([7; 32]), bytes: 1 };
+        let architecture = std::env::consts::ARCH.to_owned();
+        Box::new(Submission { token, plan, user: "ada".to_owned(), program, architecture, files: Vec::new() })
+    }
+}
+
+impl Running {
+    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> ClientRequest) -> Result<T, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(request(reply)).expect("the coordinator runs");
+        timeout(DEADLINE, answer).await.expect("an answer in time").expect("an answer")
+    }
+
+    async fn submit(&self, submission: Box<Submission>) -> JobId {
+        self.ask(|reply| ClientRequest::Submit { submission, reply }).await.expect("an accepted job")
+    }
+
+    async fn end_of(&self, job: JobId) -> JobEnd {
+        let following: Following =
+            self.ask(|reply| ClientRequest::Follow { job, reply }).await.expect("a known job");
+        let mut end = following.end;
+        let ended = timeout(DEADLINE, end.wait_for(Option::is_some)).await.expect("an end in time");
+        ended.expect("the coordinator runs").clone().expect("an end")
+    }
+
+    /// Without a word, as by SIGKILL.
+    async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.expect_err("aborted").is_cancelled());
+    }
+
+    async fn stop(self) {
+        self.inputs.send(Input::Stop).expect("the coordinator runs");
+        self.task.await.expect("no panic").expect("a good end");
+    }
+}
+
+/// A worker that does what a test says.
+struct Worker {
+    hello: Hello,
+    inputs: UnboundedSender<Input>,
+    connection: u64,
+    messages: UnboundedReceiver<ToWorker>,
+    id: WorkerId,
+    reported: u64,
+}
+
+impl Worker {
+    /// A worker of that name, new and welcomed.
+    async fn join(coordinator: &Running, name: &str, slots: u32) -> Worker {
+        let hello = Hello {
+            name: name.to_owned(),
+            incarnation: 1,
+            before: None,
+            received: 0,
+            slots: Slots { map: slots, reduce: slots },
+            host: "host".to_owned(),
+            data_address: "127.0.0.1:1".to_owned(),
+            directory: PathBuf::from("/nowhere"),
+            architecture: std::env::consts::ARCH.to_owned(),
+            process: 1,
+        };
+        Worker::connect(coordinator, hello, 0).await
+    }
+
+    async fn connect(coordinator: &Running, mut hello: Hello, reported: u64) -> Worker {
+        let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        let (sender, messages) = unbounded_channel();
+        let input = Input::Connected { connection, hello: Box::new(hello.clone()), messages: sender };
+        coordinator.inputs.send(input).expect("the coordinator runs");
+        let inputs = coordinator.inputs.clone();
+        let mut worker =
+            Worker { hello: hello.clone(), inputs, connection, messages, id: WorkerId(0), reported };
+        let ToWorker::Welcome { worker: id, journal, .. } = worker.next().await else { panic!("no welcome") };
+        hello.before = Some((journal, id));
+        (worker.hello, worker.id) = (hello, id);
+        worker
+    }
+
+    /// Comes back to this or the next coordinator, as what it was.
+    async fn reconnect(self, coordinator: &Running) -> Worker {
+        self.disconnect();
+        Worker::connect(coordinator, self.hello, self.reported).await
+    }
+
+    fn disconnect(&self) {
+        // The coordinator may be gone, too.
+        let _ = self.inputs.send(Input::Disconnected { connection: self.connection });
+    }
+
+    async fn next(&mut self) -> ToWorker {
+        timeout(DEADLINE, self.messages.recv()).await.expect("a message in time").expect("an open connection")
+    }
+
+    /// The next order, and its number; what is said beside orders is passed over.
+    async fn numbered_order(&mut self) -> (u64, WorkerOrder) {
+        loop {
+            if let ToWorker::Ordered { number, order } = self.next().await {
+                self.hello.received = self.hello.received.max(number);
+                return (number, order);
+            }
+        }
+    }
+
+    async fn order(&mut self) -> WorkerOrder {
+        self.numbered_order().await.1
+    }
+
+    /// The next attempt to launch; descriptions are passed over.
+    async fn launched(&mut self) -> AttemptId {
+        loop {
+            match self.order().await {
+                WorkerOrder::Launch { attempt, .. } => return attempt,
+                WorkerOrder::Define(_) => {}
+                other => panic!("a launch was expected, not {other:?}"),
+            }
+        }
+    }
+
+    fn say(&self, message: FromWorker) {
+        self.inputs.send(Input::Said { connection: self.connection, message }).expect("the coordinator runs");
+    }
+
+    fn report(&mut self, report: WorkerReport) {
+        self.reported += 1;
+        self.say(FromWorker::Reported { number: self.reported, report });
+    }
+
+    fn happened(&mut self, attempt: AttemptId, report: Report) {
+        self.report(WorkerReport::Happened { attempt, report });
+    }
+
+    fn started(&mut self, attempt: AttemptId) {
+        self.happened(attempt, Report::Started);
+    }
+
+    /// A map that did its work, or a reduce that has committed.
+    fn finished(&mut self, attempt: AttemptId, part: Option<PartOutput>) {
+        self.report(WorkerReport::Finished { attempt, counters: CounterValues::default(), part });
+    }
+
+    /// Does a map.
+    fn do_map(&mut self, attempt: AttemptId) {
+        self.started(attempt);
+        self.finished(attempt, None);
+    }
+
+    /// Does a reduce: its part is promoted where the job's commit looks for it.
+    async fn do_reduce(&mut self, scene: &Scene, attempt: AttemptId) {
+        self.started(attempt);
+        self.happened(attempt, Report::CommitRequested);
+        assert_eq!(self.order().await, WorkerOrder::Commit { attempt });
+        self.promote(scene, attempt);
+    }
+
+    fn promote(&mut self, scene: &Scene, attempt: AttemptId) {
+        let AttemptId { task: TaskId { job, index, .. }, number } = attempt;
+        let committed = scene.path(&format!("out/_temporary/{job}/committed"));
+        fs::write(committed.join(format!("part-r-{index:05}.{number}")), "done\n").expect("a promoted part");
+        self.finished(attempt, Some(PartOutput { records: 1, bytes: 5, digest: 1 }));
+    }
+}
+
+fn attempt(job: u32, kind: TaskKind, index: u32, number: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JobId(job), kind, index }, number }
+}

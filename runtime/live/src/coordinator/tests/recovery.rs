@@ -1,0 +1,141 @@
+//! Coordinators that are killed, and what the next one makes of it.
+//!
+//! Owns the promise that nothing journaled is lost or done twice. Damage to the files is tested with the journal.
+
+use std::fs;
+
+use napreduce_core::{Report, TaskKind};
+
+use super::{ClientRequest, FromWorker, JobEnd, Scene, Worker, WorkerOrder, attempt};
+
+/// Does a whole job with a coordinator that is killed after each step.
+async fn job_with_a_kill_at_every_step(scene: &Scene) {
+    let coordinator = scene.start();
+    let worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 2, 1)).await;
+    coordinator.kill().await;
+
+    let coordinator = scene.start();
+    let mut worker = worker.reconnect(&coordinator).await;
+    let first = worker.launched().await;
+    assert_eq!(first, attempt(1, TaskKind::Map, 0, 1), "the order was never sent, and is now");
+    worker.started(first);
+    coordinator.kill().await;
+
+    let coordinator = scene.start();
+    // Whether the report was journaled nobody knows; the worker says it again.
+    worker.reported = 0;
+    let mut worker = worker.reconnect(&coordinator).await;
+    worker.do_map(first);
+    let second = worker.launched().await;
+    assert_eq!(second, attempt(1, TaskKind::Map, 1, 1), "the first map is not done again");
+    coordinator.kill().await;
+
+    let coordinator = scene.start();
+    let mut worker = worker.reconnect(&coordinator).await;
+    worker.do_map(second);
+    let reduce = worker.launched().await;
+    worker.started(reduce);
+    worker.happened(reduce, Report::CommitRequested);
+    assert_eq!(worker.order().await, WorkerOrder::Commit { attempt: reduce });
+    coordinator.kill().await;
+
+    let coordinator = scene.start();
+    let mut worker = worker.reconnect(&coordinator).await;
+    worker.promote(scene, reduce);
+    let end = coordinator.end_of(job).await;
+    let JobEnd::Succeeded(report) = end else { panic!("{end:?}") };
+    assert_eq!(report.parts.len(), 1);
+    assert_eq!(fs::read_to_string(scene.path("out/part-r-00000")).expect("a part"), "done\n");
+    coordinator.kill().await;
+
+    let coordinator = scene.start();
+    let detail = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("in history");
+    assert_eq!(detail.attempts.len(), 3, "no attempt was made twice: {:?}", detail.attempts);
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_survives_a_kill_of_the_coordinator_at_every_step() {
+    job_with_a_kill_at_every_step(&Scene::new()).await;
+}
+
+#[tokio::test]
+async fn a_job_survives_kills_also_when_every_step_is_followed_by_a_snapshot() {
+    let mut scene = Scene::new();
+    scene.configuration.journal_bytes_max = 1;
+    job_with_a_kill_at_every_step(&scene).await;
+    let names: Vec<String> = fs::read_dir(scene.configuration.directory.coordinator_directory())
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("snapshot"))
+        .collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[tokio::test]
+async fn a_commit_that_was_cut_short_is_done_again() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    worker.do_map(map);
+    let reduce = worker.launched().await;
+    worker.do_reduce(&scene, reduce).await;
+    coordinator.end_of(job).await;
+    coordinator.kill().await;
+    // As if it had died just before _SUCCESS, and so before the entry in history.
+    let history = scene.configuration.directory.coordinator_directory().join("history/job_0001.json");
+    fs::remove_file(&history).expect("it was in history");
+    fs::rename(scene.path("out/_SUCCESS"), scene.path("out/_SUCCESS.unfinished")).expect("it was committed");
+    let coordinator = scene.start();
+    let JobEnd::Succeeded(report) = coordinator.end_of(job).await else { panic!("no success") };
+    assert_eq!(report.parts.len(), 1);
+    assert!(scene.path("out/_SUCCESS").exists() && history.exists());
+    assert!(!scene.path("out/_temporary").exists());
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_of_another_journal_is_new() {
+    let (scene, other) = (Scene::new(), Scene::new());
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 1, 0)).await;
+    worker.launched().await;
+    coordinator.stop().await;
+    let coordinator = other.start();
+    let mut worker = worker.reconnect(&coordinator).await;
+    coordinator.submit(other.submission(2, 1, 0)).await;
+    let (number, order) = worker.numbered_order().await;
+    assert!(number == 1 && matches!(order, WorkerOrder::Define(_)), "numbers begin anew");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_knows_more_than_the_journal_is_superseded() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 1, 0)).await;
+    worker.launched().await;
+    // As after a crash of the machine that took the end of the journal: an order was received that was never given.
+    worker.hello.received = 99;
+    let before = worker.id;
+    let worker = worker.reconnect(&coordinator).await;
+    assert_ne!(worker.id, before);
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    worker.say(FromWorker::Received { through: 5 });
+    while worker.messages.recv().await.is_some() {}
+    let workers = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+    assert!(workers.is_empty(), "{workers:?}");
+    coordinator.stop().await;
+}

@@ -1,0 +1,125 @@
+//! Workers that come, go, repeat themselves and fall silent.
+//!
+//! Owns who a connection belongs to and what is delivered. The engine's part is tested with it.
+
+use std::time::Duration;
+
+use napreduce_core::{Report, TaskKind, WorkerId};
+
+use super::{ClientRequest, FromWorker, Scene, ToWorker, Worker, WorkerOrder, WorkerReport, attempt};
+
+#[tokio::test]
+async fn a_report_that_is_repeated_counts_once() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 2, 1)).await;
+    let first = worker.launched().await;
+    worker.do_map(first);
+    for number in 1..=2 {
+        let report = WorkerReport::Happened { attempt: first, report: Report::Started };
+        worker.say(FromWorker::Reported { number, report });
+    }
+    let second = worker.launched().await;
+    assert_eq!(second, attempt(1, TaskKind::Map, 1, 1));
+    worker.say(FromWorker::Heartbeat { progress: Vec::new() });
+    loop {
+        // Acknowledged up to the last fresh one, however often the earlier ones come.
+        if let ToWorker::Received { through } = worker.next().await {
+            assert_eq!(through, 2);
+            break;
+        }
+    }
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_gap_ends_the_connection_and_the_worker_goes_on_from_what_is_kept() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    let done = WorkerReport::Happened { attempt: map, report: Report::Started };
+    worker.say(FromWorker::Reported { number: 7, report: done });
+    while worker.messages.recv().await.is_some() {}
+    let id = worker.id;
+    let mut worker = worker.reconnect(&coordinator).await;
+    assert_eq!(worker.id, id, "it is the same worker");
+    worker.do_map(map);
+    assert_eq!(worker.launched().await, attempt(1, TaskKind::Reduce, 0, 1));
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn orders_that_were_on_their_way_come_again_with_their_numbers() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 2).await;
+    coordinator.submit(scene.submission(1, 2, 0)).await;
+    let (number, order) = worker.numbered_order().await;
+    assert!(number == 1 && matches!(order, WorkerOrder::Define(_)));
+    let (_, lost) = worker.numbered_order().await;
+    // It received the description only.
+    worker.hello.received = 1;
+    let mut worker = worker.reconnect(&coordinator).await;
+    let (number, again) = worker.numbered_order().await;
+    assert_eq!((number, again), (2, lost));
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_later_start_takes_the_place_of_the_earlier_one() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut first = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 1, 0)).await;
+    let map = first.launched().await;
+    first.started(map);
+    let mut hello = first.hello.clone();
+    (hello.incarnation, hello.before, hello.received) = (2, None, 0);
+    let mut second = Worker::connect(&coordinator, hello, 0).await;
+    assert_ne!(second.id, first.id);
+    assert_eq!(second.launched().await, attempt(1, TaskKind::Map, 0, 2));
+    assert!(first.messages.recv().await.is_none(), "the earlier one has no connection any more");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_silent_worker_is_lost_and_superseded_when_it_comes_back() {
+    let mut scene = Scene::new();
+    scene.configuration.liveness = Duration::from_millis(300);
+    let coordinator = scene.start();
+    let mut silent = Worker::join(&coordinator, "silent", 1).await;
+    coordinator.submit(scene.submission(1, 1, 0)).await;
+    let map = silent.launched().await;
+    silent.started(map);
+    // Its connection is dropped when it is lost.
+    while silent.messages.recv().await.is_some() {}
+    let back = silent.reconnect(&coordinator).await;
+    assert_eq!(back.id, WorkerId(2), "under a new number");
+    let mut back = back;
+    assert_eq!(back.launched().await, attempt(1, TaskKind::Map, 0, 2));
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_drained_worker_gets_nothing_new_and_leaves() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 2, 0)).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    let (id, hand_back) = (worker.id, true);
+    coordinator.ask(|reply| ClientRequest::Drain { worker: id, hand_back, reply }).await.expect("drained");
+    assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
+    worker.happened(map, Report::Killed);
+    assert_eq!(worker.order().await, WorkerOrder::Leave);
+    worker.disconnect();
+    let workers = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+    assert!(workers.is_empty(), "{workers:?}");
+    let gone = coordinator.ask(|reply| ClientRequest::Drain { worker: id, hand_back, reply }).await;
+    assert_eq!(gone.expect_err("gone").reason, "there is no worker_0001; see: nap worker list");
+    coordinator.stop().await;
+}
