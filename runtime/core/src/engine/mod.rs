@@ -94,6 +94,11 @@ impl Engine {
         std::mem::take(&mut self.effects)
     }
 
+    /// When `Event::Woken` is to be handed in: the last `Effect::WakeAt` that counts. For a driver that was restarted.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.armed
+    }
+
     /// Everything there is to see.
     pub fn view(&self) -> ClusterView<'_> {
         ClusterView::new(&self.cluster)

@@ -5,6 +5,7 @@
 
 mod commit;
 mod containment;
+mod coverage;
 mod determinism;
 mod drains;
 mod explain;

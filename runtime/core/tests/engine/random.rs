@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_core::{
     AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, JobId, MapSpec, Order,
-    Record, Report, SetAsideSettings, Slots, Span, SpeculationSettings, TaskId, TaskKind, Time, WorkerId,
+    Report, SetAsideSettings, Slots, Span, SpeculationSettings, Tally, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -154,6 +154,10 @@ impl Run {
             effects.push(engine.handle(*now, event.clone()));
         }
         (effects, engine.snapshot())
+    }
+
+    pub fn tally(&self) -> Tally {
+        self.engine.view().tally()
     }
 
     pub fn snapshot(&self) -> EngineSnapshot {
@@ -368,38 +372,4 @@ fn truthful_workers_that_fail_race_and_vanish() {
 #[test]
 fn workers_that_lie_and_a_policy_that_asks_for_the_impossible() {
     seeds().for_each(|seed| drop(play(seed, true)));
-}
-
-#[test]
-fn the_runs_reach_what_they_are_meant_to_reach() {
-    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in 0..300 {
-        let run = play(seed, false);
-        for effect in run.effects.iter().flatten() {
-            let what = match effect {
-                Effect::Send { order: Order::Suspend { .. }, .. } => "suspend",
-                Effect::Send { order: Order::Resume { .. }, .. } => "resume",
-                Effect::Send { order: Order::Checkpoint { .. }, .. } => "checkpoint",
-                Effect::Send { order: Order::MoreInputs { .. }, .. } => "more inputs",
-                Effect::Send { order: Order::Kill { .. }, .. } => "kill",
-                Effect::WorkerMayLeave { .. } => "leave",
-                Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => "duplicate",
-                Effect::Record(Record::WorkerSetAside { .. }) => "aside",
-                _ => continue,
-            };
-            *seen.entry(what).or_default() += 1;
-        }
-        let tally = run.engine.view().tally();
-        for (what, count) in [
-            ("stale", tally.stale_reports),
-            ("declined", tally.slots_declined),
-            ("satisfied", tally.requests_satisfied),
-            ("forced", tally.requests_forced),
-            ("cancelled", tally.requests_cancelled),
-        ] {
-            *seen.entry(what).or_default() += count as u32;
-        }
-    }
-    assert_eq!(seen.len(), 13, "{seen:?}");
-    assert!(seen.values().all(|&count| count > 40), "{seen:?}");
 }

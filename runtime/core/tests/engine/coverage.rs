@@ -1,0 +1,43 @@
+//! That the random runs reach what they are meant to reach.
+//!
+//! Owns the list of it. The runs are those of `random`.
+
+use std::collections::BTreeMap;
+
+use napreduce_core::{Effect, Order, Record};
+
+use crate::random::play;
+
+#[test]
+fn the_runs_reach_what_they_are_meant_to_reach() {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for seed in 0..300 {
+        let run = play(seed, false);
+        for effect in run.effects.iter().flatten() {
+            let what = match effect {
+                Effect::Send { order: Order::Suspend { .. }, .. } => "suspend",
+                Effect::Send { order: Order::Resume { .. }, .. } => "resume",
+                Effect::Send { order: Order::Checkpoint { .. }, .. } => "checkpoint",
+                Effect::Send { order: Order::MoreInputs { .. }, .. } => "more inputs",
+                Effect::Send { order: Order::Kill { .. }, .. } => "kill",
+                Effect::WorkerMayLeave { .. } => "leave",
+                Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => "duplicate",
+                Effect::Record(Record::WorkerSetAside { .. }) => "aside",
+                _ => continue,
+            };
+            *seen.entry(what).or_default() += 1;
+        }
+        let tally = run.tally();
+        for (what, count) in [
+            ("stale", tally.stale_reports),
+            ("declined", tally.slots_declined),
+            ("satisfied", tally.requests_satisfied),
+            ("forced", tally.requests_forced),
+            ("cancelled", tally.requests_cancelled),
+        ] {
+            *seen.entry(what).or_default() += count as u32;
+        }
+    }
+    assert_eq!(seen.len(), 13, "{seen:?}");
+    assert!(seen.values().all(|&count| count > 40), "{seen:?}");
+}

@@ -1,0 +1,90 @@
+//! The engine and exactly-once delivery under a model of a cluster in which everything that can go wrong does.
+//!
+//! Owns the seeds and what is asserted of all of them. `world` moves the model, `network` loses and repeats messages, `links` and
+//! `faults` say what travels and what breaks,
+//! `coordinator` is the engine with its journal, `worker` and `process` are what runs, `books` keeps the promises.
+//! `NAPREDUCE_SEEDS=N` plays N seeds instead of the usual number.
+
+mod books;
+mod coordinator;
+mod faults;
+mod links;
+mod network;
+mod process;
+mod worker;
+mod world;
+
+use std::collections::BTreeMap;
+
+use world::World;
+
+/// Plays a seed; when it panics, the seed is on stderr.
+fn play(seed: u64) -> World {
+    struct Seed(u64);
+    impl Drop for Seed {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("this was seed {}", self.0);
+            }
+        }
+    }
+    let _printed_on_panic = Seed(seed);
+    let mut world = World::new(seed);
+    world.play();
+    world
+}
+
+fn seeds() -> u64 {
+    let asked = std::env::var("NAPREDUCE_SEEDS").ok();
+    asked.map_or(2_000, |count| count.parse().expect("NAPREDUCE_SEEDS is a number"))
+}
+
+#[test]
+fn every_job_ends_well_or_is_told_why_whatever_the_network_does() {
+    let mut happened: BTreeMap<&str, u64> = BTreeMap::new();
+    for seed in 0..seeds() {
+        for (what, count) in play(seed).happened() {
+            *happened.entry(what).or_default() += count;
+        }
+    }
+    // Each fault really happened, and what it is to lead to did, too.
+    let expected = [
+        "message lost",
+        "message repeated",
+        "message overtaken",
+        "link cut",
+        "worker crashed",
+        "worker declared lost",
+        "worker superseded",
+        "registration lost",
+        "worker left",
+        "coordinator crashed",
+        "coordinator crashed before it acted",
+        "snapshot taken",
+        "recovered from a snapshot",
+        "duplicate dropped",
+        "gap refused",
+        "attempt failed",
+        "input missed",
+        "attempt killed by an operator",
+        "attempt duplicated",
+        "attempt superseded",
+        "worker set aside",
+        "part that does not count",
+        "job succeeded",
+        "job failed",
+        "job killed",
+    ];
+    for what in expected {
+        let count = happened.remove(what).unwrap_or_default();
+        assert!(count * 50 > seeds(), "{what}: only {count} times in {} seeds", seeds());
+    }
+    assert!(happened.is_empty(), "not expected: {happened:?}");
+}
+
+#[test]
+fn a_seed_is_always_the_same_run() {
+    for seed in 0..20 {
+        assert_eq!(play(seed).journal_digest(), play(seed).journal_digest(), "seed {seed}");
+    }
+}
