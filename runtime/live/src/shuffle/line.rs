@@ -19,8 +19,10 @@ use crate::protocol::{FrameBuffer, FromDataServer, Payload, encode};
 use crate::transport::TransportError;
 use crate::transport::blocking::BlockingConnection;
 
-/// Bytes read from an unencrypted socket, or from a file to be encrypted, at once.
+/// Bytes read from an unencrypted socket at once.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
+/// Bytes of blocks in one encrypted message. Such a message counts only as a whole, so it fits one record.
+const CHUNK_BYTES: u32 = 60 << 10;
 
 /// One end of a data connection.
 pub(super) enum Line {
@@ -66,7 +68,7 @@ impl Line {
             Line::Sealed(connection) => {
                 let mut sent = 0;
                 while sent < length {
-                    let mut bytes = vec![0; (length - sent).min(BUFFER_BYTES as u32) as usize];
+                    let mut bytes = vec![0; (length - sent).min(CHUNK_BYTES) as usize];
                     match file.read_exact_at(&mut bytes, offset + u64::from(sent)) {
                         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
                         read => read?,

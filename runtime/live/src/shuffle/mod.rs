@@ -10,6 +10,8 @@ mod line;
 mod network;
 #[allow(dead_code)] // Until a worker starts it.
 mod server;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 

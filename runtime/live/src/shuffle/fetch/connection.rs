@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_data::{AssemblyError, SegmentAssembly};
 
-use super::Shared;
+use super::{Shared, write_failed};
 use crate::counters::Counter;
 use crate::protocol::{FetchItem, FromDataServer, ToDataServer};
 use crate::shuffle::line::Line;
@@ -46,9 +46,7 @@ impl From<AssemblyError> for FetchError {
             AssemblyError::Surplus { .. } | AssemblyError::Incomplete { .. } => {
                 FetchError::Broken(error.to_string())
             }
-            AssemblyError::Write(error) => {
-                FetchError::Fatal(TaskError::io_with(error.to_string(), &error.source))
-            }
+            AssemblyError::Write(error) => FetchError::Fatal(write_failed(&error)),
         }
     }
 }

@@ -20,6 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use napreduce_core::AttemptId;
+use napreduce_data::WriteError;
 
 use self::queue::{Next, Queue, Wanted};
 use super::gather::Arrival;
@@ -96,6 +97,12 @@ impl Drop for Fetches {
         self.shared.stopped.store(true, Ordering::Relaxed);
         self.shared.changed.notify_all();
     }
+}
+
+/// What becomes of an attempt that cannot write what it fetches: a full disk fails the job, as another try would fill it
+/// again.
+pub(super) fn write_failed(error: &WriteError) -> TaskError {
+    TaskError::io_with(error.to_string(), &error.source)
 }
 
 impl Shared {

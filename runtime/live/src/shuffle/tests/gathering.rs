@@ -1,0 +1,132 @@
+//! Which inputs a reduce ends up with: named early and late, replaced, lost, never needed.
+//!
+//! Owns the rules about one input of each map. Does not own how one is fetched.
+
+use napreduce_core::FailureClass;
+use napreduce_data::WriteError;
+
+use super::*;
+
+#[test]
+fn local_inputs_that_are_complete_start_nothing() {
+    let mut reduce = Reduce::new(2);
+    reduce.network = None;
+    let named = vec![local(map(1), "b".into()), local(map(0), "a".into())];
+    assert_eq!(reduce.gather(named), [(map(0), "a".into()), (map(1), "b".into())]);
+    assert_eq!(Reduce::new(0).gather(vec![]), []);
+}
+
+#[test]
+fn inputs_that_are_named_later_are_waited_for() {
+    let served = Served::start().with_maps(4, 500);
+    let mut reduce = Reduce::new(4);
+    let [first, second, third, fourth] = served.inputs(4).try_into().unwrap();
+    reduce.arrived.send(Arrival::Named(vec![third, second])).unwrap();
+    let (later, context) = (reduce.arrived.clone(), Arc::clone(&reduce.context));
+    let naming = std::thread::spawn(move || {
+        // Until it has done all it can.
+        while context.progress().signs_of_life().2 == 0 {
+            std::thread::yield_now();
+        }
+        later.send(Arrival::Named(vec![fourth])).unwrap();
+    });
+    let gathered = reduce.gather(vec![first]);
+    naming.join().unwrap();
+    check_equal(&gathered, &served.shelf, 0);
+    assert_eq!(gathered.len(), 4);
+    assert_eq!(reduce.context.progress().done(), 0, "from now on, progress is that of the merge");
+    assert!(reduce.count(Counter::ShuffleFetchMillis) > 0);
+}
+
+#[test]
+fn a_later_output_of_a_map_replaces_the_earlier_one() {
+    let again = attempt(TaskKind::Map, 0, 2);
+    let mut reduce = Reduce::new(2);
+    reduce.arrived.send(Arrival::Named(vec![local(again, "again".into())])).unwrap();
+    reduce.arrived.send(Arrival::Named(vec![local(map(1), "other".into())])).unwrap();
+    let gathered = reduce.gather(vec![local(map(0), "first".into())]);
+    assert_eq!(gathered, [(again, "again".into()), (map(1), "other".into())]);
+}
+
+#[test]
+fn an_output_that_is_fetched_is_not_replaced() {
+    let served = Served::start().with_maps(1, 500);
+    let (again, mut reduce) = (attempt(TaskKind::Map, 0, 2), Reduce::new(2));
+    let (later, scratch) = (reduce.arrived.clone(), reduce.scratch.path().to_owned());
+    let naming = std::thread::spawn(move || {
+        while !scratch.join("fetched-job_0001_m_0000.1.segment").exists() {
+            std::thread::yield_now();
+        }
+        // Told after it was fetched, though maybe before that was heard: neither may be fetched from nowhere for ever.
+        later.send(Arrival::Named(vec![remote(again, "127.0.0.1:1")])).unwrap();
+        later.send(Arrival::Named(vec![local(map(1), "other".into())])).unwrap();
+    });
+    let gathered = reduce
+        .gather_with(served.inputs(1), |lost| {
+            assert_eq!(lost, [again]);
+            vec![local(again, "again".into())]
+        })
+        .unwrap();
+    naming.join().unwrap();
+    assert!(gathered[0].0 == map(0) || gathered[0] == (again, "again".into()), "{gathered:?}");
+}
+
+#[test]
+fn an_output_that_was_lost_may_be_named_again() {
+    let served = Served::start();
+    let mut reduce = Reduce::new(1);
+    let gathered = reduce
+        .gather_with(served.inputs(1), |lost| {
+            served.shelf.seal(map(0), 500, Compression::None);
+            vec![remote(lost[0], &served.address)]
+        })
+        .unwrap();
+    check_equal(&gathered, &served.shelf, 0);
+    assert_eq!(reduce.lost.len(), 1);
+}
+
+#[test]
+fn a_map_that_there_is_not_is_fatal() {
+    let error = Reduce::new(1).gather_with(vec![local(map(1), "x".into())], |_| vec![]).unwrap_err();
+    assert_eq!(error.class, FailureClass::Fatal);
+    assert!(error.message.contains("job_0001_m_0001.1 is named"), "{error}");
+}
+
+#[test]
+fn an_input_elsewhere_needs_a_way_to_it() {
+    let mut reduce = Reduce::new(1);
+    reduce.network = None;
+    let error = reduce.gather_with(vec![remote(map(0), "there:1")], |_| vec![]).unwrap_err();
+    assert_eq!(error.class, FailureClass::Fatal);
+    assert!(error.message.contains("there:1"), "{error}");
+}
+
+#[test]
+fn a_task_that_is_asked_to_stop_stops_waiting() {
+    let mut reduce = Reduce::new(1);
+    reduce.context.interrupt();
+    let error = reduce.gather_with(vec![], |_| vec![]).unwrap_err();
+    assert_eq!(error.class, FailureClass::Retryable);
+}
+
+#[test]
+fn a_scratch_that_cannot_be_written_ends_the_attempt_and_is_named() {
+    let served = Served::start().with_maps(1, 500);
+    let mut reduce = Reduce::new(1);
+    let gone = reduce.scratch.path().to_owned();
+    std::fs::remove_dir(&gone).unwrap();
+    let error = reduce.gather_with(served.inputs(1), |_| vec![]).unwrap_err();
+    assert_eq!(error.class, FailureClass::Task);
+    assert!(error.message.contains(gone.to_str().unwrap()), "{error}");
+    assert!(reduce.lost.is_empty(), "the map is not to blame");
+    std::fs::create_dir(&gone).unwrap();
+}
+
+#[test]
+fn a_full_disk_fails_the_job_and_names_the_file() {
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let error = WriteError { doing: "write", path: "scratch/x".into(), source: full };
+    let failed = fetch::write_failed(&error);
+    assert_eq!(failed.class, FailureClass::Fatal);
+    assert!(failed.message.contains("scratch/x") && failed.message.contains("free space"), "{failed}");
+}

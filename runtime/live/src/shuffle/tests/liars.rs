@@ -1,0 +1,193 @@
+//! Servers that know the secret and lie: a reduce reports what it cannot get from them and believes nothing.
+//!
+//! Owns one lie per test. What a lie would make a believer do (wait for ever, allocate, write beyond) does not happen.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use napreduce_data::{PartitionExtent, SegmentIndex};
+
+use super::*;
+use crate::protocol::Payload;
+use crate::shuffle::line::Line;
+
+/// Answers every request for a segment with these messages.
+struct Liar {
+    address: String,
+    ended: Arc<AtomicBool>,
+}
+
+impl Liar {
+    fn telling(opened: FromDataServer, lies: Vec<FromDataServer>) -> Liar {
+        let (started, address) = channel();
+        let ended = Arc::new(AtomicBool::new(false));
+        let end = Arc::clone(&ended);
+        std::thread::spawn(move || {
+            on_runtime(async move {
+                let mut listener = Listener::bind("127.0.0.1:0", secret(), |_| {}).await.unwrap();
+                started.send(listener.address().to_string()).unwrap();
+                while !end.load(Ordering::Relaxed) {
+                    let connection = listener.accept().await.connection.into_blocking(PATIENCE).unwrap();
+                    let (opened, lies) = (opened.clone(), lies.clone());
+                    std::thread::spawn(move || tell(connection, &opened, &lies));
+                }
+            });
+        });
+        Liar { address: address.recv().unwrap(), ended }
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        // Wakes it up, so that its thread ends.
+        let _ = std::net::TcpStream::connect(&self.address);
+    }
+}
+
+/// A reduce that hangs up half-way has understood.
+fn tell(mut connection: BlockingConnection, opened: &FromDataServer, lies: &[FromDataServer]) {
+    let _: Result<Option<ToDataServer>, _> = connection.receive();
+    let FromDataServer::Opened { encrypted } = opened else {
+        let _ = connection.send(opened);
+        return;
+    };
+    if connection.send(opened).is_err() {
+        return;
+    }
+    let Ok(mut line) = Line::agreed(connection, *encrypted) else { return };
+    while let Ok(Some(message)) = line.receive() {
+        if matches!(message, ToDataServer::Fetch { .. }) {
+            for lie in lies {
+                if line.send(lie).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+const OPENED: FromDataServer = FromDataServer::Opened { encrypted: false };
+
+/// The truth about a segment, to be changed.
+fn extent(shelf: &Shelf) -> Vec<u8> {
+    shelf.seal(map(0), 2_000, Compression::None);
+    let path = shelf.path(map(0));
+    let index = SegmentIndex::read(&std::fs::File::open(&path).unwrap(), &path).unwrap();
+    index.extent(0, 0).unwrap().encode()
+}
+
+fn segment(extent: Vec<u8>) -> FromDataServer {
+    FromDataServer::Segment { attempt: map(0), partition: 0, from_block: 0, extent: Payload(extent) }
+}
+
+#[track_caller]
+fn check_not_believed(opened: FromDataServer, lies: Vec<FromDataServer>, reason: &str) {
+    let (liar, shelf) = (Liar::telling(opened, lies), Shelf::new());
+    shelf.seal(map(0), 100, Compression::None);
+    let mut reduce = Reduce::new(1);
+    let truth = local(map(0), shelf.path(map(0)));
+    let gathered = reduce.gather_with(vec![remote(map(0), &liar.address)], |_| vec![truth.clone()]).unwrap();
+    assert_eq!(gathered, [(map(0), shelf.path(map(0)))]);
+    let [(lost, given)] = reduce.lost.as_slice() else { panic!("{:?}", reduce.lost) };
+    assert_eq!(lost, &[map(0)]);
+    assert!(given.contains(reason), "{reason:?} is missing in {given:?}");
+}
+
+#[test]
+fn lengths_beyond_what_is_missing_or_granted() {
+    let shelf = Shelf::new();
+    let truth = extent(&shelf);
+    for length in [0, 1 << 20, u32::MAX] {
+        let lies = vec![segment(truth.clone()), FromDataServer::Blocks { length }];
+        check_not_believed(OPENED, lies, &format!("announced {length} bytes"));
+    }
+    let lies = vec![segment(truth), FromDataServer::Chunk(Payload(vec![0; 1 << 20]))];
+    check_not_believed(OPENED, lies, "announced 1048576 bytes");
+}
+
+#[test]
+fn blocks_that_are_not_what_the_index_says() {
+    let shelf = Shelf::new();
+    let truth = extent(&shelf);
+    let range = PartitionExtent::decode(&truth).unwrap().range();
+    let noise = FromDataServer::Chunk(Payload(vec![7; (range.end - range.start) as usize]));
+    check_not_believed(OPENED, vec![segment(truth), noise], "checksum of block 0");
+}
+
+#[test]
+fn an_index_that_is_none() {
+    let shelf = Shelf::new();
+    let truth = extent(&shelf);
+    for broken in [vec![], vec![0; 3], vec![0xff; 5_000], truth[..truth.len() - 1].to_vec()] {
+        check_not_believed(OPENED, vec![segment(broken)], "the extent");
+    }
+}
+
+#[test]
+fn answers_about_something_else() {
+    let shelf = Shelf::new();
+    let truth = Payload(extent(&shelf));
+    let about = |attempt, partition, from_block| FromDataServer::Segment {
+        attempt,
+        partition,
+        from_block,
+        extent: truth.clone(),
+    };
+    for lie in [
+        about(map(1), 0, 0),
+        about(map(0), 1, 0),
+        about(map(0), 0, 1),
+        FromDataServer::Unavailable { attempt: map(5), partition: 0, reason: "no".into() },
+        FromDataServer::Blocks { length: 5 },
+        FromDataServer::Opened { encrypted: true },
+    ] {
+        check_not_believed(OPENED, vec![lie], "an answer about job_0001_m_0000.1 was expected");
+    }
+}
+
+#[test]
+fn a_segment_that_is_not_the_one_it_is_called() {
+    let shelf = Shelf::new();
+    let of_another = attempt(TaskKind::Map, 0, 3);
+    shelf.seal(of_another, 100, Compression::None);
+    let path = shelf.path(of_another);
+    let index = SegmentIndex::read(&std::fs::File::open(&path).unwrap(), &path).unwrap();
+    let lie = segment(index.extent(0, 0).unwrap().encode());
+    check_not_believed(OPENED, vec![lie], "of job_0001_m_0000.3");
+    let lie = segment(index.extent(1, 0).unwrap().encode());
+    check_not_believed(OPENED, vec![lie], "there is partition 1");
+}
+
+#[test]
+fn refusals_and_other_first_words() {
+    check_not_believed(FromDataServer::Refused { reason: "not today".into() }, vec![], "refused: not today");
+    check_not_believed(FromDataServer::Blocks { length: 1 }, vec![], "did not answer Open");
+    check_not_believed(OPENED, vec![FromDataServer::Refused { reason: "enough".into() }], "refused: enough");
+}
+
+#[test]
+fn encryption_that_was_asked_for_cannot_be_denied() {
+    let (liar, shelf) = (Liar::telling(OPENED, vec![]), Shelf::new());
+    shelf.seal(map(0), 100, Compression::None);
+    let mut reduce = Reduce::new(1).encrypted(true);
+    let truth = local(map(0), shelf.path(map(0)));
+    reduce.gather_with(vec![remote(map(0), &liar.address)], |_| vec![truth.clone()]).unwrap();
+    assert!(reduce.lost[0].1.contains("does not encrypt"), "{:?}", reduce.lost);
+}
+
+#[test]
+fn a_server_that_says_nothing() {
+    let (liar, shelf) = (Liar::telling(OPENED, vec![]), Shelf::new());
+    shelf.seal(map(0), 100, Compression::None);
+    let mut reduce = Reduce::new(1);
+    if let Some(network) = &mut reduce.network {
+        network.limits.silence_max = Duration::from_millis(1);
+        // The handshake has to fit as well.
+        network.limits.silence_max = network.limits.silence_max.max(Duration::from_millis(400));
+    }
+    let truth = local(map(0), shelf.path(map(0)));
+    reduce.gather_with(vec![remote(map(0), &liar.address)], |_| vec![truth.clone()]).unwrap();
+    assert!(reduce.lost[0].1.contains("the server was silent"), "{:?}", reduce.lost);
+    let (_, _, signs) = reduce.context.progress().signs_of_life();
+    assert!(signs > 0, "a task that waits shows that it is well");
+}

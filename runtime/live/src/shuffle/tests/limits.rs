@@ -1,0 +1,125 @@
+//! What bounds a data server and its readers: credit, connections, silence.
+//!
+//! Owns readers that are slow, greedy or gone. Does not own requests that break the rules (`requests`).
+
+use super::*;
+use crate::protocol::FetchItem;
+
+fn ask(line: &mut line::Line, bytes: u64) {
+    let items = vec![FetchItem { attempt: map(0), from_block: 0 }];
+    line.send(&ToDataServer::Fetch { partition: 0, items }).unwrap();
+    line.send(&ToDataServer::Grant { bytes }).unwrap();
+    assert!(matches!(line.receive().unwrap(), Some(FromDataServer::Segment { .. })));
+}
+
+/// Takes the next piece, and says how long it is.
+fn piece(line: &mut line::Line) -> Option<u64> {
+    match line.receive().unwrap() {
+        Some(FromDataServer::Chunk(bytes)) => Some(bytes.0.len() as u64),
+        Some(FromDataServer::Blocks { length }) => {
+            let line::Line::Plain(plain) = line else { panic!("raw bytes on an encrypted connection") };
+            let mut left = length as usize;
+            while left > 0 {
+                left -= plain.receive_raw(left, |_| {}).unwrap();
+            }
+            Some(u64::from(length))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn no_more_is_sent_than_was_granted() {
+    let served = Served::start().with_maps(1, 60_000);
+    for encrypt in [false, true] {
+        let mut line = served.client(encrypt);
+        ask(&mut line, 1_000);
+        for more in [1, 70_000, 300_000] {
+            // Whatever comes after the credit is used up is the answer to this.
+            let log =
+                ToDataServer::ReadLog { attempt: map(9), stream: LogStream::Stdout, offset: 0, length: 1 };
+            let granted = if more == 1 { 1_000 } else { 0 };
+            let mut sent = 0;
+            while sent < granted {
+                sent += piece(&mut line).expect("a piece");
+            }
+            assert_eq!(sent, granted);
+            line.send(&log).unwrap();
+            assert_eq!(piece(&mut line), None, "more than granted");
+            line.send(&ToDataServer::Grant { bytes: more }).unwrap();
+            let mut sent = 0;
+            while sent < more {
+                sent += piece(&mut line).expect("a piece");
+            }
+            assert_eq!(sent, more);
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_takes_nothing_holds_up_nobody() {
+    let served = Served::start().with_maps(1, 200_000);
+    let mut slow: Vec<line::Line> = (0..4).map(|index| served.client(index % 2 == 0)).collect();
+    for line in &mut slow {
+        ask(line, 200 << 20);
+    }
+    let mut reduce = Reduce::new(1);
+    let gathered = reduce.gather(served.inputs(1));
+    check_equal(&gathered, &served.shelf, 0);
+    for line in &mut slow {
+        assert!(piece(line).is_some(), "it is still served");
+    }
+}
+
+#[test]
+fn connections_from_one_address_are_limited_and_the_limit_is_said() {
+    let settings = DataServerSettings { connections_per_peer_max: 2, ..DataServerSettings::default() };
+    let served = Served::start_with(settings).with_maps(1, 100);
+    let (mut first, second) = (served.client(false), served.client(true));
+    let mut third = served.stranger();
+    third.send(&ToDataServer::Open { encrypt: false }).unwrap();
+    match third.receive().unwrap() {
+        Some(FromDataServer::Refused { reason }) => {
+            assert!(reason.contains("2 data connections from 127.0.0.1"))
+        }
+        other => panic!("{other:?}"),
+    }
+    // There is room again as soon as one has gone, and a fetch that found none comes again.
+    drop(second);
+    Reduce::new(1).gather(served.inputs(1));
+    ask(&mut first, 10);
+}
+
+#[test]
+fn all_connections_together_are_limited() {
+    let settings = DataServerSettings { connections_max: 1, ..DataServerSettings::default() };
+    let served = Served::start_with(settings).with_maps(1, 100);
+    let _first = served.client(false);
+    let mut second = served.stranger();
+    second.send(&ToDataServer::Open { encrypt: false }).unwrap();
+    let answer = second.receive().unwrap();
+    assert!(matches!(answer, Some(FromDataServer::Refused { .. })), "{answer:?}");
+}
+
+#[test]
+fn a_silent_peer_is_disconnected_and_comes_back() {
+    let settings =
+        DataServerSettings { idle_max: Duration::from_millis(20), ..DataServerSettings::default() };
+    let served = Served::start_with(settings).with_maps(1, 100);
+    for encrypt in [false, true] {
+        let mut line = served.client(encrypt);
+        assert_eq!(line.receive::<FromDataServer>().unwrap(), None, "it was not disconnected");
+    }
+    assert!(served.lines.lock().unwrap().is_empty(), "silence is no offence");
+}
+
+#[test]
+fn the_end_of_a_server_is_the_end_of_its_connections() {
+    let mut served = Served::start().with_maps(1, 100);
+    let (mut idle, mut waiting) = (served.client(true), served.client(false));
+    ask(&mut waiting, 1);
+    assert_eq!(piece(&mut waiting), Some(1));
+    served.die();
+    assert_eq!(piece(&mut waiting), None);
+    assert_eq!(idle.receive::<FromDataServer>().unwrap(), None);
+}

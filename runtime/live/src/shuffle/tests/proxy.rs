@@ -1,0 +1,92 @@
+//! A proxy that breaks what passes through it.
+//!
+//! Owns cutting and flipping at a place of the stream from the server, and the count of what went through.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// What is done to one connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trick {
+    /// The connection ends after so many bytes from the server.
+    Cut(usize),
+    /// One bit of this byte from the server is changed.
+    Flip(usize),
+}
+
+/// Between a reduce and a data server.
+pub(super) struct Proxy {
+    pub(super) address: String,
+    tricks: Arc<Mutex<VecDeque<Trick>>>,
+    /// What went to the client, by connection.
+    passed: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Proxy {
+    /// Each trick is for one connection, in order; those that follow pass unharmed.
+    pub(super) fn before(server: &str, tricks: &[Trick]) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = server.to_owned();
+        let tricks = Arc::new(Mutex::new(VecDeque::from(tricks.to_vec())));
+        let passed = Arc::new(Mutex::new(Vec::new()));
+        let (shared, record) = (Arc::clone(&tricks), Arc::clone(&passed));
+        // Ends with the process, as nobody can take back an accept; it holds nothing but its port.
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else { return };
+                let trick = shared.lock().unwrap().pop_front();
+                let number = {
+                    let mut record = record.lock().unwrap();
+                    record.push(Vec::new());
+                    record.len() - 1
+                };
+                let (mut from_client, mut to_server) =
+                    (client.try_clone().unwrap(), server.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from_client, &mut to_server);
+                    let _ = to_server.shutdown(Shutdown::Write);
+                });
+                let record = Arc::clone(&record);
+                std::thread::spawn(move || {
+                    forward(server, client, trick, |bytes| {
+                        record.lock().unwrap()[number].extend_from_slice(bytes);
+                    })
+                });
+            }
+        });
+        Proxy { address, tricks, passed }
+    }
+
+    /// What went to the client over each connection so far.
+    pub(super) fn passed(&self) -> Vec<Vec<u8>> {
+        self.passed.lock().unwrap().clone()
+    }
+
+    /// The injected faults all happened.
+    pub(super) fn check_fired(&self) {
+        assert!(self.tricks.lock().unwrap().is_empty(), "a trick was not played");
+    }
+}
+
+fn forward(mut server: TcpStream, mut client: TcpStream, trick: Option<Trick>, mut note: impl FnMut(&[u8])) {
+    let mut bytes = vec![0; 64 << 10];
+    let mut passed = 0;
+    while let Ok(mut count @ 1..) = server.read(&mut bytes) {
+        let mut last = false;
+        match trick {
+            Some(Trick::Cut(at)) if at <= passed + count => (count, last) = (at - passed, true),
+            Some(Trick::Flip(at)) if (passed..passed + count).contains(&at) => bytes[at - passed] ^= 4,
+            _ => {}
+        }
+        note(&bytes[..count]);
+        if client.write_all(&bytes[..count]).is_err() || last {
+            break;
+        }
+        passed += count;
+    }
+    let _ = server.shutdown(Shutdown::Both);
+    let _ = client.shutdown(Shutdown::Both);
+}

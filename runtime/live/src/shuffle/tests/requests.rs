@@ -1,0 +1,172 @@
+//! What a client may ask for, and what becomes of one that asks for something else.
+//!
+//! Owns single requests, hostile ones included; the client here knows the secret. Strangers are the business of
+//! `transport`.
+
+use std::io::{Read, Write};
+
+use super::*;
+use crate::protocol::{CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem};
+
+fn item(attempt: AttemptId, from_block: u64) -> FetchItem {
+    FetchItem { attempt, from_block }
+}
+
+fn fetch(partition: u32, items: Vec<FetchItem>) -> ToDataServer {
+    ToDataServer::Fetch { partition, items }
+}
+
+fn next(line: &mut line::Line) -> FromDataServer {
+    line.receive().unwrap().expect("the server is still there")
+}
+
+/// The server gives this reason, and still serves what it has.
+#[track_caller]
+fn check_unavailable(partition: u32, item: FetchItem, reason: &str) {
+    let served = Served::start().with_maps(1, 100);
+    for encrypt in [false, true] {
+        let mut line = served.client(encrypt);
+        line.send(&fetch(partition, vec![item])).unwrap();
+        match next(&mut line) {
+            FromDataServer::Unavailable { attempt, partition: about, reason: given } => {
+                assert_eq!((attempt, about), (item.attempt, partition));
+                assert!(given.contains(reason), "{reason:?} is missing in {given:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        line.send(&fetch(0, vec![self::item(map(0), 0)])).unwrap();
+        assert!(matches!(next(&mut line), FromDataServer::Segment { attempt, .. } if attempt == map(0)));
+    }
+}
+
+#[test]
+fn a_partition_out_of_range_is_refused_and_the_connection_goes_on() {
+    check_unavailable(PARTITIONS, item(map(0), 0), "has partitions 0..3, not 3");
+    check_unavailable(u32::MAX, item(map(0), 0), "has partitions 0..3");
+}
+
+#[test]
+fn a_block_out_of_range_is_refused_and_the_connection_goes_on() {
+    check_unavailable(0, item(map(0), 2), "has 1 blocks, none from block 2 on");
+    check_unavailable(0, item(map(0), u64::MAX), "has 1 blocks");
+}
+
+#[test]
+fn an_unknown_attempt_is_refused_and_the_connection_goes_on() {
+    check_unavailable(0, item(map(9), 0), "cannot open segment");
+    check_unavailable(0, item(attempt(TaskKind::Reduce, 0, 1), 0), "no output of job_0001_r_0000.1");
+    let foreign = AttemptId { task: TaskId { job: JobId(u32::MAX), ..map(0).task }, number: u32::MAX };
+    check_unavailable(0, item(foreign, 0), "no output of");
+}
+
+/// The server says why it refuses, and hangs up.
+#[track_caller]
+fn check_refused(said: &[ToDataServer], reason: &str) {
+    let served = Served::start().with_maps(1, 100);
+    for encrypt in [false, true] {
+        let mut line = served.client(encrypt);
+        for message in said {
+            line.send(message).unwrap();
+        }
+        match next(&mut line) {
+            FromDataServer::Refused { reason: given } => assert!(given.contains(reason), "{given}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(line.receive::<FromDataServer>().unwrap(), None);
+    }
+    // Nobody else suffers.
+    Reduce::new(1).gather(served.inputs(1));
+}
+
+#[test]
+fn absurd_credit_is_refused() {
+    check_refused(&[ToDataServer::Grant { bytes: CREDIT_BYTES_MAX + 1 }], "a grant of");
+    check_refused(&[ToDataServer::Grant { bytes: 1 }, ToDataServer::Grant { bytes: u64::MAX }], "beside 1");
+}
+
+#[test]
+fn a_request_for_thousands_of_segments_is_refused() {
+    check_refused(&[fetch(0, vec![item(map(0), 0); FETCH_ITEMS_MAX + 1])], "segments");
+}
+
+#[test]
+fn requests_that_pile_up_are_refused() {
+    let served = Served::start().with_maps(1, 100);
+    let mut line = served.client(false);
+    // Without credit, the first one waits and the others behind it.
+    for _ in 0..5 {
+        line.send(&fetch(0, vec![item(map(0), 0); FETCH_ITEMS_MAX])).unwrap();
+    }
+    assert!(matches!(next(&mut line), FromDataServer::Segment { .. }));
+    match next(&mut line) {
+        FromDataServer::Refused { reason } => assert!(reason.contains("with which 5119 wait"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_first_word_must_be_open_and_be_said_once() {
+    check_refused(&[ToDataServer::Open { encrypt: false }], "open already");
+    let served = Served::start();
+    let mut connection = served.stranger();
+    connection.send(&ToDataServer::Grant { bytes: 1 }).unwrap();
+    let answer = connection.receive::<FromDataServer>().unwrap();
+    assert!(matches!(answer, Some(FromDataServer::Refused { .. })), "{answer:?}");
+}
+
+#[test]
+fn bytes_that_are_no_message_end_their_connection_only() {
+    let served = Served::start().with_maps(1, 100);
+    let frame_of_4_gib = [0xff; 4];
+    let garbage = [9, 0, 0, 0, 0xee, 1, 2, 3, 4, 5, 6, 7, 8];
+    for bytes in [&frame_of_4_gib[..], &garbage] {
+        let mut connection = served.stranger();
+        connection.send(&ToDataServer::Open { encrypt: false }).unwrap();
+        connection.receive::<FromDataServer>().unwrap();
+        let mut socket = connection.into_plain().unwrap();
+        socket.write_all(bytes).unwrap();
+        // It hangs up, one way or the other.
+        assert!(matches!(socket.read(&mut [0; 9]), Ok(0) | Err(_)));
+    }
+    Reduce::new(1).gather(served.inputs(1));
+    let lines = served.lines.lock().unwrap().join("\n");
+    assert!(lines.contains("longer than") && lines.contains("cannot decode"), "{lines}");
+}
+
+#[test]
+fn a_connection_for_another_role_is_not_served() {
+    let served = Served::start();
+    let mut connection =
+        blocking::connect(&served.address, Role::Worker, &secret(), PATIENCE, PATIENCE).unwrap();
+    assert!(!matches!(connection.receive::<FromDataServer>(), Ok(Some(_))));
+    assert!(served.lines.lock().unwrap()[0].contains("data connections only"));
+}
+
+#[test]
+fn logs_are_read_in_pieces() {
+    let served = Served::start();
+    let (printer, text) = (attempt(TaskKind::Reduce, 4, 2), "one line\nanother line\n");
+    std::fs::write(Shelf::log(&served.shelf, printer, LogStream::Stderr), text).unwrap();
+    for encrypt in [false, true] {
+        let mut line = served.client(encrypt);
+        let mut read = |attempt, stream, offset, length| {
+            line.send(&ToDataServer::ReadLog { attempt, stream, offset, length }).unwrap();
+            next(&mut line)
+        };
+        for (offset, length, piece) in
+            [(0, 8, "one line"), (9, u32::MAX, "another line\n"), (22, 10, ""), (u64::MAX, 10, "")]
+        {
+            match read(printer, LogStream::Stderr, offset, length) {
+                FromDataServer::Log { length: whole, bytes, .. } => {
+                    assert_eq!((whole, bytes.0.as_slice()), (text.len() as u64, piece.as_bytes()));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let missing = read(printer, LogStream::Stdout, 0, 10);
+        assert!(matches!(missing, FromDataServer::LogUnavailable { stream: LogStream::Stdout, .. }));
+        let foreign = AttemptId { task: TaskId { job: JobId(2), ..map(0).task }, number: 1 };
+        let unknown = read(foreign, LogStream::Stdout, 0, 10);
+        assert!(matches!(unknown, FromDataServer::LogUnavailable { attempt, .. } if attempt == foreign));
+    }
+}
