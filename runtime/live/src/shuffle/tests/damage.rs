@@ -33,7 +33,8 @@ fn any_bit_flipped_on_its_way_is_noticed() {
     for at in (0..length).step_by(length / 400 + 1) {
         let proxy = Proxy::before(&served.address, &[Trick::Flip(at)]);
         // A flipped number may stand for another message, such as one that says that there is no such output.
-        let mut reduce = Reduce::new(1);
+        // One in a length may make both wait for the other.
+        let mut reduce = Reduce::new(1).silence_max(Duration::from_secs(1));
         let gathered = reduce
             .gather_with(vec![remote(map(0), &proxy.address)], |_| vec![remote(map(0), &served.address)])
             .unwrap();

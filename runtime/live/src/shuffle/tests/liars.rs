@@ -179,12 +179,7 @@ fn encryption_that_was_asked_for_cannot_be_denied() {
 fn a_server_that_says_nothing() {
     let (liar, shelf) = (Liar::telling(OPENED, vec![]), Shelf::new());
     shelf.seal(map(0), 100, Compression::None);
-    let mut reduce = Reduce::new(1);
-    if let Some(network) = &mut reduce.network {
-        network.limits.silence_max = Duration::from_millis(1);
-        // The handshake has to fit as well.
-        network.limits.silence_max = network.limits.silence_max.max(Duration::from_millis(400));
-    }
+    let mut reduce = Reduce::new(1).silence_max(Duration::from_millis(400));
     let truth = local(map(0), shelf.path(map(0)));
     reduce.gather_with(vec![remote(map(0), &liar.address)], |_| vec![truth.clone()]).unwrap();
     assert!(reduce.lost[0].1.contains("the server was silent"), "{:?}", reduce.lost);

@@ -225,6 +225,12 @@ impl Reduce {
         self
     }
 
+    pub(super) fn silence_max(mut self, silence_max: Duration) -> Reduce {
+        let limits = FetchLimits { silence_max, ..network(false).limits };
+        self.network = self.network.map(|network| DataNetwork { limits, ..network });
+        self
+    }
+
     pub(super) fn partition(mut self, partition: u32) -> Reduce {
         self.partition = partition;
         self

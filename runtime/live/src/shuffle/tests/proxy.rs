@@ -37,6 +37,9 @@ impl Proxy {
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else { return };
+                // As both ends have it: small messages would wait for each other.
+                client.set_nodelay(true).unwrap();
+                server.set_nodelay(true).unwrap();
                 let trick = shared.lock().unwrap().pop_front();
                 let number = {
                     let mut record = record.lock().unwrap();

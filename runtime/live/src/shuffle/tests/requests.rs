@@ -170,3 +170,19 @@ fn logs_are_read_in_pieces() {
         assert!(matches!(unknown, FromDataServer::LogUnavailable { attempt, .. } if attempt == foreign));
     }
 }
+
+#[test]
+fn a_log_is_read_from_elsewhere() {
+    let served = Served::start();
+    let printer = attempt(TaskKind::Map, 4, 2);
+    std::fs::write(Shelf::log(&served.shelf, printer, LogStream::Stdout), "hello").unwrap();
+    let read = |stream, address: &str| {
+        on_runtime(read_log(address, &secret(), (printer, stream), 1, 3, PATIENCE))
+            .map_err(|error| error.to_string())
+    };
+    let piece = LogPiece { bytes: b"ell".to_vec(), length: 5 };
+    assert_eq!(read(LogStream::Stdout, &served.address), Ok(piece));
+    let missing = read(LogStream::Stderr, &served.address).unwrap_err();
+    assert!(missing.contains("cannot read") && missing.contains(&served.address), "{missing}");
+    assert!(read(LogStream::Stdout, "127.0.0.1:1").unwrap_err().contains("cannot connect"));
+}

@@ -1,0 +1,73 @@
+//! Reading what an attempt has printed, from the data server of the worker it ran on.
+//!
+//! Owns one question and its answer. Does not own where logs lie (`ServedFiles`) nor who follows one as it grows.
+
+use std::time::Duration;
+
+use napreduce_core::AttemptId;
+use thiserror::Error;
+use tokio::time::timeout;
+
+use crate::protocol::{FromDataServer, LogStream, Payload, ToDataServer};
+use crate::transport::{Role, Secret, TransportError, connect};
+
+/// A piece of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogPiece {
+    pub(crate) bytes: Vec<u8>,
+    /// How many bytes the log had when it was read.
+    pub(crate) length: u64,
+}
+
+/// Why there is no piece of a log.
+#[derive(Debug, Error)]
+pub(crate) enum LogError {
+    #[error("{address}: {reason}")]
+    Unavailable { address: String, reason: String },
+    #[error("{address} did not answer within {deadline:?}; is the worker there?")]
+    Silent { address: String, deadline: Duration },
+    #[error("{address} answered something else than it was asked")]
+    Unexpected { address: String },
+    #[error("{address}: {source}")]
+    Transport { address: String, source: TransportError },
+}
+
+/// Asks for at most `length` bytes from `offset` on; the server gives at most 1 MiB at once. Always encrypted.
+pub(crate) async fn read_log(
+    address: &str,
+    secret: &Secret,
+    (attempt, stream): (AttemptId, LogStream),
+    offset: u64,
+    length: u32,
+    deadline: Duration,
+) -> Result<LogPiece, LogError> {
+    let address = address.to_owned();
+    let asking = async {
+        let mut connection = connect(&address, Role::Data, secret, deadline).await?;
+        connection.send(&ToDataServer::Open { encrypt: true }).await?;
+        match connection.receive().await? {
+            Some(FromDataServer::Opened { encrypted: true }) => {}
+            other => return Ok(other),
+        }
+        connection.send(&ToDataServer::ReadLog { attempt, stream, offset, length }).await?;
+        connection.receive().await
+    };
+    match timeout(deadline, asking).await {
+        Err(_) => Err(LogError::Silent { address, deadline }),
+        Ok(Err(source)) => Err(LogError::Transport { address, source }),
+        Ok(Ok(Some(FromDataServer::Log {
+            attempt: about,
+            stream: of,
+            offset: at,
+            length: whole,
+            bytes,
+        }))) if (about, of, at) == (attempt, stream, offset) && bytes.0.len() as u64 <= u64::from(length) => {
+            let Payload(bytes) = bytes;
+            Ok(LogPiece { bytes, length: whole })
+        }
+        Ok(Ok(Some(FromDataServer::Refused { reason } | FromDataServer::LogUnavailable { reason, .. }))) => {
+            Err(LogError::Unavailable { address, reason })
+        }
+        Ok(Ok(_)) => Err(LogError::Unexpected { address }),
+    }
+}
