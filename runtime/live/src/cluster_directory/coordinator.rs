@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -55,8 +55,14 @@ impl ClusterDirectory {
         }
     }
 
-    /// Says where this process, which holds the lock, listens.
-    pub fn publish_coordinator(&self, address: SocketAddr) -> Result<(), ClusterDirectoryError> {
+    /// Says where this process, which holds the lock, listens. The record is for this machine: of all its addresses it
+    /// names the loopback one.
+    pub fn publish_coordinator(&self, mut address: SocketAddr) -> Result<(), ClusterDirectoryError> {
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
         let path = self.coordinator_file();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let record = CoordinatorRecord {

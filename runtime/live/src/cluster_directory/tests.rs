@@ -145,6 +145,18 @@ fn a_coordinator_is_found_until_it_withdraws() {
 }
 
 #[test]
+fn a_coordinator_that_listens_everywhere_is_found_here() {
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    for (listens, found) in
+        [("0.0.0.0:4711", "127.0.0.1:4711"), ("[::]:4711", "[::1]:4711"), ("10.1.2.3:4711", "10.1.2.3:4711")]
+    {
+        directory.publish_coordinator(listens.parse().unwrap()).unwrap();
+        assert_eq!(directory.coordinator_address().unwrap(), found);
+    }
+}
+
+#[test]
 fn a_damaged_record_is_named() {
     let (_place, directory) = directory();
     directory.create().unwrap();

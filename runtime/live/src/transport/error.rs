@@ -32,6 +32,7 @@ pub(crate) enum TransportError {
     UnknownRole { code: u8 },
     #[error("the peer's secret is not this cluster's; give it a copy of the cluster's secret file")]
     OtherSecret,
+    /// It has said so: a server that merely dies does not name its version first.
     #[error(
         "the server ended the handshake when it saw our secret: it is not this cluster's; \
          use a copy of the cluster's secret file"

@@ -6,6 +6,7 @@ mod bounds;
 mod friends;
 mod golden;
 mod secrets;
+mod speed;
 mod strangers;
 
 use std::net::SocketAddr;
