@@ -1,0 +1,64 @@
+//! Jobs that the whole-system tests need: hard inputs, misbehaving user code, every stage of the builder.
+//!
+//! Owns one definition for each behaviour, chosen with `--job`. Does not own the expectations.
+
+mod chain;
+mod misbehaving;
+mod shapes;
+mod stateful;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use napreduce::{Driver, Error, Program};
+use serde::{Deserialize, Serialize};
+
+/// What to run and how it should misbehave.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+struct Choice {
+    /// Name of the definition
+    #[arg(long)]
+    job: String,
+    /// A number some of them need
+    #[arg(long, default_value = "1")]
+    number: u64,
+}
+
+fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
+    if choice.job != "chain" {
+        return driver.job(&choice.job).parameters(choice).run().map(drop);
+    }
+    let counts = driver.intermediate("counts");
+    driver.job("count-to-records").parameters(choice).output(&counts).run()?;
+    driver.job("by-count").parameters(choice).inputs([&counts]).run()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Jobs of the whole-system tests")
+        .job("words-of-bytes", shapes::words_of_bytes)
+        .job("words-without-combiner", shapes::words_without_combiner)
+        .job("killed-map", misbehaving::killed_map)
+        .job("killed-reduce", misbehaving::killed_reduce)
+        .job("panic-in-map", misbehaving::panic_in_map)
+        .job("panic-in-combine", misbehaving::panic_in_combine)
+        .job("panic-in-reduce", misbehaving::panic_in_reduce)
+        .job("error-in-map", misbehaving::error_in_map)
+        .job("visits", shapes::visits)
+        .job("one-key", shapes::one_key)
+        .job("first-of-group", shapes::first_of_group)
+        .job("lines-as-keys", shapes::lines_as_keys)
+        .job("big-values", shapes::big_values)
+        .job("by-remainder", shapes::by_remainder)
+        .job("bad-partition", misbehaving::bad_partition)
+        .job("bad-length", misbehaving::bad_length)
+        .job("stateful", stateful::stateful)
+        .job("damaged", misbehaving::damaged)
+        .job("endless", misbehaving::endless)
+        .job("slow", shapes::slow)
+        .job("slow-lines", shapes::slow_lines)
+        .job("count-to-records", chain::count_to_records)
+        .job("by-count", chain::by_count)
+        .drive(drive)
+}

@@ -1,0 +1,71 @@
+//! A job whose mapper and reducer have a state of their own, with setup and finish.
+//!
+//! Owns one job. Does not own checkpoints of such a state.
+
+use napreduce::{Emit, Job, Mapper, Output, Reducer, TaskError, TaskInfo, Text, TextLines, Values};
+
+use crate::Choice;
+
+/// Counts lines in the mapper's own state and emits at the end; numbers its groups in the reducer's.
+#[derive(Clone, Default)]
+struct Summary {
+    lines: u64,
+    prepared: bool,
+}
+
+impl Mapper for Summary {
+    type Input = TextLines;
+    type Key = String;
+    type Value = u64;
+
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        self.prepared = task.input().is_some();
+        Ok(())
+    }
+
+    fn map(&mut self, _: &str, _: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        self.lines += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        out.emit("lines", self.lines);
+        out.emit("prepared", u64::from(self.prepared));
+        Ok(())
+    }
+}
+
+#[derive(Clone, Default)]
+struct Numbered(u64);
+
+impl Reducer for Numbered {
+    type Group = String;
+    type Key = String;
+    type Value = u64;
+    type Output = Text;
+
+    fn setup(&mut self, _: &TaskInfo<'_>, out: &mut Output<Text>) -> Result<(), TaskError> {
+        out.emit("begin", ());
+        Ok(())
+    }
+
+    fn reduce(
+        &mut self,
+        name: &str,
+        values: &mut Values<'_, String, u64>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        self.0 += 1;
+        out.emit((self.0, name), values.sum());
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        out.emit("end", self.0);
+        Ok(())
+    }
+}
+
+pub fn stateful(_: &Choice) -> Job {
+    Job::text().mapper(Summary::default()).reducer(Numbered::default())
+}
