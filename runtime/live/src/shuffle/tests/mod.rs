@@ -10,6 +10,7 @@ mod liars;
 mod limits;
 mod proxy;
 mod requests;
+mod speed;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
