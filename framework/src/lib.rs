@@ -58,7 +58,7 @@ pub use job::{
 pub use napreduce_live::{JobError, JobReport, PartReport, TaskError, UserCounter, counter};
 pub use outcome::Outcome;
 pub use output::{FixedBytes, Output, OutputFormat, Text};
-pub use program::{Driver, Error, JobRun, Parameters, Program, main};
+pub use program::{Driver, Error, JobRun, Parameters, Program, main, side_file};
 pub use records::{Records, RecordsReader, TypedRecords};
 pub use task::TaskInfo;
 pub use text_field::TextField;

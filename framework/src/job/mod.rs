@@ -17,7 +17,7 @@ pub use mapper::{MapClosure, Mapper};
 pub(crate) use partition::{Grouping, PartitionChoice};
 pub(crate) use pipeline::Pipeline;
 pub use reducer::{ReduceClosure, Reducer};
-pub(crate) use settings::{SETTINGS_HELP, SettingError, Settings};
+pub(crate) use settings::{SETTINGS_HELP, SettingError, Settings, parse_time};
 pub use stages::{MapStage, Source};
 
 use crate::codec::{Key, Value};

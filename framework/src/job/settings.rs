@@ -2,7 +2,10 @@
 //!
 //! Owns their names, ranges and defaults. Does not own what they do; each says where it acts.
 
+use std::time::Duration;
+
 use napreduce_data::Compression;
+use napreduce_live::JobPlan;
 use serde::{Deserialize, Serialize};
 
 /// Printed under every program's `--help`.
@@ -11,7 +14,10 @@ Settings for --conf:
   attempts-max=N          failures of one task before the job fails (1 to 100, default 4)
   compression=none|lz4    how map output is kept on local disk (default none)
   fan-in=N                sorted runs merged at once (2 to 1024, default 64)
-  durable=true|false      force map output to the disk before it counts (default false)";
+  durable=true|false      force map output to the disk before it counts (default false)
+  slowstart=SHARE         share of maps that are done before reduces start (0 to 1, default 0.8)
+  task-timeout=TIME       a task that makes no progress for so long is ended and tried again
+                          (such as 90s or 10m, 0s for never, default 600s)";
 
 /// Parsed settings; they travel to the task processes beside the job's parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,11 +26,21 @@ pub(crate) struct Settings {
     pub compress: bool,
     pub fan_in: u32,
     pub durable: bool,
+    /// In thousandths.
+    pub slowstart_permille: u32,
+    pub task_timeout: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { attempts_max: 4, compress: false, fan_in: 64, durable: false }
+        Settings {
+            attempts_max: JobPlan::ATTEMPTS_MAX_DEFAULT,
+            compress: false,
+            fan_in: 64,
+            durable: false,
+            slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
+            task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
+        }
     }
 }
 
@@ -33,7 +49,10 @@ impl Default for Settings {
 pub(crate) enum SettingError {
     #[error("--conf {0:?} is not of the form KEY=VALUE")]
     Form(String),
-    #[error("--conf knows no setting {0:?}; allowed: attempts-max, compression, fan-in, durable")]
+    #[error(
+        "--conf knows no setting {0:?}; allowed: attempts-max, compression, fan-in, durable, \
+         slowstart, task-timeout"
+    )]
     Unknown(String),
     #[error("--conf {key}={value:?} is not allowed; allowed: {allowed}")]
     Value { key: &'static str, value: String, allowed: &'static str },
@@ -68,6 +87,12 @@ impl Settings {
             "durable" => {
                 self.durable = value.parse().map_err(|_| not_allowed("durable", value, "true, false"))?;
             }
+            "slowstart" => self.slowstart_permille = share(value)?,
+            "task-timeout" => {
+                let allowed = "a time such as 90s or 10m, 0s for never";
+                self.task_timeout =
+                    parse_time(value).map_err(|_| not_allowed("task-timeout", value, allowed))?;
+            }
             _ => return Err(SettingError::Unknown(key.to_owned())),
         }
         Ok(())
@@ -85,6 +110,20 @@ fn number(
         Ok(number) if (least..=most).contains(&number) => Ok(number),
         _ => Err(not_allowed(key, value, allowed)),
     }
+}
+
+/// A share of one in thousandths.
+fn share(value: &str) -> Result<u32, SettingError> {
+    let share = value.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share
+        .map(|share| (share * 1000.0).round() as u32)
+        .ok_or_else(|| not_allowed("slowstart", value, "0 to 1"))
+}
+
+/// Reads a time as people write it: `90s`, `10m`, `1h30m`, `200ms`.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
+    read.ok_or_else(|| format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m"))
 }
 
 fn not_allowed(key: &'static str, value: &str, allowed: &'static str) -> SettingError {
@@ -106,8 +145,23 @@ mod tests {
 
     #[test]
     fn every_setting_is_read_and_the_last_word_counts() {
-        let settings = parse(&["attempts-max=2", "compression=lz4", "fan-in=8", "durable=true", "fan-in=16"]);
-        let expected = Settings { attempts_max: 2, compress: true, fan_in: 16, durable: true };
+        let settings = parse(&[
+            "attempts-max=2",
+            "compression=lz4",
+            "fan-in=8",
+            "durable=true",
+            "fan-in=16",
+            "slowstart=0.25",
+            "task-timeout=1h30m",
+        ]);
+        let expected = Settings {
+            attempts_max: 2,
+            compress: true,
+            fan_in: 16,
+            durable: true,
+            slowstart_permille: 250,
+            task_timeout: Duration::from_secs(5400),
+        };
         assert_eq!(settings, Ok(expected));
     }
 
@@ -117,6 +171,12 @@ mod tests {
             ("fan-in", r#"--conf "fan-in" is not of the form KEY=VALUE"#),
             ("fan-in=1", r#"--conf fan-in="1" is not allowed; allowed: 2 to 1024"#),
             ("durable=maybe", r#"--conf durable="maybe" is not allowed; allowed: true, false"#),
+            ("slowstart=1.1", r#"--conf slowstart="1.1" is not allowed; allowed: 0 to 1"#),
+            ("slowstart=NaN", r#"--conf slowstart="NaN" is not allowed; allowed: 0 to 1"#),
+            (
+                "task-timeout=-5s",
+                r#"--conf task-timeout="-5s" is not allowed; allowed: a time such as 90s or 10m, 0s for never"#,
+            ),
             ("compression=zip", r#"--conf compression="zip" is not allowed; allowed: none, lz4"#),
         ] {
             assert_eq!(parse(&[pair]).unwrap_err().to_string(), message);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use napreduce_live::ProgressMode;
 
+use super::cluster::ClusterArguments;
 use crate::byte_size::ByteSize;
 use crate::job::SETTINGS_HELP;
 
@@ -45,7 +46,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reduces: Option<u32>,
 
-    /// Tasks of each kind that run at once [default: the number of cores]
+    /// Tasks of each kind that run at once, without a cluster [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub slots: Option<u32>,
 
@@ -76,6 +77,9 @@ pub(crate) struct RunArguments {
     /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
+
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
 }
 
 impl RunArguments {

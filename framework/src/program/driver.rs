@@ -3,15 +3,17 @@
 //! Owns planning (inputs to splits, sampling) and intermediate directories. Does not own how a plan runs (live
 //! runtime).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{EmbeddedSettings, JobPlan, JobReport, run_embedded};
+use napreduce_live::{ClusterPlace, EmbeddedSettings, JobPlan, JobReport, run_embedded};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::arguments::{ReportFormat, RunArguments};
+use super::cluster::Cluster;
 use super::error::Error;
-use super::{Envelope, Program, report};
+use super::{Envelope, Program, report, side_files};
 use crate::input::expand;
 use crate::job::Settings;
 
@@ -22,7 +24,12 @@ pub struct Driver<'p> {
     run: RunArguments,
     report: ReportFormat,
     settings: Settings,
+    /// Side files by name, where they are now.
+    files: BTreeMap<String, PathBuf>,
     intermediate: Option<PathBuf>,
+    place: Option<ClusterPlace>,
+    /// Connected when the first job needs it.
+    cluster: Option<Cluster>,
 }
 
 impl<'p> Driver<'p> {
@@ -32,8 +39,23 @@ impl<'p> Driver<'p> {
         run: RunArguments,
         report: ReportFormat,
         settings: Settings,
-    ) -> Driver<'p> {
-        Driver { program, name, run, report, settings, intermediate: None }
+    ) -> Result<Driver<'p>, Error> {
+        let files = side_files::by_name(&run.cluster.files).map_err(Error::Usage)?;
+        // Definitions are called here, too, to be planned.
+        side_files::know(files.clone());
+        let place = run.cluster.place()?;
+        if place.is_some() && run.slots.is_some() && !run.quiet {
+            eprintln!(
+                "{name}: the workers of a cluster have their own slots; --slots only says how many reduces there are \
+                 unless --reduces does"
+            );
+        }
+        let (intermediate, cluster) = (None, None);
+        Ok(Driver { program, name, run, report, settings, files, intermediate, place, cluster })
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.run.quiet
     }
 
     /// The INPUT arguments as typed.
@@ -73,6 +95,47 @@ impl<'p> Driver<'p> {
     fn slots(&self) -> u32 {
         self.run.slots.unwrap_or_else(|| EmbeddedSettings::default().slots)
     }
+
+    /// The cluster to run on, connected; `None` for this program's own processes.
+    fn cluster(&mut self) -> Result<Option<&mut Cluster>, Error> {
+        let Some(place) = &self.place else { return Ok(None) };
+        if self.cluster.is_none() {
+            let (progress, quiet) = (self.run.progress_mode(), self.run.quiet);
+            self.cluster = Some(Cluster::connect(place.clone(), &self.run.cluster, progress, quiet)?);
+        }
+        Ok(self.cluster.as_mut())
+    }
+
+    /// As many reduces as can run at once.
+    fn default_reduces(&mut self) -> Result<u32, Error> {
+        let slots = self.slots();
+        match (self.run.slots, self.cluster()?) {
+            (None, Some(cluster)) => cluster.reduce_slots(),
+            _ => Ok(slots),
+        }
+    }
+
+    fn execute(&mut self, plan: JobPlan) -> Result<JobReport, Error> {
+        let settings = EmbeddedSettings {
+            slots: self.slots(),
+            progress: self.run.progress_mode(),
+            quiet: self.run.quiet,
+        };
+        let feeds_another = self.intermediate.is_some();
+        let Some(cluster) = self.cluster()? else { return Ok(run_embedded(plan, &settings)?) };
+        if cluster.detaches() && feeds_another {
+            return Err(Error::Usage(
+                "this program runs several jobs, one on the output of the other, and must stay for that; leave out \
+                 --detach"
+                    .to_owned(),
+            ));
+        }
+        let ran = cluster.run(plan);
+        if let Err(Error::Detached { job }) = &ran {
+            report::detached(*job).map_err(cannot_print)?;
+        }
+        ran
+    }
 }
 
 impl Drop for Driver<'_> {
@@ -84,6 +147,10 @@ impl Drop for Driver<'_> {
             eprintln!("{}: cannot remove {}: {error}; remove it by hand", self.name, root.display());
         }
     }
+}
+
+fn cannot_print(error: std::io::Error) -> Error {
+    Error::Usage(format!("cannot print the report: {error}"))
 }
 
 /// One run of one job, being put together.
@@ -127,13 +194,12 @@ impl JobRun<'_, '_> {
 
     /// Runs the job to its end and prints its report.
     pub fn run(self) -> Result<JobReport, Error> {
-        let driver = &*self.driver;
-        let plan = self.plan()?;
-        let settings = EmbeddedSettings {
-            slots: driver.slots(),
-            progress: driver.run.progress_mode(),
-            quiet: driver.run.quiet,
+        let default_reduces = match self.reduces {
+            Some(reduces) => reduces,
+            None => self.driver.default_reduces()?,
         };
+        let plan = self.plan(default_reduces)?;
+        let driver = self.driver;
         if driver.intermediate.as_ref().is_some_and(|root| plan.output.starts_with(root))
             && let Some(parent) = plan.output.parent()
         {
@@ -141,13 +207,12 @@ impl JobRun<'_, '_> {
                 Error::Usage(format!("cannot create {}: {error}; choose another --output", parent.display()))
             })?;
         }
-        let report = run_embedded(plan, &settings)?;
-        report::success(&report, driver.report, driver.run.quiet)
-            .map_err(|error| Error::Usage(format!("cannot print the report: {error}")))?;
+        let report = driver.execute(plan)?;
+        report::success(&report, driver.report, driver.run.quiet).map_err(cannot_print)?;
         Ok(report)
     }
 
-    fn plan(&self) -> Result<JobPlan, Error> {
+    fn plan(&self, reduces: u32) -> Result<JobPlan, Error> {
         let driver = &*self.driver;
         let parameters = match &self.parameters {
             Ok(parameters) => parameters.clone(),
@@ -159,7 +224,9 @@ impl JobRun<'_, '_> {
             }
         };
         let settings = driver.settings.clone();
-        let envelope = Envelope { settings: settings.clone(), parameters };
+        // Workers put them where they know.
+        let files = if driver.place.is_some() { BTreeMap::new() } else { driver.files.clone() };
+        let envelope = Envelope { settings: settings.clone(), files, parameters };
         let bytes = serde_json::to_vec(&envelope).map_err(|error| {
             Error::Usage(format!("parameters of {} cannot be encoded: {error}", self.definition))
         })?;
@@ -176,15 +243,14 @@ impl JobRun<'_, '_> {
                 eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
             }
         }
-        let reduces =
-            if job.pipeline.map_only() { 0 } else { self.reduces.unwrap_or_else(|| driver.slots()) };
+        let reduces = if job.pipeline.map_only() { 0 } else { reduces };
         let task_memory = driver.run.task_memory.bytes();
         let cuts = if job.pipeline.wants_cuts() {
             job.pipeline.sample(&splits, reduces, task_memory).map_err(Error::Sample)?
         } else {
             Vec::new()
         };
-        Ok(JobPlan {
+        let mut plan = JobPlan {
             name: driver.run.name.clone().unwrap_or_else(|| self.definition.clone()),
             parameters: bytes,
             splits,
@@ -194,7 +260,11 @@ impl JobRun<'_, '_> {
             attempts_max: settings.attempts_max,
             task_memory,
             compress: settings.compress,
+            slowstart_permille: settings.slowstart_permille,
+            task_timeout: settings.task_timeout,
             ..JobPlan::new(self.definition.clone(), self.output.clone())
-        })
+        };
+        driver.run.cluster.apply(&mut plan);
+        Ok(plan)
     }
 }

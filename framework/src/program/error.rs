@@ -2,6 +2,7 @@
 //!
 //! Owns the union of the errors a driver meets. Does not own their texts.
 
+use napreduce_core::JobId;
 use napreduce_live::{JobError, TaskError};
 
 use crate::input::InputError;
@@ -20,6 +21,12 @@ pub enum Error {
     /// The sample for a total order could not be taken.
     #[error("cannot sample the input: {0}")]
     Sample(TaskError),
+    /// The job was handed to a cluster and left to itself, as asked; no error but the end of a driver.
+    #[error("{job} goes on by itself; wait for it with: nap job wait {job}")]
+    Detached {
+        /// The job.
+        job: JobId,
+    },
     /// The job failed, or was ended.
     #[error(transparent)]
     Job(#[from] JobError),
@@ -32,9 +39,10 @@ impl From<SettingError> for Error {
 }
 
 impl Error {
-    /// 1: the job failed. 2: bad usage or bad input. 128 + n: ended by signal n.
+    /// 0: detached. 1: the job failed. 2: bad usage or bad input. 128 + n: ended by signal n.
     pub fn exit_status(&self) -> u8 {
         match self {
+            Error::Detached { .. } => 0,
             Error::Usage(_) | Error::Input(_) => 2,
             Error::Sample(_) => 1,
             Error::Job(error) => error.exit_status(),

@@ -4,11 +4,14 @@
 //! nor how attempts run (live runtime).
 
 mod arguments;
+mod cluster;
 mod driver;
 mod error;
 mod report;
+mod side_files;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -18,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use driver::{Driver, JobRun};
 pub use error::Error;
+pub use side_files::side_file;
 
 use crate::job::{Job, Settings};
 
@@ -66,10 +70,12 @@ pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
     Program::new().main(definition)
 }
 
-/// How a task process gets a job: what the definition needs, and the settings of the run.
+/// How a task process gets a job: what the definition needs, the settings of the run, and where side files are unless a
+/// worker has put them somewhere.
 #[derive(Serialize, Deserialize)]
 struct Envelope<P> {
     settings: Settings,
+    files: BTreeMap<String, PathBuf>,
     parameters: P,
 }
 
@@ -145,6 +151,9 @@ impl Program {
             let envelope: Envelope<P> = serde_json::from_slice(bytes).map_err(|error| {
                 TaskError::fatal(format!("parameters of the job cannot be decoded: {error}"))
             })?;
+            if !envelope.files.is_empty() {
+                side_files::know(envelope.files);
+            }
             let mut job = definition(&envelope.parameters);
             job.pipeline.set(envelope.settings);
             Ok(job)
@@ -179,12 +188,16 @@ impl Program {
             Ok(settings) => settings,
             Err(error) => return report::failure(&name, &Error::from(error)),
         };
-        let mut driver = Driver::new(&self, &name, line.run, line.report, settings);
+        let mut driver = match Driver::new(&self, &name, line.run, line.report, settings) {
+            Ok(driver) => driver,
+            Err(error) => return report::failure(&name, &error),
+        };
+        let quiet = driver.is_quiet();
         let result = drive(&mut driver, &line.parameters);
         drop(driver);
         match result {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => report::failure(&name, &*error.into()),
+            Err(error) => report::ending(&name, &*error.into(), quiet),
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use napreduce_core::JobId;
 use napreduce_live::JobReport;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +19,19 @@ pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) -> 
         ReportFormat::Text => std::io::stderr().lock().write_all(text(report).as_bytes()),
         ReportFormat::Json => writeln!(std::io::stdout().lock(), "{}", json_object(report)),
     }
+}
+
+/// Prints what a driver ended with. One that was detached has printed the job's id; the rest is for people.
+pub(crate) fn ending(name: &str, error: &(dyn std::error::Error + 'static), quiet: bool) -> ExitCode {
+    match error.downcast_ref::<Error>() {
+        Some(Error::Detached { .. }) if quiet => ExitCode::SUCCESS,
+        _ => failure(name, error),
+    }
+}
+
+/// Prints the id of a job that is left to itself.
+pub(crate) fn detached(job: JobId) -> std::io::Result<()> {
+    writeln!(std::io::stdout().lock(), "{job}")
 }
 
 /// Prints why the program ends without success, and gives its exit status.

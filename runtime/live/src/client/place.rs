@@ -4,11 +4,14 @@
 //! directory's layout (`cluster_directory`).
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::ClientError;
 use crate::cluster_directory::{ClusterDirectory, ClusterDirectoryError};
 use crate::transport::Secret;
+
+/// Names the secret file of a cluster that is named by an address.
+const SECRET_VARIABLE: &str = "NAPREDUCE_SECRET_FILE";
 
 /// How to get to a coordinator.
 #[derive(Debug, Clone)]
@@ -49,13 +52,14 @@ impl ClusterPlace {
         if !is_address(address) {
             return Err(ClientError::Usage(format!("{address:?} is not HOST:PORT, such as 10.0.0.1:7000")));
         }
-        let file = secret_file.ok_or_else(|| {
+        let named = std::env::var_os(SECRET_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let file = secret_file.map(Path::to_owned).or(named).ok_or_else(|| {
             ClientError::Usage(format!(
                 "the coordinator at {address} wants to see its cluster's secret; copy the file `secret` of its \
-                 directory and name it with --secret-file"
+                 directory and name it with --secret-file or {SECRET_VARIABLE}"
             ))
         })?;
-        let secret = Secret::read_file(file).map_err(ClusterDirectoryError::from)?;
+        let secret = Secret::read_file(&file).map_err(ClusterDirectoryError::from)?;
         Ok(ClusterPlace::Address { address: address.to_owned(), secret })
     }
 

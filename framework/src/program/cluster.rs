@@ -1,0 +1,246 @@
+//! Running a program's jobs on a cluster: its flags, and the client behind them.
+//!
+//! Owns what the flags mean and that none of them is without effect. Does not own the conversation with a coordinator
+//! (live runtime).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use napreduce_live::{
+    ClientError, ClusterClient, ClusterPlace, FollowOptions, JobError, JobPlan, JobReport, OnInterrupt,
+    Patience, ProgressMode, SubmitOptions,
+};
+
+use super::error::Error;
+use super::side_files::SideFileArgument;
+use crate::job::parse_time;
+
+const VARIABLE: &str = "NAPREDUCE_CLUSTER";
+
+/// The flags that are about a cluster.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ClusterArguments {
+    /// Run on a cluster, named by its directory or its coordinator's address [env: NAPREDUCE_CLUSTER]
+    #[arg(long, value_name = "DIR|HOST:PORT")]
+    cluster: Option<String>,
+
+    /// Copy of the cluster's secret, for HOST:PORT [env: NAPREDUCE_SECRET_FILE]
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+
+    /// Queue of the cluster [default: default]
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+
+    /// Jobs of higher priority go first on a cluster [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
+
+    /// When the job should be done, counted from now, such as 10m; for schedulers of a cluster that care
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    deadline: Option<Duration>,
+
+    /// Files that every task finds by name (napreduce::side_file): PATH, or PATH#NAME for another name
+    #[arg(long, value_name = "PATH[#NAME]", value_delimiter = ',')]
+    pub files: Vec<SideFileArgument>,
+
+    /// Submit to the cluster, print the job's id on standard output and leave
+    #[arg(long)]
+    detach: bool,
+
+    /// What Ctrl-C does to a job on a cluster: kill it, or leave it and go [default: kill]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    on_interrupt: Option<Interrupted>,
+}
+
+/// What becomes of a job whose submitter is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Interrupted {
+    /// It goes on
+    Detach,
+    /// It is killed
+    Kill,
+}
+
+impl ClusterArguments {
+    /// The cluster to run on; `None` for this program's own processes. Flags that would do nothing there are refused.
+    pub fn place(&self) -> Result<Option<ClusterPlace>, Error> {
+        let named = self.cluster.clone().or_else(|| std::env::var(VARIABLE).ok());
+        // Nothing is how to get away from a variable that is set.
+        if let Some(text) = named.filter(|text| !text.is_empty()) {
+            let place = ClusterPlace::parse(&text, self.secret_file.as_deref());
+            return Ok(Some(place.map_err(JobError::from)?));
+        }
+        match self.cluster_only() {
+            Some(flag) => Err(Error::Usage(format!("{flag} is for clusters; name one with --cluster"))),
+            None => Ok(None),
+        }
+    }
+
+    fn cluster_only(&self) -> Option<&'static str> {
+        let given = [
+            ("--secret-file", self.secret_file.is_some()),
+            ("--queue", self.queue.is_some()),
+            ("--priority", self.priority.is_some()),
+            ("--deadline", self.deadline.is_some()),
+            ("--detach", self.detach),
+            ("--on-interrupt", self.on_interrupt.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
+    /// Puts into a plan what was said about the cluster's scheduler.
+    pub fn apply(&self, plan: &mut JobPlan) {
+        if let Some(queue) = &self.queue {
+            plan.queue.clone_from(queue);
+        }
+        plan.priority = self.priority.unwrap_or(plan.priority);
+        plan.deadline = self.deadline.or(plan.deadline);
+    }
+}
+
+/// How the jobs of one program run on a cluster.
+pub(super) struct Cluster {
+    client: ClusterClient,
+    submit: SubmitOptions,
+    follow: FollowOptions,
+    detach: bool,
+    /// Where relative paths begin.
+    here: PathBuf,
+}
+
+impl Cluster {
+    pub(super) fn connect(
+        place: ClusterPlace,
+        arguments: &ClusterArguments,
+        progress: ProgressMode,
+        quiet: bool,
+    ) -> Result<Cluster, Error> {
+        let here = std::env::current_dir()
+            .map_err(|error| Error::Usage(format!("cannot find the current directory: {error}")))?;
+        let client = ClusterClient::connect(place, Patience::default()).map_err(JobError::from)?;
+        let on_interrupt = match arguments.on_interrupt {
+            Some(Interrupted::Detach) => OnInterrupt::Detach,
+            Some(Interrupted::Kill) | None => OnInterrupt::Kill,
+        };
+        let files = arguments.files.iter().map(SideFileArgument::source).collect();
+        Ok(Cluster {
+            client,
+            submit: SubmitOptions { files, ..SubmitOptions::default() },
+            follow: FollowOptions { progress, quiet, on_interrupt },
+            detach: arguments.detach,
+            here,
+        })
+    }
+
+    /// Whether jobs are left to themselves.
+    pub(super) fn detaches(&self) -> bool {
+        self.detach
+    }
+
+    /// How many reduces the workers that are there run at once; at least one.
+    pub(super) fn reduce_slots(&mut self) -> Result<u32, Error> {
+        let workers = self.client.workers().map_err(JobError::from)?;
+        let up = workers.iter().filter(|worker| worker.state.starts_with("up"));
+        Ok(up.map(|worker| worker.reduce_slots.0).sum::<u32>().max(1))
+    }
+
+    /// Runs a job to its end, or only submits it. What is said of its paths is said as they were typed.
+    pub(super) fn run(&mut self, mut plan: JobPlan) -> Result<JobReport, Error> {
+        let typed = plan.output.clone();
+        let relative = typed.is_relative() || plan.splits.iter().any(|split| split.path.is_relative());
+        self.make_absolute(&mut plan);
+        if self.detach {
+            let job = self.client.submit(plan, &self.submit).map_err(JobError::from);
+            let job = job.map_err(|error| self.as_typed(error, relative))?;
+            return Err(Error::Detached { job });
+        }
+        match self.client.run(plan, &self.submit, &self.follow) {
+            Ok(report) => Ok(JobReport { output: typed, ..report }),
+            Err(error) => Err(self.as_typed(error, relative).into()),
+        }
+    }
+
+    /// Workers have other current directories than this program.
+    fn make_absolute(&self, plan: &mut JobPlan) {
+        let absolute = |path: &Path| self.here.join(path);
+        plan.output = absolute(&plan.output);
+        for split in &mut plan.splits {
+            split.path = absolute(&split.path);
+        }
+    }
+
+    fn as_typed(&self, error: JobError, relative: bool) -> JobError {
+        if !relative || self.here == Path::new("/") {
+            return error;
+        }
+        let here = format!("{}/", self.here.display());
+        let typed = |text: String| text.replace(&here, "");
+        match error {
+            JobError::Failed { job, reason } => JobError::Failed { job, reason: typed(reason) },
+            JobError::Killed { job, reason } => JobError::Killed { job, reason: typed(reason) },
+            JobError::Interrupted { signal, left } => JobError::Interrupted { signal, left: typed(left) },
+            JobError::Cluster(ClientError::Refused { status, reason }) => {
+                ClientError::Refused { status, reason: typed(reason) }.into()
+            }
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        cluster: ClusterArguments,
+    }
+
+    fn parse(arguments: &[&str]) -> ClusterArguments {
+        let line = [&["program"], arguments].concat();
+        Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).cluster
+    }
+
+    #[test]
+    fn a_cluster_is_a_directory_or_an_address_with_a_secret() {
+        let place = parse(&["--cluster", "/some/where"]).place().expect("a directory");
+        assert!(matches!(place, Some(ClusterPlace::Directory(_))));
+        let error = parse(&["--cluster", "host:7000"]).place().expect_err("no secret");
+        assert_eq!(error.exit_status(), 2);
+        assert!(error.to_string().contains("name it with --secret-file"), "{error}");
+    }
+
+    #[test]
+    fn no_flag_is_without_effect() {
+        for arguments in [
+            &["--queue", "prod"][..],
+            &["--priority", "-5"],
+            &["--deadline", "10m"],
+            &["--detach"],
+            &["--on-interrupt", "kill"],
+            &["--secret-file", "s"],
+        ] {
+            // Said to be embedded, since whoever runs the tests may have set the variable.
+            let error = parse(&[&["--cluster", ""], arguments].concat()).place().expect_err("no cluster");
+            let expected = format!("{} is for clusters; name one with --cluster", arguments[0]);
+            assert_eq!((error.exit_status(), error.to_string()), (2, expected));
+        }
+        assert!(matches!(parse(&["--cluster", "", "--files", "a,b#c"]).place(), Ok(None)));
+    }
+
+    #[test]
+    fn what_is_said_to_the_scheduler_is_in_the_plan() {
+        let mut plan = JobPlan::new("job", "out");
+        let arguments = parse(&["--queue", "prod", "--priority", "-5", "--deadline", "1h30m"]);
+        arguments.apply(&mut plan);
+        let deadline = Some(Duration::from_secs(5400));
+        assert_eq!((plan.queue.as_str(), plan.priority, plan.deadline), ("prod", -5, deadline));
+        parse(&[]).apply(&mut plan);
+        assert_eq!((plan.queue.as_str(), plan.priority), ("prod", -5));
+    }
+}

@@ -1,0 +1,169 @@
+//! Files that a job takes along, and how its code finds them.
+//!
+//! Owns `--files`, and `side_file` in a driver, in an embedded task and on a worker alike. Does not own how they travel
+//! (live runtime).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use napreduce_live::SideFileSource;
+
+/// Where a worker has put the side files of a job.
+const DIRECTORY_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
+
+/// Where files are on this machine, by name; in task processes of a worker none are known here.
+static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+
+/// The path of a side file, by the name it was given with `--files PATH[#NAME]`; without a name, that of the file.
+///
+/// May be called by definitions, maps and reduces, and finds the file embedded and on a cluster.
+///
+/// ```
+/// use napreduce::Job;
+///
+/// fn without_stop_words(_: &()) -> Job {
+///     let stop_words = napreduce::side_file("stop.txt").and_then(std::fs::read_to_string).unwrap_or_default();
+///     Job::text().map_only(move |line, out| {
+///         if !stop_words.lines().any(|word| word == line) {
+///             out.emit(line, ())
+///         }
+///     })
+/// }
+/// # let _ = without_stop_words(&());
+/// ```
+///
+/// # Errors
+///
+/// Of the kind `NotFound`, with the names that there are, when no file was given under this one.
+pub fn side_file(name: &str) -> io::Result<PathBuf> {
+    let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    find(name, &here, std::env::var_os(DIRECTORY_VARIABLE))
+}
+
+fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString>) -> io::Result<PathBuf> {
+    if let Some(path) = here.get(name) {
+        return Ok(path.clone());
+    }
+    if let Some(directory) = directory.filter(|_| is_name(name)) {
+        let path = Path::new(&directory).join(name);
+        if path.exists() {
+            return Ok(path);
+        }
+    }
+    let known = match here.is_empty() {
+        true => String::from("pass it with --files PATH"),
+        false => format!("there are {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+    };
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("no side file is called {name:?}; {known}")))
+}
+
+/// Makes files known to `side_file` in this process, instead of those before.
+pub(super) fn know(files: BTreeMap<String, PathBuf>) {
+    *HERE.lock().unwrap_or_else(PoisonError::into_inner) = files;
+}
+
+/// One of `--files`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SideFileArgument {
+    path: PathBuf,
+    name: String,
+}
+
+impl SideFileArgument {
+    pub(super) fn source(&self) -> SideFileSource {
+        SideFileSource { path: self.path.clone(), name: self.name.clone() }
+    }
+}
+
+/// The files by name, with absolute paths; each must be there and have a name of its own.
+pub(super) fn by_name(arguments: &[SideFileArgument]) -> Result<BTreeMap<String, PathBuf>, String> {
+    let mut files = BTreeMap::new();
+    for SideFileArgument { path, name } in arguments {
+        let found = std::fs::metadata(path).and_then(|metadata| match metadata.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => std::path::absolute(path),
+        });
+        let absolute =
+            found.map_err(|error| format!("cannot read the side file {}: {error}", path.display()))?;
+        if files.insert(name.clone(), absolute).is_some() {
+            return Err(format!("two side files are called {name:?}; rename one with PATH#NAME"));
+        }
+    }
+    Ok(files)
+}
+
+impl FromStr for SideFileArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SideFileArgument, String> {
+        let (path, name) = match text.rsplit_once('#') {
+            Some((path, name)) => (PathBuf::from(path), Some(name.to_owned())),
+            None => (PathBuf::from(text), None),
+        };
+        let of_file = || path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let name = name.or_else(of_file).filter(|name| is_name(name) && !path.as_os_str().is_empty());
+        let name =
+            name.ok_or_else(|| format!("{text:?} names no file; give PATH, or PATH#NAME with a plain name"))?;
+        Ok(SideFileArgument { path, name })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_its_own_name_unless_it_is_given_another() {
+        let argument = |path: &str, name: &str| SideFileArgument { path: path.into(), name: name.to_owned() };
+        assert_eq!("data/stop.txt".parse(), Ok(argument("data/stop.txt", "stop.txt")));
+        assert_eq!("data/stop.txt#words".parse(), Ok(argument("data/stop.txt", "words")));
+        assert_eq!("a#b#c".parse(), Ok(argument("a#b", "c")));
+        for text in ["", "a#", "a#../b", "a#..", "..", "#b", "a#b/c"] {
+            let error = text.parse::<SideFileArgument>().expect_err(text);
+            assert!(error.contains("names no file; give PATH, or PATH#NAME"), "{error}");
+        }
+    }
+
+    #[test]
+    fn files_are_there_and_told_apart() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a");
+        std::fs::write(&path, "x").expect("a written file");
+        let argument =
+            |path: &Path, name: &str| SideFileArgument { path: path.to_owned(), name: name.to_owned() };
+        let files = by_name(&[argument(&path, "a"), argument(&path, "b")]).expect("two names");
+        assert_eq!(files, BTreeMap::from([("a".to_owned(), path.clone()), ("b".to_owned(), path.clone())]));
+        let error = by_name(&[argument(&path, "a"), argument(&path, "a")]).expect_err("one name");
+        assert_eq!(error, "two side files are called \"a\"; rename one with PATH#NAME");
+        for path in [folder.path().join("missing"), folder.path().to_owned()] {
+            let error = by_name(&[argument(&path, "a")]).expect_err("no file");
+            assert!(error.starts_with(&format!("cannot read the side file {}: ", path.display())), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_worker_keeps_them_in_a_directory_of_the_job() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("a"), "x").expect("a written file");
+        let directory = || Some(folder.path().as_os_str().to_owned());
+        let none = BTreeMap::new();
+        assert_eq!(find("a", &none, directory()).expect("it is there"), folder.path().join("a"));
+        for name in ["b", "../a", "", "."] {
+            let error = find(name, &none, directory()).expect_err(name);
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            assert!(error.to_string().ends_with("pass it with --files PATH"), "{error}");
+        }
+        let here = BTreeMap::from([("words".to_owned(), PathBuf::from("/w"))]);
+        assert_eq!(find("words", &here, None).expect("it is known"), Path::new("/w"));
+        let error = find("word", &here, None).expect_err("another name").to_string();
+        assert_eq!(error, "no side file is called \"word\"; there are words");
+    }
+}
