@@ -131,6 +131,9 @@ impl Stage {
     fn play(&mut self, line: &str) -> Vec<String> {
         let (head, reason) = line.split_once(": ").unwrap_or((line, ""));
         let words: Vec<&str> = head.split_whitespace().collect();
+        if let Some(answer) = self.answer(line, &words, reason) {
+            return answer;
+        }
         let event = match words[..] {
             ["at", time] => {
                 self.now = Time(0) + millis(time);
@@ -143,37 +146,6 @@ impl Stage {
             }
             ["hold"] | ["release"] => {
                 self.held.store(words[0] == "hold", Ordering::Relaxed);
-                return Vec::new();
-            }
-            ["tally", what, count] => {
-                let tally = format!("{:?} ", self.engine.view().tally()).replace([',', '}'], " ");
-                assert!(tally.contains(&format!(" {what}: {count} ")), "{line}, but {tally}");
-                return Vec::new();
-            }
-            ["active", of, expected] => {
-                let attempt = self.engine.view().attempt(attempt(of)).expect("a live attempt");
-                assert_eq!(attempt.active_time(self.now), millis(expected), "{line}");
-                return Vec::new();
-            }
-            ["declined", id] => {
-                let worker =
-                    self.engine.view().worker(worker(id.trim_end_matches(':'))).expect("a known worker");
-                assert_eq!(worker.declined(TaskKind::Map).unwrap_or(""), reason, "{line}");
-                return Vec::new();
-            }
-            ["why", of] => {
-                let id = task(of);
-                return self.explained(self.engine.view().explain(id));
-            }
-            ["whyjob", of] => {
-                let id = JobId(number(of));
-                return self.explained(self.engine.view().explain_job(id));
-            }
-            ["aside", ref expected @ ..] => {
-                let view = self.engine.view();
-                let aside = view.workers().filter(|(_, worker)| worker.aside_until().is_some());
-                let aside: Vec<String> = aside.map(|(id, _)| id.0.to_string()).collect();
-                assert_eq!(aside, *expected, "{line}");
                 return Vec::new();
             }
             ["wake"] => Event::Woken,
@@ -205,6 +177,41 @@ impl Stage {
             _ => panic!("what is '{line}'?"),
         };
         self.handle(event)
+    }
+
+    /// What a line says that asks or asserts something of the engine and changes nothing; none for any other line.
+    fn answer(&self, line: &str, words: &[&str], reason: &str) -> Option<Vec<String>> {
+        match *words {
+            ["tally", what, count] => {
+                let tally = format!("{:?} ", self.engine.view().tally()).replace([',', '}'], " ");
+                assert!(tally.contains(&format!(" {what}: {count} ")), "{line}, but {tally}");
+            }
+            ["active", of, expected] => {
+                let attempt = self.engine.view().attempt(attempt(of)).expect("a live attempt");
+                assert_eq!(attempt.active_time(self.now), millis(expected), "{line}");
+            }
+            ["declined", id] => {
+                let worker =
+                    self.engine.view().worker(worker(id.trim_end_matches(':'))).expect("a known worker");
+                assert_eq!(worker.declined(TaskKind::Map).unwrap_or(""), reason, "{line}");
+            }
+            ["why", of] => {
+                let id = task(of);
+                return Some(self.explained(self.engine.view().explain(id)));
+            }
+            ["whyjob", of] => {
+                let id = JobId(number(of));
+                return Some(self.explained(self.engine.view().explain_job(id)));
+            }
+            ["aside", ref expected @ ..] => {
+                let view = self.engine.view();
+                let aside = view.workers().filter(|(_, worker)| worker.aside_until().is_some());
+                let aside: Vec<String> = aside.map(|(id, _)| id.0.to_string()).collect();
+                assert_eq!(aside, *expected, "{line}");
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
     }
 
     fn explained(&self, explanation: Explanation) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Books kept from what the engine says: the promises that hold whatever happens.
 //!
-//! Owns them: an attempt is launched once, one attempt of a task counts, a job ends once and with all its parts, and after
+//! Owns them: an attempt is launched once, one attempt of a task may commit and counts, a job ends once and with all its parts, and after
 //! a recovery the engine says what it said before.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ pub struct Books {
     /// Everything each worker was told, in order.
     pub told: BTreeMap<WorkerId, Vec<ToWorker>>,
     launched: BTreeSet<AttemptId>,
+    /// Who has the right to commit, or had it when it was done.
+    granted: BTreeMap<TaskId, AttemptId>,
     done: BTreeMap<TaskId, AttemptId>,
     pub ended: BTreeMap<JobId, JobOutcome>,
     /// Parts that are under the names of their attempts.
@@ -64,6 +66,13 @@ impl Books {
                     "{attempt} is launched for a task that is done"
                 );
                 assert!(self.launched.insert(*attempt), "{attempt} is launched twice");
+            }
+            Record::CommitGranted(attempt) => {
+                let before = self.granted.insert(attempt.task, *attempt);
+                assert_eq!(before, None, "{attempt} may commit while another one may");
+            }
+            Record::AttemptEnded(attempt, _) if self.granted.get(&attempt.task) == Some(attempt) => {
+                self.granted.remove(&attempt.task);
             }
             Record::TaskDone(attempt) => {
                 assert!(self.done.insert(attempt.task, *attempt).is_none(), "{attempt}: counted twice");
