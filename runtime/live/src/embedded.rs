@@ -3,6 +3,7 @@
 //! Owns the setting up and the winding down, and what a signal to this program means. Does not own anything that a
 //! cluster would do otherwise: the two talk by messages only.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
     // Before that they would only hold memory, for segments of this machine are mapped when they are wanted.
     plan.slowstart_permille = 1000;
     let mut interrupts = Interrupts::install().map_err(|error| JobError::io("handle signals", error))?;
-    let spawner = Spawner::start().map_err(|error| JobError::io("start a thread", error))?;
+    let spawner = Spawner::default();
     let job = JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1);
     let output = plan.output.display().to_string();
     let cluster = Cluster::start(spawner, settings.slots, job);
@@ -111,8 +112,8 @@ impl Cluster {
         let (news_end, mut news) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let slots = Slots { map: slots, reduce: slots };
-        let settings = WorkerSettings { heartbeat: HEARTBEAT };
-        let worker = tokio::spawn(Worker::run(settings, spawner, orders, news_end));
+        let settings = WorkerSettings::embedded(HEARTBEAT);
+        let worker = tokio::spawn(Worker::run(settings, Arc::new(spawner), orders, news_end));
         let told = inputs.clone();
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {

@@ -97,3 +97,4 @@ pub use task::{
     Position, PositionUnit, TaskContext, TaskError, TaskProgress, task_process_main, task_process_requested,
 };
 pub use transport::{Secret, SecretError};
+pub use worker::{WorkerConfiguration, WorkerError, run_worker};

@@ -64,7 +64,7 @@ impl ClusterPlace {
     }
 
     /// Where to connect to now, and the secret.
-    pub(super) fn look_up(&self) -> Result<(String, Secret), ClusterDirectoryError> {
+    pub(crate) fn look_up(&self) -> Result<(String, Secret), ClusterDirectoryError> {
         match self {
             ClusterPlace::Directory(directory) => Ok((directory.coordinator_address()?, directory.secret()?)),
             ClusterPlace::Address { address, secret } => Ok((address.clone(), secret.clone())),

@@ -9,4 +9,4 @@ mod spawn;
 
 pub(crate) use exit::describe_exit;
 pub(crate) use signals::{Interrupts, signal_name};
-pub(crate) use spawn::{Spawner, TaskProcess, Variable, parent_of_task_process};
+pub(crate) use spawn::{Launch, Program, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};

@@ -1,17 +1,20 @@
-//! Starting task processes: this program again, with a process group and a control channel of its own.
+//! Starting task processes: this program again or a job's, with a process group and a control channel of its own.
 //!
 //! Owns the thread that forks, the shape of the command line, and the handle by which a process is killed and reaped
 //! without ever signalling a process number that was given to somebody else. Does not own what a task process does.
 #![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::io::Interest;
@@ -31,8 +34,39 @@ pub(crate) fn parent_of_task_process() -> Option<OsString> {
     (arguments.next()? == MARKER).then(|| arguments.next().unwrap_or_default())
 }
 
+/// A program is busy while a process that is being started holds the descriptor it was written through: a moment.
+const BUSY_TRIES: u32 = 50;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+/// What a task process is started with.
+#[derive(Debug, Default)]
+pub(crate) struct Launch {
+    pub(crate) environment: Vec<Variable>,
+    /// `None` for this program.
+    pub(crate) program: Option<Program>,
+    /// Where it starts; `None` for where this program is.
+    pub(crate) directory: Option<PathBuf>,
+    /// Where its output goes; `None` for this program's standard error.
+    pub(crate) output: Option<TaskOutput>,
+}
+
+/// A program of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// What it finds as its own name.
+    pub(crate) name: OsString,
+}
+
+/// Files that a task process prints to.
+#[derive(Debug)]
+pub(crate) struct TaskOutput {
+    pub(crate) stdout: File,
+    pub(crate) stderr: File,
+}
+
 struct Request {
-    environment: Vec<Variable>,
+    launch: Launch,
     reply: oneshot::Sender<io::Result<Started>>,
 }
 
@@ -42,76 +76,124 @@ struct Started {
     control: StdUnixStream,
 }
 
-/// Starts task processes from one thread that lives as long as this value: the kernel kills a task process when the
-/// thread that forked it ends.
+/// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the kernel
+/// kills a task process when the thread that forked it ends.
+#[derive(Debug, Default)]
 pub(crate) struct Spawner {
-    requests: Option<mpsc::Sender<Request>>,
-    thread: Option<JoinHandle<()>>,
+    forking: Mutex<Option<ForkingThread>>,
+}
+
+#[derive(Debug)]
+struct ForkingThread {
+    requests: mpsc::Sender<Request>,
+    thread: JoinHandle<()>,
 }
 
 impl Spawner {
-    pub(crate) fn start() -> io::Result<Spawner> {
+    /// Starts a task process; it runs when this returns, and has been killed and reaped when the result is dropped.
+    pub(crate) async fn spawn(&self, launch: Launch) -> io::Result<TaskProcess> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || io::Error::other("the spawner thread is gone");
+        self.requests()?.send(Request { launch, reply }).map_err(|_| gone())?;
+        TaskProcess::adopt(answer.await.map_err(|_| gone())??)
+    }
+
+    fn requests(&self) -> io::Result<mpsc::Sender<Request>> {
+        // A panic while it was held can only have come before a thread was put in.
+        let mut forking = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
+        if forking.is_none() {
+            *forking = Some(ForkingThread::begin()?);
+        }
+        let requests = forking.as_ref().map(|forking| forking.requests.clone());
+        requests.ok_or_else(|| io::Error::other("there is no spawner thread"))
+    }
+}
+
+impl ForkingThread {
+    fn begin() -> io::Result<ForkingThread> {
         let (requests, inbox) = mpsc::channel::<Request>();
         let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || {
             for request in inbox {
                 // A requester that is gone drops the process, which ends it: its control channel closes.
-                if let Err(Ok(mut unwanted)) = request.reply.send(start(&request.environment)) {
+                if let Err(Ok(mut unwanted)) = request.reply.send(start(request.launch)) {
                     end_unwanted(&mut unwanted.child);
                 }
             }
         })?;
-        Ok(Spawner { requests: Some(requests), thread: Some(thread) })
-    }
-
-    /// Starts a task process; it runs when this returns, and has been killed and reaped when the result is dropped.
-    pub(crate) async fn spawn(&self, environment: Vec<Variable>) -> io::Result<TaskProcess> {
-        let (reply, answer) = oneshot::channel();
-        let gone = || io::Error::other("the spawner thread is gone");
-        let requests = self.requests.as_ref().ok_or_else(gone)?;
-        requests.send(Request { environment, reply }).map_err(|_| gone())?;
-        TaskProcess::adopt(answer.await.map_err(|_| gone())??)
+        Ok(ForkingThread { requests, thread })
     }
 }
 
 impl Drop for Spawner {
     fn drop(&mut self) {
-        self.requests = None;
-        if let Some(thread) = self.thread.take() {
+        let forking = self.forking.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ForkingThread { requests, thread }) = forking.take() {
+            drop(requests);
             // A panic of that thread has been printed; there is nothing to add.
             let _ = thread.join();
         }
     }
 }
 
-/// Standard input is the control channel, standard output the job's standard error. No `pre_exec`, so that the standard
-/// library takes posix_spawn, whose cost does not grow with the memory of this process.
-fn start(environment: &[Variable]) -> io::Result<Started> {
+/// Standard input is the control channel; without files for it, standard output is the job's standard error. No
+/// `pre_exec`, so that the standard library takes posix_spawn, whose cost does not grow with the memory of this process.
+fn start(launch: Launch) -> io::Result<Started> {
     let (control, theirs) = StdUnixStream::pair()?;
     control.set_nonblocking(true)?;
-    let mut command = Command::new("/proc/self/exe");
-    if let Some(name) = std::env::args_os().next() {
-        command.arg0(name);
-    }
+    let mut command = match launch.program {
+        Some(Program { path, name }) => {
+            let mut command = Command::new(path);
+            command.arg0(name);
+            command
+        }
+        None => {
+            let mut command = Command::new("/proc/self/exe");
+            if let Some(name) = std::env::args_os().next() {
+                command.arg0(name);
+            }
+            command
+        }
+    };
+    let (stdout, stderr) = match launch.output {
+        Some(TaskOutput { stdout, stderr }) => (Stdio::from(stdout), Stdio::from(stderr)),
+        None => (Stdio::from(io::stderr().as_fd().try_clone_to_owned()?), Stdio::inherit()),
+    };
     command
         .arg(MARKER)
         .arg(std::process::id().to_string())
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
-        .stderr(Stdio::inherit())
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0);
-    for (name, value) in environment {
+    if let Some(directory) = launch.directory {
+        command.current_dir(directory);
+    }
+    for (name, value) in launch.environment {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    let mut child = command.spawn()?;
+    let mut child = execute(&mut command)?;
     // The child is not reaped yet, so its number is still its own.
     match pidfd_open(pid_of(&child), PidfdFlags::NONBLOCK) {
         Ok(pidfd) => Ok(Started { child, pidfd, control }),
         Err(error) => {
             end_unwanted(&mut child);
             Err(error.into())
+        }
+    }
+}
+
+fn execute(command: &mut Command) -> io::Result<Child> {
+    let mut tries = 1;
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
+                tries += 1;
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            other => return other,
         }
     }
 }

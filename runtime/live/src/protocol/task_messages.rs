@@ -33,11 +33,13 @@ pub(crate) enum FromTask {
     Hello {
         version: u32,
     },
-    /// Bytes of input consumed, and in all (0 while unknown). Also sent, with the same numbers, while a task waits for
-    /// inputs: it is a sign of life either way.
+    /// Bytes of input consumed, and in all (0 while unknown). Sent at least every second, with the same numbers if
+    /// nothing has changed: a sign of life.
     Progress {
         bytes_done: u64,
         bytes_total: u64,
+        /// Changes as long as a task that consumes nothing is well: it waits for inputs, or fetches them.
+        waited: u64,
     },
     /// The part file is written and closed.
     CommitRequest {

@@ -1,7 +1,8 @@
 //! The task's end of the control channel: one thread that listens and tells how far the work is.
 //!
-//! Owns what happens beside the work: progress about ten times a second, samples of memory, the end of this process
-//! when nobody listens any more. Does not own the work, nor the order of the messages that belong to it.
+//! Owns what happens beside the work: progress about ten times a second, a sign of life at least every second, samples
+//! of memory, the end of this process when nobody listens any more. Does not own the work, nor the order of the messages
+//! that belong to it.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -19,6 +20,8 @@ use crate::protocol::{FromTask, ToTask, WireError, read_message, write_message};
 use crate::shuffle::Arrival;
 
 const PROGRESS_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// After so many intervals without progress the worker is told that this process is alive.
+const SILENT_INTERVALS_MAX: u32 = 10;
 
 /// The sending half, shared by the work and the control thread.
 #[derive(Clone)]
@@ -67,16 +70,18 @@ impl Attendant {
 
     fn attend(&self) -> Result<(), WireError> {
         let mut told = (0, 0, 0);
+        let mut silent = 0;
         loop {
             let mut interest = [PollFd::from_borrowed_fd(self.listening.as_fd(), PollFlags::IN)];
             match poll(&mut interest, Some(&PROGRESS_INTERVAL)) {
                 Ok(0) => {
                     sample_memory(&self.context);
                     let now = self.context.progress().signs_of_life();
-                    if now != told {
-                        told = now;
-                        let (bytes_done, bytes_total, _) = now;
-                        self.sending.send(&FromTask::Progress { bytes_done, bytes_total })?;
+                    silent += 1;
+                    if now != told || silent >= SILENT_INTERVALS_MAX {
+                        (told, silent) = (now, 0);
+                        let (bytes_done, bytes_total, waited) = now;
+                        self.sending.send(&FromTask::Progress { bytes_done, bytes_total, waited })?;
                     }
                 }
                 Ok(_) => match read_message(&self.listening)? {

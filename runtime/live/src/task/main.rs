@@ -154,10 +154,12 @@ fn work(
     match &description.work {
         Work::Map(task) => {
             create_scratch(&task.scratch)?;
+            create_part_directory(description, &task.output)?;
             Ok(body.run_map(task, context)?.part)
         }
         Work::Reduce(work) => {
             create_scratch(&work.task.scratch)?;
+            create_part_directory(description, &work.task.output)?;
             let task = ReduceTask { inputs: surroundings.gather(work)?, ..work.task.clone() };
             Ok(Some(body.run_reduce(&task, context)?.part))
         }
@@ -170,6 +172,14 @@ fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(in_output(format!("create {}", scratch.display()), &error))
         }
+        _ => Ok(()),
+    }
+}
+
+/// In a cluster the part file is written to shared storage, and everything else to the worker's own directory.
+fn create_part_directory(description: &TaskDescription, output: &Path) -> Result<(), TaskError> {
+    match output.parent() {
+        Some(directory) if description.promote_to.is_some() => create_scratch(directory),
         _ => Ok(()),
     }
 }

@@ -14,14 +14,19 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use napreduce_core::AttemptId;
+use napreduce_core::{AttemptId, FailureClass};
 use tokio::io::Interest;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::execution::explain_start;
+use super::hang::{HangWatch, Limits};
+use super::logs::AttemptLogs;
 use crate::body::PartOutput;
 use crate::counters::CounterValues;
-use crate::process::{Spawner, TaskProcess, Variable, describe_exit};
+use crate::process::{Launch, Spawner, TaskProcess, describe_exit};
 use crate::protocol::{
     FrameBuffer, FromTask, PROTOCOL_VERSION, ReduceWork, TaskDescription, ToTask, WireError, Work, encode,
 };
@@ -30,6 +35,9 @@ use crate::task::TaskError;
 
 /// Bytes read from a control channel at once; messages of tasks are small.
 const READ_BYTES: usize = 4096;
+
+/// How often the logs of an attempt are cut to their bound, at least.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
 /// What the worker wants of a supervised attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +80,12 @@ pub(super) enum AttemptEnd {
 /// All it takes to run and supervise an attempt.
 pub(super) struct Supervision {
     pub(super) description: TaskDescription,
-    pub(super) environment: Vec<Variable>,
+    pub(super) launch: Launch,
+    pub(super) limits: Limits,
+    /// What it prints, in a cluster.
+    pub(super) logs: Option<AttemptLogs>,
+    /// The name of this host, in a cluster.
+    pub(super) host: Option<String>,
     pub(super) spawner: Arc<Spawner>,
     pub(super) orders: UnboundedReceiver<AttemptOrder>,
     pub(super) events: UnboundedSender<(AttemptId, AttemptEvent)>,
@@ -85,6 +98,10 @@ impl Supervision {
             Ok(supervised) => supervised.run(&mut self).await,
             Err(error) => AttemptEnd::Failed(error),
         };
+        if let Some(logs) = &mut self.logs {
+            logs.keep_bound();
+        }
+        let end = self.blame(end).await;
         let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
         self.tell(AttemptEvent::Ended { end, idle_scratch });
     }
@@ -92,11 +109,15 @@ impl Supervision {
     async fn start(&mut self) -> Result<Supervised, TaskError> {
         let start = ToTask::Start(Box::new(self.description.clone()));
         let outbox = encode(&start).map_err(|error| TaskError::fatal(error.to_string()))?;
-        let process = self.spawner.spawn(std::mem::take(&mut self.environment)).await;
+        let launch = std::mem::take(&mut self.launch);
+        let program = launch.program.clone();
+        let process = self.spawner.spawn(launch).await;
         let process =
-            process.map_err(|error| TaskError::retryable(format!("cannot start a task process: {error}")))?;
+            process.map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
         Ok(Supervised {
             process,
+            watch: HangWatch::new(self.limits),
+            looked: Instant::now(),
             outbox,
             inbox: FrameBuffer::default(),
             hears: true,
@@ -106,16 +127,38 @@ impl Supervision {
         })
     }
 
-    /// Removes what is in the scratch of the ended attempt, and its segment unless that is the result. What cannot be
+    /// An input that cannot be opened from this host is not the fault of the task: another worker may see it.
+    async fn blame(&self, end: AttemptEnd) -> AttemptEnd {
+        let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
+        match end {
+            AttemptEnd::Failed(error) if error.class == FailureClass::Task => {
+                let path = task.split.path.clone();
+                let opened = tokio::task::spawn_blocking(move || fs::File::open(path).map(drop)).await;
+                AttemptEnd::Failed(match opened {
+                    Ok(Err(unreadable)) => TaskError::retryable(format!(
+                        "host {host} cannot read {}: {unreadable}; is it on storage that every worker sees? ({})",
+                        task.split.path.display(),
+                        error.message
+                    )),
+                    _ => error,
+                })
+            }
+            end => end,
+        }
+    }
+
+    /// Removes what is in the scratch of the ended attempt, and what it wrote unless that is the result. What cannot be
     /// removed is tried again with everything else when the job ends. The directory itself, if it is empty now.
     async fn remove_files(&self, done: bool) -> Option<PathBuf> {
         let (scratch, output) = match &self.description.work {
             Work::Map(task) => (&task.scratch, &task.output),
             Work::Reduce(ReduceWork { task, .. }) => (&task.scratch, &task.output),
         };
-        if !done && self.description.promote_to.is_none() {
-            // Missing unless the attempt ended between sealing and saying so.
-            let _ = fs::remove_file(output);
+        let apart = output.parent() != Some(scratch.as_path());
+        if !done && apart {
+            // Missing unless the attempt wrote it. Beside the loop: a part is on shared storage, which may be slow.
+            let output = output.clone();
+            let _ = tokio::task::spawn_blocking(move || fs::remove_file(output)).await;
         }
         if fs::read_dir(scratch).ok()?.next().is_some() {
             // It may be large, so beside the loop.
@@ -138,6 +181,8 @@ struct Supervised {
     /// Bytes still to be sent.
     outbox: Vec<u8>,
     inbox: FrameBuffer,
+    watch: HangWatch,
+    looked: Instant,
     /// False once the channel was closed by the task, or the rest of it cannot be understood.
     hears: bool,
     /// Whether the worker ordered its end.
@@ -148,12 +193,16 @@ struct Supervised {
 
 impl Supervised {
     async fn run(mut self, supervision: &mut Supervision) -> AttemptEnd {
+        let mut look = self.look_interval();
         loop {
             let control = self.process.control();
             tokio::select! {
                 biased;
                 order = supervision.orders.recv() => match order {
-                    Some(AttemptOrder::Commit) => self.send(&ToTask::CommitGranted),
+                    Some(AttemptOrder::Commit) => {
+                        self.watch.set_waits(false);
+                        self.send(&ToTask::CommitGranted);
+                    }
                     Some(AttemptOrder::MoreInputs(inputs)) => self.send(&ToTask::MoreInputs(inputs)),
                     Some(AttemptOrder::Kill) | None => {
                         self.killed = true;
@@ -173,9 +222,32 @@ impl Supervised {
                     }
                     break;
                 }
+                _ = look.tick() => self.look(supervision),
             }
         }
         self.finish(supervision).await
+    }
+
+    fn look_interval(&self) -> Interval {
+        let mut look = interval(self.watch.interval().min(LOOK_INTERVAL_MAX));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        look
+    }
+
+    /// Ends a process that hangs, and keeps what it prints within bounds.
+    fn look(&mut self, supervision: &mut Supervision) {
+        if let Some(logs) = &mut supervision.logs {
+            logs.keep_bound();
+        }
+        let now = Instant::now();
+        let passed = now.duration_since(self.looked);
+        self.looked = now;
+        // Once it has said how it ended, or is being ended, its end is all that is awaited.
+        if self.outcome.is_none()
+            && let Some(hang) = self.watch.on_tick(passed)
+        {
+            self.give_up(&self.watch.describe(hang));
+        }
     }
 
     fn interest(&self) -> Interest {
@@ -246,17 +318,20 @@ impl Supervised {
     }
 
     fn hear(&mut self, message: FromTask, supervision: &Supervision) {
+        self.watch.on_heard();
         match message {
             FromTask::Hello { version: PROTOCOL_VERSION } => supervision.tell(AttemptEvent::Started),
             FromTask::Hello { version } => self.give_up(&format!(
                 "the task process speaks protocol version {version}, its worker {PROTOCOL_VERSION}; \
                  was the program replaced while it ran?"
             )),
-            FromTask::Progress { bytes_done, bytes_total } => {
+            FromTask::Progress { bytes_done, bytes_total, waited } => {
+                self.watch.on_progress(bytes_done, bytes_total, waited);
                 supervision.tell(AttemptEvent::Progressed { bytes_done, bytes_total });
             }
             FromTask::CommitRequest { part } => {
                 self.part = Some(part);
+                self.watch.set_waits(true);
                 supervision.tell(AttemptEvent::CommitRequested);
             }
             FromTask::Done { counters } => {

@@ -1,51 +1,59 @@
-//! The worker's loop: orders in, reports out.
+//! The worker's loop: orders in, reports out. The same in a cluster and in one process with its coordinator.
 //!
-//! Owns the set of running attempts and the heartbeat for them. Does not own a process: each attempt's supervision does.
+//! Owns the set of attempts, those that wait for their job to be prepared, and how often their progress is told. Does not
+//! own a process (each attempt's supervision does), nor the connection to the coordinator (`link`).
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Report, TaskKind};
+use napreduce_core::{AttemptId, JobId, Report, WorkerId};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::attempt::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
-use crate::body::{MapTask, ReduceTask};
-use crate::output::JobPaths;
-use crate::process::{Spawner, Variable};
+use super::hang::Limits;
+use super::job::{KnownJob, Readiness};
+use super::logs::AttemptLogs;
+use super::preparation::{Prepared, prepare};
+use super::station::Station;
+use crate::process::{Launch, Spawner};
 use crate::protocol::{
-    AttemptProgress, JobDescription, LaunchWork, ReduceInputs, ReduceWork, TaskDescription, Work, WorkerNews,
-    WorkerOrder, WorkerReport,
+    AttemptProgress, JobDescription, LaunchWork, ReduceInputs, WorkerNews, WorkerOrder, WorkerReport,
 };
-use crate::shuffle::{MapInput, Place};
 use crate::task::TaskError;
 
 /// How a worker works.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct WorkerSettings {
     /// How often it says how far its attempts are.
     pub(crate) heartbeat: Duration,
+    /// A task process that says nothing for so long is ended.
+    pub(crate) task_silence_max: Duration,
+    /// In a cluster: the worker's surroundings and its number.
+    pub(super) station: Option<(Arc<Station>, WorkerId)>,
 }
 
-/// A job as the worker knows it.
-struct KnownJob {
-    description: JobDescription,
-    paths: JobPaths,
-    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making and removing one
-    /// each time costs a file system as much as starting a process, and ext4 far more, since it searches past every
-    /// inode that was freed in the last minutes.
-    idle_scratch: Vec<PathBuf>,
+/// Unless it is said otherwise.
+pub(crate) const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
+
+impl WorkerSettings {
+    /// A worker in one process with its coordinator.
+    pub(crate) fn embedded(heartbeat: Duration) -> WorkerSettings {
+        WorkerSettings { heartbeat, task_silence_max: TASK_SILENCE_MAX, station: None }
+    }
 }
 
 /// An attempt whose process is not known to be gone.
 struct RunningAttempt {
     orders: UnboundedSender<AttemptOrder>,
-    /// Bytes consumed and in all, when that changed since the last heartbeat.
-    progress: Option<(u64, u64)>,
+    /// Bytes consumed and in all.
+    progress: (u64, u64),
+    /// What was told of that.
+    told: (u64, u64),
 }
 
 pub(crate) struct Worker {
@@ -53,22 +61,26 @@ pub(crate) struct Worker {
     spawner: Arc<Spawner>,
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
+    preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
+    /// Removals of what forgotten jobs have left.
+    removals: JoinSet<()>,
     news: UnboundedSender<WorkerNews>,
     events: UnboundedSender<(AttemptId, AttemptEvent)>,
 }
 
 impl Worker {
-    /// Runs until `orders` is closed, and then until every attempt has been killed and is gone.
+    /// Runs until `orders` is closed, and then until every attempt has been killed and is gone and nothing is made or
+    /// removed any more.
     pub(crate) async fn run(
         settings: WorkerSettings,
-        spawner: Spawner,
+        spawner: Arc<Spawner>,
         mut orders: UnboundedReceiver<WorkerOrder>,
         news: UnboundedSender<WorkerNews>,
     ) {
         let (events, mut arriving) = unbounded_channel();
-        let spawner = Arc::new(spawner);
         let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
-        let mut worker = Worker { settings, spawner, jobs, attempts, news, events };
+        let (preparations, removals) = (JoinSet::new(), JoinSet::new());
+        let mut worker = Worker { settings, spawner, jobs, attempts, preparations, removals, news, events };
         let mut heartbeat = worker.heartbeat_interval();
         let mut open = true;
         while open || !worker.attempts.is_empty() {
@@ -82,9 +94,13 @@ impl Worker {
                 },
                 // The sender is this worker's own, so the channel stays open.
                 Some((attempt, event)) = arriving.recv() => worker.on_attempt_event(attempt, event),
+                Some(prepared) = worker.preparations.join_next() => worker.on_prepared(prepared),
+                Some(_) = worker.removals.join_next() => {}
                 _ = heartbeat.tick(), if !worker.attempts.is_empty() => worker.beat(),
             }
         }
+        worker.preparations.shutdown().await;
+        while worker.removals.join_next().await.is_some() {}
     }
 
     fn heartbeat_interval(&self) -> Interval {
@@ -104,22 +120,31 @@ impl Worker {
 
     fn follow(&mut self, order: WorkerOrder) {
         match order {
-            WorkerOrder::Define(description) => {
-                let description = *description;
-                let paths = JobPaths::new(&description.output, description.job, &description.part_extension);
-                self.jobs.insert(description.job, KnownJob { description, paths, idle_scratch: Vec::new() });
-            }
-            WorkerOrder::Forget { job } => drop(self.jobs.remove(&job)),
+            WorkerOrder::Define(description) => self.define(*description),
+            WorkerOrder::Forget { job } => self.forget(job),
             WorkerOrder::Launch { attempt, work } => self.launch(attempt, work),
-            WorkerOrder::Kill { attempt } => self.order(attempt, AttemptOrder::Kill),
+            WorkerOrder::Kill { attempt } => self.kill(attempt),
             WorkerOrder::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
-            WorkerOrder::MoreInputs { attempt, inputs } => {
-                if let Some(job) = self.jobs.get(&attempt.task.job) {
-                    self.order(attempt, AttemptOrder::MoreInputs(job.places(inputs)));
-                }
-            }
-            // Sent by coordinators of several workers only.
+            WorkerOrder::MoreInputs { attempt, inputs } => self.add_inputs(attempt, inputs),
+            // Followed by whoever holds the other end: it closes the orders.
             WorkerOrder::Leave => {}
+        }
+    }
+
+    fn define(&mut self, description: JobDescription) {
+        let job = description.job;
+        self.jobs.insert(job, KnownJob::new(description, self.settings.station.clone()));
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+        if let Some((station, _)) = &self.settings.station {
+            let station = Arc::clone(station);
+            self.removals.spawn_blocking(move || {
+                // What cannot be removed, or was never made, is looked for again when the next life begins.
+                let _ = fs::remove_dir_all(station.paths.job(job));
+                station.logs.add(&station.paths, job);
+            });
         }
     }
 
@@ -130,9 +155,43 @@ impl Worker {
         }
     }
 
-    fn kill_all(&self) {
+    /// One that waits for its job to be prepared has nothing to be ended.
+    fn kill(&mut self, attempt: AttemptId) {
+        if let Some(waiting) = self.waiting(attempt.task.job)
+            && let Some(at) = waiting.iter().position(|(other, _)| *other == attempt)
+        {
+            waiting.remove(at);
+            return self.report(attempt, Report::Killed);
+        }
+        self.order(attempt, AttemptOrder::Kill);
+    }
+
+    fn kill_all(&mut self) {
         for attempt in self.attempts.keys() {
             self.order(*attempt, AttemptOrder::Kill);
+        }
+        self.preparations.abort_all();
+        self.jobs.clear();
+    }
+
+    fn add_inputs(&mut self, attempt: AttemptId, more: ReduceInputs) {
+        if let Some(waiting) = self.waiting(attempt.task.job)
+            && let Some((_, LaunchWork::Reduce { inputs, .. })) =
+                waiting.iter_mut().find(|(other, _)| *other == attempt)
+        {
+            inputs.outputs.extend(more.outputs);
+            inputs.peers.extend(more.peers);
+            return;
+        }
+        if let Some(job) = self.jobs.get(&attempt.task.job) {
+            self.order(attempt, AttemptOrder::MoreInputs(job.places(more)));
+        }
+    }
+
+    fn waiting(&mut self, job: JobId) -> Option<&mut Vec<(AttemptId, LaunchWork)>> {
+        match &mut self.jobs.get_mut(&job)?.readiness {
+            Readiness::Preparing { waiting } => Some(waiting),
+            _ => None,
         }
     }
 
@@ -141,18 +200,59 @@ impl Worker {
             let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
             return self.report(attempt, failed(error));
         };
-        let environment = environment(attempt, &work);
+        match (&mut job.readiness, &self.settings.station) {
+            (Readiness::Preparing { waiting }, _) => waiting.push((attempt, work)),
+            (readiness @ Readiness::Unprepared, Some((station, _))) => {
+                *readiness = Readiness::Preparing { waiting: vec![(attempt, work)] };
+                let (station, description) = (Arc::clone(station), Arc::clone(&job.description));
+                let id = description.job;
+                self.preparations.spawn(async move { (id, prepare(station, description).await) });
+            }
+            _ => self.start(attempt, work),
+        }
+    }
+
+    fn on_prepared(&mut self, prepared: Result<(JobId, Result<Prepared, TaskError>), JoinError>) {
+        // Only ended from outside when this worker ends.
+        let Ok((id, result)) = prepared else { return };
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let (readiness, error) = match result {
+            Ok(prepared) => (Readiness::Ready(Some(prepared)), None),
+            Err(error) => (Readiness::Unprepared, Some(error)),
+        };
+        let Readiness::Preparing { waiting } = std::mem::replace(&mut job.readiness, readiness) else {
+            return;
+        };
+        for (attempt, work) in waiting {
+            match &error {
+                None => self.start(attempt, work),
+                Some(error) => self.report(attempt, failed(error.clone())),
+            }
+        }
+    }
+
+    /// Starts an attempt of a job that is ready.
+    fn start(&mut self, attempt: AttemptId, work: LaunchWork) {
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
         job.pass_on_scratch(attempt);
-        let description = job.describe(attempt, work);
+        let (launch, logs) = match outfit(job, attempt, &work, &self.settings) {
+            Ok(outfit) => outfit,
+            Err(error) => return self.report(attempt, failed(error)),
+        };
+        let standstill = Duration::from_millis(job.description.task_timeout_millis);
+        let standstill = (!standstill.is_zero()).then_some(standstill);
         let (orders, inbox) = unbounded_channel();
         let supervision = Supervision {
-            description,
-            environment,
+            description: job.describe(attempt, work),
+            launch,
+            limits: Limits { silence: self.settings.task_silence_max, standstill },
+            logs,
+            host: self.settings.station.as_ref().map(|(station, _)| station.host.clone()),
             spawner: Arc::clone(&self.spawner),
             orders: inbox,
             events: self.events.clone(),
         };
-        self.attempts.insert(attempt, RunningAttempt { orders, progress: None });
+        self.attempts.insert(attempt, RunningAttempt { orders, progress: (0, 0), told: (0, 0) });
         tokio::spawn(supervision.run());
     }
 
@@ -161,7 +261,7 @@ impl Worker {
             AttemptEvent::Started => self.report(attempt, Report::Started),
             AttemptEvent::Progressed { bytes_done, bytes_total } => {
                 if let Some(running) = self.attempts.get_mut(&attempt) {
-                    running.progress = Some((bytes_done, bytes_total));
+                    running.progress = (bytes_done, bytes_total);
                 }
             }
             AttemptEvent::CommitRequested => self.report(attempt, Report::CommitRequested),
@@ -192,7 +292,9 @@ impl Worker {
     fn beat(&mut self) {
         let mut progress = Vec::new();
         for (attempt, running) in &mut self.attempts {
-            if let Some((bytes_done, bytes_total)) = running.progress.take() {
+            if running.progress != running.told {
+                running.told = running.progress;
+                let (bytes_done, bytes_total) = running.progress;
                 progress.push(AttemptProgress { attempt: *attempt, bytes_done, bytes_total });
             }
         }
@@ -200,73 +302,31 @@ impl Worker {
     }
 }
 
-impl KnownJob {
-    /// Where this worker's attempts find map outputs.
-    fn places(&self, inputs: ReduceInputs) -> Vec<MapInput> {
-        let place = |attempt| Place::Local(self.paths.segment(attempt));
-        let input = |attempt| MapInput { attempt, place: place(attempt) };
-        inputs.outputs.into_iter().map(|output| input(output.attempt)).collect()
-    }
-
-    /// Gives an attempt the directory of one that has ended. Without one the task process makes its own.
-    fn pass_on_scratch(&mut self, attempt: AttemptId) {
-        if let Some(idle) = self.idle_scratch.pop() {
-            // One that cannot be renamed is left to the end of the job.
-            let _ = fs::rename(idle, self.paths.attempt(attempt));
-        }
-    }
-
-    fn describe(&self, attempt: AttemptId, work: LaunchWork) -> TaskDescription {
-        let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, .. } =
-            &self.description;
-        let scratch = self.paths.attempt(attempt);
-        let part = self.paths.part_name(attempt.task);
-        let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
-        let output = if commits { scratch.join(&part) } else { self.paths.segment(attempt) };
-        let work = match work {
-            LaunchWork::Map { split } => Work::Map(MapTask {
-                split,
-                partitions: *reduces,
-                cuts: cuts.clone(),
-                compress: *compress,
-                output,
-                scratch,
-            }),
-            LaunchWork::Reduce { maps, inputs } => Work::Reduce(ReduceWork {
-                task: ReduceTask {
-                    partition: attempt.task.index,
-                    inputs: Vec::new(),
-                    compress: *compress,
-                    output,
-                    scratch,
-                },
-                maps,
-                inputs: self.places(inputs),
-                network: None,
-            }),
-        };
-        TaskDescription {
-            attempt,
-            definition: definition.clone(),
-            parameters: parameters.clone(),
-            memory: *task_memory,
-            work,
-            promote_to: commits.then(|| self.paths.promoted(attempt)),
-        }
-    }
-}
-
-fn environment(attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
-    let input = match work {
-        LaunchWork::Map { split } => Some(split.path.clone().into_os_string()),
-        LaunchWork::Reduce { .. } => None,
+/// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and prints to files.
+fn outfit(
+    job: &KnownJob,
+    attempt: AttemptId,
+    work: &LaunchWork,
+    settings: &WorkerSettings,
+) -> Result<(Launch, Option<AttemptLogs>), TaskError> {
+    let environment = job.environment(attempt, work);
+    let (Some((station, _)), Readiness::Ready(Some(prepared))) = (&settings.station, &job.readiness) else {
+        return Ok((Launch { environment, ..Launch::default() }, None));
     };
-    vec![
-        ("NAPREDUCE_JOB_ID", Some(OsString::from(attempt.task.job.to_string()))),
-        ("NAPREDUCE_TASK_ID", Some(OsString::from(attempt.task.to_string()))),
-        ("NAPREDUCE_ATTEMPT_ID", Some(OsString::from(attempt.to_string()))),
-        ("NAPREDUCE_INPUT_FILE", input),
-    ]
+    let refuse = |what: String, error: io::Error| {
+        TaskError::retryable(format!("host {} cannot make {what}: {error}", station.host))
+    };
+    let scratch = job.scratch(attempt);
+    match fs::create_dir(&scratch) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(refuse(scratch.display().to_string(), error));
+        }
+        _ => {}
+    }
+    let opened = AttemptLogs::open(&station.paths, attempt, station.log_bytes_max);
+    let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
+    let (program, directory) = (prepared.program.clone(), Some(scratch));
+    Ok((Launch { environment, program, directory, output: Some(output) }, Some(logs)))
 }
 
 fn failed(error: TaskError) -> Report {

@@ -1,9 +1,34 @@
 //! The worker: owns a machine's slots and supervises the attempts that run in them.
 //!
-//! Owns the attempts' processes, their environment and their files. Does not own any decision about which attempt
-//! runs: it does what the coordinator tells it and reports what happened.
+//! Owns the attempts' processes, their environment and their files, and in a cluster the connection to the coordinator.
+//! Does not own any decision about which attempt runs: it does what the coordinator tells it and reports what happened.
+//!
+//! ```text
+//! start -> link (connections) -> life (one number) -> daemon (the loop) -> attempt (one process)
+//!            exchange, standing                         job, preparation     hang, logs, execution
+//! ```
 
 mod attempt;
+mod configuration;
 mod daemon;
+mod error;
+mod exchange;
+mod execution;
+mod hang;
+mod home;
+mod job;
+mod life;
+mod link;
+mod logs;
+mod paths;
+mod preparation;
+mod standing;
+mod start;
+mod station;
+#[cfg(test)]
+mod tests;
 
+pub use configuration::WorkerConfiguration;
 pub(crate) use daemon::{Worker, WorkerSettings};
+pub use error::WorkerError;
+pub use start::run_worker;

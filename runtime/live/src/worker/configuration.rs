@@ -1,0 +1,70 @@
+//! What whoever starts a worker decides, and what holds unless they do.
+//!
+//! Owns the plain data and its defaults. Does not own what is made of it (`start`).
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::daemon::TASK_SILENCE_MAX;
+use crate::client::ClusterPlace;
+
+/// How a worker's daemon is to be.
+#[derive(Debug, Clone)]
+pub struct WorkerConfiguration {
+    /// The cluster it belongs to.
+    pub cluster: ClusterPlace,
+    /// Its name, unique in the cluster; `None` for the one its directory has, or one made up from the host's.
+    pub name: Option<String>,
+    /// Its own directory; `None` for `workers/<name>` in the cluster directory, or in the user's default one.
+    pub directory: Option<PathBuf>,
+    /// How many map attempts it runs at once.
+    pub map_slots: u32,
+    /// How many reduce attempts it runs at once.
+    pub reduce_slots: u32,
+    /// Where it serves map output and logs, `HOST:PORT`; port 0 for any.
+    pub bind: String,
+    /// The host under which others reach that, or `HOST:PORT`; `None` for what it binds to.
+    pub advertise: Option<String>,
+    /// Map output comes through connections even where it could be read in place.
+    pub network_shuffle: bool,
+    /// Map output comes encrypted.
+    pub encrypt_shuffle: bool,
+    /// Bytes of programs and side files that are kept for other jobs.
+    pub blob_bytes_max: u64,
+    /// Bytes that are kept of each stream of an attempt.
+    pub log_bytes_max: u64,
+    /// Bytes that are kept of the logs of all jobs that have ended.
+    pub logs_bytes_max: u64,
+    /// Of how many jobs that have ended logs are kept.
+    pub logs_jobs_max: usize,
+    /// A task process that says nothing for so long is ended.
+    pub task_silence_max: Duration,
+    /// How long a coordinator that cannot be reached is asked again for a program before the attempt fails.
+    pub fetch_patience: Duration,
+}
+
+impl WorkerConfiguration {
+    /// A worker of this cluster with every default: as many slots of each kind as there are cores, on loopback.
+    pub fn new(cluster: ClusterPlace) -> WorkerConfiguration {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let slots = u32::try_from(cores).unwrap_or(u32::MAX);
+        WorkerConfiguration {
+            cluster,
+            name: None,
+            directory: None,
+            map_slots: slots,
+            reduce_slots: slots,
+            bind: String::from("127.0.0.1:0"),
+            advertise: None,
+            network_shuffle: false,
+            encrypt_shuffle: false,
+            blob_bytes_max: 4 << 30,
+            log_bytes_max: 16 << 20,
+            logs_bytes_max: 1 << 30,
+            logs_jobs_max: 1_000,
+            task_silence_max: TASK_SILENCE_MAX,
+            fetch_patience: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What is delivered exactly once between a worker and its coordinator, whatever becomes of connections.
+//!
+//! Owns the worker's number, the numbering of reports and orders, and what a welcome means for both. Pure: does not own a
+//! connection, nor what is done with an order.
+
+use std::collections::BTreeMap;
+
+use napreduce_core::delivery::{Arrival, Inbox, Outbox};
+use napreduce_core::{AttemptId, WorkerId};
+
+use crate::protocol::{AttemptProgress, FromWorker, WorkerNews, WorkerOrder, WorkerReport};
+
+/// The worker's side of the conversation.
+#[derive(Debug, Default)]
+pub(super) struct Exchange {
+    /// The journal of the coordinator that gave the number, and the number.
+    number: Option<(u64, WorkerId)>,
+    reports: Outbox<WorkerReport>,
+    orders: Inbox,
+    /// The first report that was not written to the present connection.
+    unsent: u64,
+    /// Up to which order the coordinator was told that it was received.
+    acknowledged: u64,
+    progress: BTreeMap<AttemptId, (u64, u64)>,
+}
+
+/// What a welcome means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Welcomed {
+    /// All goes on.
+    Back,
+    /// What this worker was is superseded; it is another one now.
+    Anew,
+    /// The coordinator does not know what it has acknowledged: go to it as a new worker.
+    Forgotten,
+}
+
+impl Exchange {
+    pub(super) fn number(&self) -> Option<(u64, WorkerId)> {
+        self.number
+    }
+
+    /// Orders up to this number were received.
+    pub(super) fn received(&self) -> u64 {
+        self.orders.received()
+    }
+
+    /// A new connection begins; reports up to `received` are kept.
+    pub(super) fn on_welcome(&mut self, journal: u64, worker: WorkerId, received: u64) -> Welcomed {
+        if self.number != Some((journal, worker)) {
+            *self = Exchange { number: Some((journal, worker)), ..Exchange::default() };
+            return Welcomed::Anew;
+        }
+        let known = self.reports.acknowledged() <= received && self.reports.acknowledge(received).is_ok();
+        if !known {
+            self.number = None;
+            return Welcomed::Forgotten;
+        }
+        self.unsent = received + 1;
+        self.acknowledged = self.orders.received();
+        Welcomed::Back
+    }
+
+    /// Takes in what the worker's loop tells.
+    pub(super) fn on_news(&mut self, news: WorkerNews) {
+        match news {
+            WorkerNews::Report(report) => {
+                if let WorkerReport::Happened { attempt, .. } | WorkerReport::Finished { attempt, .. } =
+                    &report
+                {
+                    // What it reports now says more.
+                    self.progress.remove(attempt);
+                }
+                self.report(report);
+            }
+            WorkerNews::Progress(progress) => {
+                let entries = progress.into_iter();
+                self.progress.extend(entries.map(|it| (it.attempt, (it.bytes_done, it.bytes_total))));
+            }
+        }
+    }
+
+    /// Keeps a report until the coordinator has it.
+    pub(super) fn report(&mut self, report: WorkerReport) {
+        self.reports.push(report);
+    }
+
+    /// The reports that were not written to the present connection; they count as written.
+    pub(super) fn take_unsent(&mut self) -> Vec<FromWorker> {
+        let unsent = self.reports.unacknowledged_from(self.unsent);
+        let messages: Vec<FromWorker> =
+            unsent.map(|(number, report)| FromWorker::Reported { number, report: report.clone() }).collect();
+        self.unsent = self.reports.next_number();
+        messages
+    }
+
+    /// What an order is; only a fresh one is to be followed.
+    pub(super) fn on_order(&mut self, number: u64) -> Arrival {
+        self.orders.accept(number)
+    }
+
+    /// The coordinator keeps reports up to this number; false when there are none.
+    pub(super) fn on_received(&mut self, through: u64) -> bool {
+        self.reports.acknowledge(through).is_ok()
+    }
+
+    /// That orders were received, unless that was said.
+    pub(super) fn take_acknowledgement(&mut self) -> Option<FromWorker> {
+        let through = self.orders.received();
+        let news = through > self.acknowledged;
+        self.acknowledged = through;
+        news.then_some(FromWorker::Received { through })
+    }
+
+    /// A sign of life, and how far attempts are.
+    pub(super) fn take_heartbeat(&mut self) -> FromWorker {
+        let progress = std::mem::take(&mut self.progress).into_iter();
+        let entry =
+            |(attempt, (bytes_done, bytes_total))| AttemptProgress { attempt, bytes_done, bytes_total };
+        FromWorker::Heartbeat { progress: progress.map(entry).collect() }
+    }
+}
+
+/// What to do with a message of the coordinator.
+#[derive(Debug)]
+pub(super) enum Followed {
+    Nothing,
+    Order(WorkerOrder),
+    /// The connection makes no sense any more, for this reason.
+    Broken(&'static str),
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{JobId, Report, TaskId, TaskKind};
+
+    use super::*;
+
+    fn attempt(index: u32) -> AttemptId {
+        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+    }
+
+    fn started(index: u32) -> WorkerNews {
+        WorkerNews::Report(WorkerReport::Happened { attempt: attempt(index), report: Report::Started })
+    }
+
+    fn numbers(messages: &[FromWorker]) -> Vec<u64> {
+        let number = |message: &FromWorker| match message {
+            FromWorker::Reported { number, .. } => *number,
+            other => panic!("{other:?} is no report"),
+        };
+        messages.iter().map(number).collect()
+    }
+
+    #[test]
+    fn reports_are_sent_again_after_a_cut() {
+        let mut exchange = Exchange::default();
+        assert_eq!(exchange.on_welcome(7, WorkerId(1), 0), Welcomed::Anew);
+        (0..3).for_each(|index| exchange.on_news(started(index)));
+        assert_eq!(numbers(&exchange.take_unsent()), [1, 2, 3]);
+        assert!(exchange.take_unsent().is_empty());
+        exchange.on_news(started(3));
+        assert_eq!(exchange.on_welcome(7, WorkerId(1), 2), Welcomed::Back);
+        assert_eq!(numbers(&exchange.take_unsent()), [3, 4]);
+        assert!(exchange.on_received(4));
+        assert!(!exchange.on_received(5));
+    }
+
+    #[test]
+    fn another_number_begins_everything_anew() {
+        for (journal, worker) in [(7, WorkerId(2)), (8, WorkerId(1))] {
+            let mut exchange = Exchange::default();
+            exchange.on_welcome(7, WorkerId(1), 0);
+            exchange.on_news(started(0));
+            assert_eq!(exchange.on_order(1), Arrival::Fresh);
+            assert_eq!(exchange.on_welcome(journal, worker, 0), Welcomed::Anew);
+            assert!(exchange.take_unsent().is_empty());
+            assert_eq!((exchange.number(), exchange.received()), (Some((journal, worker)), 0));
+        }
+    }
+
+    #[test]
+    fn a_coordinator_that_forgot_what_it_had_gets_a_new_worker() {
+        for received in [0, 9] {
+            let mut exchange = Exchange::default();
+            exchange.on_welcome(7, WorkerId(1), 0);
+            exchange.on_news(started(0));
+            assert!(exchange.on_received(1));
+            assert_eq!(exchange.on_welcome(7, WorkerId(1), received), Welcomed::Forgotten);
+            assert_eq!(exchange.number(), None);
+        }
+    }
+
+    #[test]
+    fn orders_are_acknowledged_once() {
+        let mut exchange = Exchange::default();
+        exchange.on_welcome(7, WorkerId(1), 0);
+        assert_eq!(exchange.on_order(1), Arrival::Fresh);
+        assert_eq!(exchange.on_order(1), Arrival::Duplicate);
+        assert_eq!(exchange.on_order(3), Arrival::Gap);
+        assert_eq!(exchange.take_acknowledgement(), Some(FromWorker::Received { through: 1 }));
+        assert_eq!(exchange.take_acknowledgement(), None);
+    }
+
+    #[test]
+    fn a_heartbeat_carries_the_newest_progress_of_what_still_runs() {
+        let mut exchange = Exchange::default();
+        let progress =
+            |index, bytes_done| AttemptProgress { attempt: attempt(index), bytes_done, bytes_total: 9 };
+        exchange.on_news(WorkerNews::Progress(vec![progress(0, 1), progress(1, 1)]));
+        exchange.on_news(WorkerNews::Progress(vec![progress(1, 2)]));
+        exchange.on_news(started(0));
+        assert_eq!(exchange.take_heartbeat(), FromWorker::Heartbeat { progress: vec![progress(1, 2)] });
+        assert_eq!(exchange.take_heartbeat(), FromWorker::Heartbeat { progress: vec![] });
+    }
+}

@@ -1,0 +1,82 @@
+//! Why a program could not be executed here.
+//!
+//! Owns the words for what the system says when a process is started. Does not own the starting (`process`) nor the
+//! fetching of programs (`preparation`).
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use crate::process::Program;
+use crate::task::TaskError;
+
+/// The error of an attempt whose process could not be started: another worker may do better.
+pub(super) fn explain_start(error: &io::Error, program: Option<&Program>, host: Option<&str>) -> TaskError {
+    TaskError::retryable(match (program, host) {
+        (Some(program), Some(host)) => {
+            let (path, why) = (&program.path, explain(error, &program.path));
+            format!("host {host} cannot execute the job's program as {}: {why}", path.display())
+        }
+        (_, Some(host)) => format!("host {host} cannot start a task process: {error}"),
+        (_, None) => format!("cannot start a task process: {error}"),
+    })
+}
+
+fn explain(error: &io::Error, path: &Path) -> String {
+    let is_there = path.is_file();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if is_mounted_noexec(path) => {
+            format!("{error}: its file system is mounted noexec; give the worker a directory on another")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("{error}: it may not be executed there; check the permissions of the worker's directory")
+        }
+        io::ErrorKind::NotFound if is_there => format!(
+            "{error}: the file is there, so the loader it asks for is not; build the program for this system, or \
+             statically"
+        ),
+        io::ErrorKind::NotFound => format!("{error}; was the worker's directory changed?"),
+        _ if error.raw_os_error() == Some(libc::ENOEXEC) => {
+            format!("{error}: it is no program for this system; was it built for another one?")
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn is_mounted_noexec(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::process::{Launch, Spawner};
+
+    /// What is said of a file with this content and mode.
+    async fn said_of(content: &[u8], mode: u32) -> String {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("program");
+        fs::write(&path, content).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
+        let program = Program { path, name: "program".into() };
+        let launch = Launch { program: Some(program.clone()), ..Launch::default() };
+        let started = Spawner::default().spawn(launch).await;
+        let error = started.err().expect("it cannot be executed");
+        explain_start(&error, Some(&program), Some("here")).message
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_program_that_cannot_be_executed_is_named_with_its_host() {
+        let denied = said_of(b"\x7fELF", 0o600).await;
+        assert!(denied.starts_with("host here cannot execute the job's program as /"), "{denied}");
+        assert!(denied.contains("check the permissions of the worker's directory"), "{denied}");
+        let damaged = said_of(b"\x7fELF and nothing more", 0o700).await;
+        assert!(damaged.contains("it is no program for this system"), "{damaged}");
+        let homeless = said_of(b"#!/nowhere/at-all\n", 0o700).await;
+        assert!(homeless.contains("the loader it asks for is not"), "{homeless}");
+    }
+}

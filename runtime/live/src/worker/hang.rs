@@ -1,0 +1,199 @@
+//! Whether a task process hangs: it says nothing, or it says that it gets nowhere.
+//!
+//! Owns the counting of time that was really watched, and the limits. Does not own a clock nor a process: it is told how
+//! much time has passed, so that time in which nobody watched (this daemon was stopped, the attempt is suspended) is not
+//! counted.
+
+use std::time::Duration;
+
+/// How long an attempt may do what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Say nothing.
+    pub(super) silence: Duration,
+    /// Consume nothing; `None` for as long as it likes.
+    pub(super) standstill: Option<Duration>,
+}
+
+/// Why an attempt is to be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hang {
+    Silent,
+    /// Still at so many bytes of so many; 0 while the latter is unknown.
+    Standing {
+        bytes_done: u64,
+        bytes_total: u64,
+    },
+}
+
+/// The watch over one attempt.
+#[derive(Debug)]
+pub(super) struct HangWatch {
+    limits: Limits,
+    silent: Duration,
+    standing: Duration,
+    bytes_done: u64,
+    bytes_total: u64,
+    /// Changes while it is well though it consumes nothing.
+    waited: u64,
+    waits: bool,
+    said_hello: bool,
+}
+
+impl HangWatch {
+    pub(super) fn new(limits: Limits) -> HangWatch {
+        let (silent, standing) = (Duration::ZERO, Duration::ZERO);
+        let (waits, said_hello) = (false, false);
+        HangWatch { limits, silent, standing, bytes_done: 0, bytes_total: 0, waited: 0, waits, said_hello }
+    }
+
+    /// How often to look.
+    pub(super) fn interval(&self) -> Duration {
+        let shortest = self.limits.standstill.map_or(self.limits.silence, |it| it.min(self.limits.silence));
+        (shortest / 8).clamp(Duration::from_millis(10), Duration::from_secs(1))
+    }
+
+    /// It said something.
+    pub(super) fn on_heard(&mut self) {
+        self.said_hello = true;
+        self.silent = Duration::ZERO;
+    }
+
+    /// It said how far it is.
+    pub(super) fn on_progress(&mut self, bytes_done: u64, bytes_total: u64, waited: u64) {
+        let now = (bytes_done, bytes_total, waited);
+        if now != (self.bytes_done, self.bytes_total, self.waited) {
+            self.standing = Duration::ZERO;
+        }
+        (self.bytes_done, self.bytes_total, self.waited) = now;
+    }
+
+    /// Whether it waits for the right to commit: that is no standstill.
+    pub(super) fn set_waits(&mut self, waits: bool) {
+        self.waits = waits;
+    }
+
+    /// So much time has passed since the last look, in which everything that had arrived was heard.
+    pub(super) fn on_tick(&mut self, passed: Duration) -> Option<Hang> {
+        // More than this was not spent watching: the daemon was stopped or had no processor.
+        let watched = passed.min(self.interval() * 2);
+        self.silent += watched;
+        self.standing = if self.waits { Duration::ZERO } else { self.standing + watched };
+        if self.silent >= self.limits.silence {
+            return Some(Hang::Silent);
+        }
+        let stands = self.limits.standstill.is_some_and(|limit| self.standing >= limit);
+        let Self { bytes_done, bytes_total, .. } = *self;
+        stands.then_some(Hang::Standing { bytes_done, bytes_total })
+    }
+
+    /// What to say of it.
+    pub(super) fn describe(&self, hang: Hang) -> String {
+        match hang {
+            Hang::Silent if !self.said_hello => format!(
+                "the task process did not say hello within {}; is the machine overloaded, or does the program do \
+                 something before it calls its main function?",
+                shown(self.limits.silence)
+            ),
+            Hang::Silent => format!(
+                "the task process was silent for {}, stopped from outside or stuck; it was ended",
+                shown(self.limits.silence)
+            ),
+            Hang::Standing { bytes_done, bytes_total } => {
+                let limit = shown(self.limits.standstill.unwrap_or_default());
+                let of = if bytes_total > 0 { format!(" of {bytes_total}") } else { String::new() };
+                format!(
+                    "no progress for {limit}, at byte {bytes_done}{of} of its input; see its log, or raise the job's \
+                     task timeout if it may take that long"
+                )
+            }
+        }
+    }
+}
+
+fn shown(duration: Duration) -> String {
+    if duration.subsec_nanos() == 0 {
+        format!("{} s", duration.as_secs())
+    } else {
+        format!("{} ms", duration.as_millis())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn watch() -> HangWatch {
+        let standstill = Some(Duration::from_secs(600));
+        HangWatch::new(Limits { silence: Duration::from_secs(30), standstill })
+    }
+
+    fn ticks_until_hang(watch: &mut HangWatch, max: u32) -> Option<(u32, Hang)> {
+        (1..=max).find_map(|tick| Some((tick, watch.on_tick(SECOND)?)))
+    }
+
+    #[test]
+    fn silence_ends_an_attempt() {
+        let mut watch = watch();
+        assert_eq!(ticks_until_hang(&mut watch, 29), None);
+        assert_eq!(watch.on_tick(SECOND), Some(Hang::Silent));
+        assert!(watch.describe(Hang::Silent).starts_with("the task process did not say hello within 30 s"));
+        watch.on_heard();
+        assert_eq!(ticks_until_hang(&mut watch, 99), Some((30, Hang::Silent)));
+        assert!(watch.describe(Hang::Silent).starts_with("the task process was silent for 30 s"));
+    }
+
+    #[test]
+    fn signs_of_life_without_progress_end_an_attempt_later() {
+        let mut watch = watch();
+        let mut told = None;
+        for second in 1..=700 {
+            watch.on_heard();
+            watch.on_progress(5, 10, 0);
+            if let Some(hang) = watch.on_tick(SECOND) {
+                told = Some((second, watch.describe(hang)));
+                break;
+            }
+        }
+        let (second, text) = told.expect("it stands still");
+        assert_eq!(second, 600);
+        assert!(text.starts_with("no progress for 600 s, at byte 5 of 10 of its input; "), "{text}");
+    }
+
+    #[test]
+    fn progress_and_waiting_for_others_are_no_standstill() {
+        let mut watch = watch();
+        for second in 0..5_000 {
+            watch.on_heard();
+            watch.set_waits(second > 2_000);
+            watch.on_progress(second.min(1_000), 0, second.min(2_000));
+            assert_eq!(watch.on_tick(SECOND), None);
+        }
+        watch.set_waits(false);
+        let mut seconds = 0;
+        while watch.on_tick(SECOND).is_none() {
+            watch.on_heard();
+            seconds += 1;
+        }
+        assert_eq!(seconds, 599);
+    }
+
+    #[test]
+    fn time_in_which_nobody_watched_does_not_count() {
+        let mut watch = watch();
+        for _ in 0..10 {
+            assert_eq!(watch.on_tick(Duration::from_secs(3_600)), None);
+        }
+    }
+
+    #[test]
+    fn there_may_be_no_limit_of_progress() {
+        let mut watch = HangWatch::new(Limits { silence: Duration::from_secs(30), standstill: None });
+        for _ in 0..100_000 {
+            watch.on_heard();
+            assert_eq!(watch.on_tick(SECOND), None);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The directory of a worker of a cluster: whose it is, that one daemon has it, what an earlier one left.
+//!
+//! Owns making it, its lock and its name, and what is removed when a life of the worker begins. Does not own the names
+//! inside (`paths`) nor the bound of logs (`logs`).
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::error::WorkerError;
+use super::paths::WorkerPaths;
+
+/// Directories of workers that nobody named, which are tried before a new one is made.
+const NAMELESS_MAX: usize = 10_000;
+
+/// A directory that this process alone uses.
+#[derive(Debug)]
+pub(super) struct WorkerHome {
+    pub(super) paths: WorkerPaths,
+    pub(super) name: String,
+    /// Of this start of the daemon, at random.
+    pub(super) incarnation: u64,
+    _lock: File,
+}
+
+impl WorkerHome {
+    /// Takes the directory that was asked for, or else one below `workers`.
+    pub(super) fn take(
+        name: Option<&str>,
+        directory: Option<&Path>,
+        workers: &Path,
+    ) -> Result<WorkerHome, WorkerError> {
+        if let Some(name) = name {
+            check_name(name)?;
+        }
+        match (directory, name) {
+            (Some(directory), name) => WorkerHome::open(directory, name),
+            (None, Some(name)) => WorkerHome::open(&workers.join(name), Some(name)),
+            (None, None) => WorkerHome::take_nameless(workers),
+        }
+    }
+
+    /// One that an earlier daemon of this host made for itself and that is free, or a new one: whoever starts three
+    /// workers without names gets three, and the same three again the next time.
+    fn take_nameless(workers: &Path) -> Result<WorkerHome, WorkerError> {
+        let prefix = format!("{}-", host_name());
+        let mut names: Vec<String> = match fs::read_dir(workers) {
+            Ok(entries) => {
+                let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+                names.filter(|name| is_made_up(name, &prefix)).take(NAMELESS_MAX).collect()
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(WorkerError::io(format!("list {}", workers.display()))(error)),
+        };
+        names.sort();
+        for name in names {
+            match WorkerHome::open(&workers.join(&name), Some(&name)) {
+                Err(WorkerError::Locked { .. }) => {}
+                opened => return opened,
+            }
+        }
+        let name = made_up_name()?;
+        WorkerHome::open(&workers.join(&name), Some(&name))
+    }
+
+    /// Locks a directory, makes it if it is missing, and removes what jobs of an earlier daemon left.
+    fn open(directory: &Path, asked: Option<&str>) -> Result<WorkerHome, WorkerError> {
+        let absolute = std::path::absolute(directory);
+        let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
+        let paths = WorkerPaths::new(root);
+        make(paths.root())?;
+        let lock = lock(&paths)?;
+        let name = settle_name(&paths, asked)?;
+        let incarnation = random()?;
+        let home = WorkerHome { paths, name, incarnation, _lock: lock };
+        home.clear_jobs()?;
+        make(&home.paths.logs())?;
+        write(&home.paths.incarnation(), &format!("{incarnation:016x}\n"))?;
+        Ok(home)
+    }
+
+    /// Removes everything jobs need while they run.
+    pub(super) fn clear_jobs(&self) -> Result<(), WorkerError> {
+        clear_jobs(&self.paths)
+    }
+}
+
+/// Removes everything jobs need while they run: a new life of the worker begins without it. Blocking.
+pub(super) fn clear_jobs(paths: &WorkerPaths) -> Result<(), WorkerError> {
+    remove(&paths.jobs())?;
+    make(&paths.jobs())
+}
+
+/// Removes the logs of jobs that were numbered by another journal: their numbers are given out again. Whether it was so.
+/// Blocking.
+pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, WorkerError> {
+    let text = format!("{journal:016x}\n");
+    if fs::read(paths.journal()).is_ok_and(|found| found == text.as_bytes()) {
+        return Ok(false);
+    }
+    remove(&paths.logs())?;
+    make(&paths.logs())?;
+    write(&paths.journal(), &text)?;
+    Ok(true)
+}
+
+/// Whether the directory of another worker can be seen from here: the same number is in it.
+pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
+    let found = fs::read(WorkerPaths::new(directory).incarnation());
+    found.is_ok_and(|found| found == format!("{incarnation:016x}\n").as_bytes())
+}
+
+/// The name of this host, as it knows itself.
+pub(super) fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let clean: String = name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).collect();
+    let clean = clean.trim_start_matches('.');
+    if clean.is_empty() { String::from("worker") } else { clean.chars().take(48).collect() }
+}
+
+fn made_up_name() -> Result<String, WorkerError> {
+    Ok(format!("{}-{:06x}", host_name(), random()? & 0xff_ffff))
+}
+
+fn is_made_up(name: &str, prefix: &str) -> bool {
+    let number = name.strip_prefix(prefix);
+    number.is_some_and(|number| number.len() == 6 && number.chars().all(|it| it.is_ascii_hexdigit()))
+}
+
+pub(super) fn random() -> Result<u64, WorkerError> {
+    let mut bytes = [0; 8];
+    let filled = getrandom::fill(&mut bytes).map_err(io::Error::from);
+    filled.map_err(WorkerError::io("get a random number"))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn check_name(name: &str) -> Result<(), WorkerError> {
+    let known = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
+    let good = (1..=64).contains(&name.len()) && name.chars().all(known) && !name.starts_with('.');
+    if good { Ok(()) } else { Err(WorkerError::Name { name: name.to_owned() }) }
+}
+
+/// The name that was asked for, the one the directory has, or a new one; kept in the directory.
+fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, WorkerError> {
+    let file = paths.name();
+    let found = match fs::read_to_string(&file) {
+        Ok(text) => Some(text.trim().to_owned()).filter(|name| check_name(name).is_ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(WorkerError::io(format!("read {}", file.display()))(error)),
+    };
+    match (found, asked) {
+        (Some(found), Some(asked)) if found != asked => {
+            let path = paths.root().to_owned();
+            Err(WorkerError::OtherName { path, found, asked: asked.to_owned() })
+        }
+        (Some(found), _) => Ok(found),
+        (None, asked) => {
+            let name = asked.map_or_else(made_up_name, |asked| Ok(asked.to_owned()))?;
+            write(&file, &format!("{name}\n"))?;
+            Ok(name)
+        }
+    }
+}
+
+fn lock(paths: &WorkerPaths) -> Result<File, WorkerError> {
+    let path = paths.lock();
+    let failed = |source| WorkerError::io(format!("lock {}", path.display()))(source);
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = opened.map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(WorkerError::Locked { path: paths.root().to_owned() }),
+        Err(error) => Err(failed(error.into())),
+    }
+}
+
+pub(super) fn make(directory: &Path) -> Result<(), WorkerError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(WorkerError::io(format!("create {}", directory.display())))
+}
+
+fn remove(directory: &Path) -> Result<(), WorkerError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(WorkerError::io(format!("remove {}", directory.display()))(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Readers see the old text or the new one.
+fn write(path: &Path, text: &str) -> Result<(), WorkerError> {
+    let unfinished: PathBuf = path.with_extension("new");
+    let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));
+    written.map_err(WorkerError::io(format!("write {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(name: Option<&str>, workers: &Path) -> Result<WorkerHome, String> {
+        WorkerHome::take(name, None, workers).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_directory_has_one_daemon_at_a_time() {
+        let place = tempfile::tempdir().expect("a directory");
+        let first = take(Some("one"), place.path()).expect("a free directory");
+        let error = take(Some("one"), place.path()).expect_err("it is in use");
+        assert!(error.starts_with("another worker is running in "), "{error}");
+        drop(first);
+        take(Some("one"), place.path()).expect("a free directory");
+    }
+
+    #[test]
+    fn workers_without_names_get_different_ones_and_the_same_again() {
+        let place = tempfile::tempdir().expect("a directory");
+        let names = || {
+            let homes = [(); 3].map(|()| take(None, place.path()).expect("a directory"));
+            let mut names = homes.map(|home| home.name);
+            names.sort();
+            names
+        };
+        let first = names();
+        assert!(first[0] != first[1] && first[1] != first[2], "{first:?}");
+        assert_eq!(names(), first);
+    }
+
+    #[test]
+    fn a_new_start_keeps_logs_and_name_and_removes_the_files_of_jobs() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = place.path().join("here");
+        let open = |name| WorkerHome::take(name, Some(&directory), place.path());
+        let home = open(None).expect("a directory");
+        let (name, incarnation) = (home.name.clone(), home.incarnation);
+        fs::create_dir_all(home.paths.jobs().join("job_0001/shuffle")).expect("made");
+        fs::create_dir_all(home.paths.logs().join("job_0001")).expect("made");
+        drop(home);
+        let error = open(Some("other")).expect_err("it has another name").to_string();
+        assert!(error.contains(&format!("belongs to worker {name}, not other")), "{error}");
+        let home = open(None).expect("a directory");
+        assert_eq!(home.name, name);
+        assert_ne!(home.incarnation, incarnation);
+        assert!(home.paths.logs().join("job_0001").exists());
+        assert!(!home.paths.jobs().join("job_0001").exists());
+        assert!(is_within_sight(home.paths.root(), home.incarnation));
+        assert!(!is_within_sight(home.paths.root(), incarnation));
+    }
+
+    #[test]
+    fn logs_of_another_journal_are_removed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let home = take(Some("one"), place.path()).expect("a directory");
+        let log = home.paths.logs().join("job_0001");
+        for (journal, kept) in [(7, false), (7, true), (8, false)] {
+            fs::create_dir_all(&log).expect("made");
+            assert_eq!(keep_logs_of(&home.paths, journal).expect("looked"), !kept);
+            assert_eq!(log.exists(), kept);
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_component() {
+        let place = tempfile::tempdir().expect("a directory");
+        for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", &"x".repeat(65)] {
+            let error = take(Some(name), place.path()).expect_err("no such name");
+            assert!(error.contains("cannot be a worker's name"), "{error}");
+        }
+    }
+}

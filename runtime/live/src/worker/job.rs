@@ -1,0 +1,144 @@
+//! A job as a worker knows it: its description, where its files are, whether its attempts can be started.
+//!
+//! Owns the description of an attempt for its task process, in both layouts: everything below the output directory
+//! (embedded), or everything but part files in the worker's own (cluster). Does not own the processes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_core::{AttemptId, TaskKind, WorkerId};
+
+use super::preparation::Prepared;
+use super::station::Station;
+use crate::body::{MapTask, ReduceTask};
+use crate::output::JobPaths;
+use crate::process::Variable;
+use crate::protocol::{JobDescription, LaunchWork, ReduceInputs, ReduceWork, TaskDescription, Work};
+use crate::shuffle::{MapInput, Place};
+
+/// A job that was defined and not yet forgotten.
+pub(super) struct KnownJob {
+    pub(super) description: Arc<JobDescription>,
+    pub(super) readiness: Readiness,
+    shared: JobPaths,
+    /// In a cluster: the worker's surroundings and its number.
+    station: Option<(Arc<Station>, WorkerId)>,
+    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making and removing one
+    /// each time costs a file system as much as starting a process, and ext4 far more, since it searches past every
+    /// inode that was freed in the last minutes.
+    pub(super) idle_scratch: Vec<PathBuf>,
+}
+
+/// Whether attempts of a job can be started.
+pub(super) enum Readiness {
+    /// Nothing was done yet, or it failed.
+    Unprepared,
+    /// These are to be started as soon as they can.
+    Preparing {
+        waiting: Vec<(AttemptId, LaunchWork)>,
+    },
+    Ready(Option<Prepared>),
+}
+
+impl KnownJob {
+    pub(super) fn new(description: JobDescription, station: Option<(Arc<Station>, WorkerId)>) -> KnownJob {
+        let shared = JobPaths::new(&description.output, description.job, &description.part_extension);
+        // An embedded job finds everything made by its claim.
+        let readiness = if station.is_some() { Readiness::Unprepared } else { Readiness::Ready(None) };
+        let description = Arc::new(description);
+        KnownJob { description, readiness, shared, station, idle_scratch: Vec::new() }
+    }
+
+    /// Where this worker's attempts find map outputs.
+    pub(super) fn places(&self, inputs: ReduceInputs) -> Vec<MapInput> {
+        if let Some((station, own)) = &self.station {
+            return station.places(*own, inputs);
+        }
+        let place = |attempt| Place::Local(self.shared.segment(attempt));
+        let input = |attempt| MapInput { attempt, place: place(attempt) };
+        inputs.outputs.into_iter().map(|output| input(output.attempt)).collect()
+    }
+
+    /// The directory of one attempt alone.
+    pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
+        match &self.station {
+            Some((station, _)) => station.paths.scratch(attempt),
+            None => self.shared.attempt(attempt),
+        }
+    }
+
+    /// Gives an attempt the directory of one that has ended. Without one the task process makes its own.
+    pub(super) fn pass_on_scratch(&mut self, attempt: AttemptId) {
+        if let Some(idle) = self.idle_scratch.pop() {
+            // One that cannot be renamed is left to the end of the job.
+            let _ = fs::rename(idle, self.scratch(attempt));
+        }
+    }
+
+    /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is served from.
+    fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
+        match &self.station {
+            _ if commits => self.shared.attempt(attempt).join(self.shared.part_name(attempt.task)),
+            Some((station, _)) => station.paths.segment(attempt),
+            None => self.shared.segment(attempt),
+        }
+    }
+
+    pub(super) fn describe(&self, attempt: AttemptId, work: LaunchWork) -> TaskDescription {
+        let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, .. } =
+            &*self.description;
+        let scratch = self.scratch(attempt);
+        let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
+        let output = self.output(attempt, commits);
+        let work = match work {
+            LaunchWork::Map { split } => Work::Map(MapTask {
+                split,
+                partitions: *reduces,
+                cuts: cuts.clone(),
+                compress: *compress,
+                output,
+                scratch,
+            }),
+            LaunchWork::Reduce { maps, inputs } => Work::Reduce(ReduceWork {
+                task: ReduceTask {
+                    partition: attempt.task.index,
+                    inputs: Vec::new(),
+                    compress: *compress,
+                    output,
+                    scratch,
+                },
+                maps,
+                inputs: self.places(inputs),
+                network: self.station.as_ref().map(|(station, _)| station.data_network()),
+            }),
+        };
+        TaskDescription {
+            attempt,
+            definition: definition.clone(),
+            parameters: parameters.clone(),
+            memory: *task_memory,
+            work,
+            promote_to: commits.then(|| self.shared.promoted(attempt)),
+        }
+    }
+
+    /// The variables of an attempt's process.
+    pub(super) fn environment(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
+        let input = match work {
+            LaunchWork::Map { split } => Some(split.path.clone().into_os_string()),
+            LaunchWork::Reduce { .. } => None,
+        };
+        let mut variables = vec![
+            ("NAPREDUCE_JOB_ID", Some(OsString::from(attempt.task.job.to_string()))),
+            ("NAPREDUCE_TASK_ID", Some(OsString::from(attempt.task.to_string()))),
+            ("NAPREDUCE_ATTEMPT_ID", Some(OsString::from(attempt.to_string()))),
+            ("NAPREDUCE_INPUT_FILE", input),
+        ];
+        if let Readiness::Ready(Some(prepared)) = &self.readiness {
+            variables.push(("NAPREDUCE_FILES_DIR", Some(prepared.files.clone().into_os_string())));
+        }
+        variables
+    }
+}

@@ -1,0 +1,105 @@
+//! One life of a worker: from a welcome under one number until another number is given, or the end.
+//!
+//! Owns that lives do not overlap: what an earlier one ran is gone and what it made is removed before the first order of
+//! the next is followed. Does not own the connection that orders come from (`link`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_core::WorkerId;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::daemon::{Worker, WorkerSettings};
+use super::home::{clear_jobs, keep_logs_of};
+use super::station::Station;
+use crate::log::say;
+use crate::process::Spawner;
+use crate::protocol::{WorkerNews, WorkerOrder};
+
+/// What all lives of a worker have in common.
+pub(super) struct Body {
+    pub(super) station: Arc<Station>,
+    pub(super) spawner: Arc<Spawner>,
+    pub(super) task_silence_max: Duration,
+}
+
+/// A running loop and its channels.
+pub(super) struct Life {
+    orders: UnboundedSender<WorkerOrder>,
+    news: UnboundedReceiver<WorkerNews>,
+    running: JoinHandle<()>,
+}
+
+impl Life {
+    /// Begins a life as soon as the one before it has ended; orders wait until then.
+    pub(super) fn begin(
+        body: &Body,
+        worker: WorkerId,
+        journal: u64,
+        heartbeat: Duration,
+        before: Option<Life>,
+    ) -> Life {
+        let (orders, followed) = unbounded_channel();
+        let (told, news) = unbounded_channel();
+        let station = Arc::clone(&body.station);
+        let settings = WorkerSettings {
+            heartbeat,
+            task_silence_max: body.task_silence_max,
+            station: Some((Arc::clone(&station), worker)),
+        };
+        let spawner = Arc::clone(&body.spawner);
+        let running = tokio::spawn(async move {
+            if let Some(before) = before {
+                before.end().await;
+            }
+            clear(station, journal).await;
+            Worker::run(settings, spawner, followed, told).await;
+        });
+        Life { orders, news, running }
+    }
+
+    /// Hands an order on.
+    pub(super) fn order(&self, order: WorkerOrder) {
+        // Its loop listens until this end is dropped.
+        let _ = self.orders.send(order);
+    }
+
+    /// What it tells next.
+    pub(super) async fn news(&mut self) -> Option<WorkerNews> {
+        self.news.recv().await
+    }
+
+    /// What it has told and nobody has heard yet.
+    pub(super) fn more_news(&mut self) -> Option<WorkerNews> {
+        self.news.try_recv().ok()
+    }
+
+    /// Ends every attempt, and waits until all of them are gone.
+    pub(super) async fn end(self) {
+        let Life { orders, news, running } = self;
+        drop((orders, news));
+        if let Err(error) = running.await {
+            // A panic has been printed; its attempts died with it.
+            eprintln!("the worker's loop ended: {error}");
+        }
+    }
+}
+
+/// Beside the loop, since there may be much to remove.
+async fn clear(station: Arc<Station>, journal: u64) {
+    let cleared = spawn_blocking(move || {
+        let name = station.name.clone();
+        let logs = keep_logs_of(&station.paths, journal).map(|removed| {
+            if removed {
+                station.logs.clear();
+            }
+        });
+        for error in [clear_jobs(&station.paths), logs].into_iter().filter_map(Result::err) {
+            // Old files are in nobody's way: attempts are numbered anew and make what they need.
+            say(&format!("worker {name}"), &format!("warning: {error}"));
+        }
+    });
+    // Only a panic ends it early; that was printed.
+    let _ = cleared.await;
+}

@@ -1,0 +1,169 @@
+//! What a worker of a cluster does before the first attempt of a job: directories, the program, side files.
+//!
+//! Owns the order of things, how often a coordinator that is away is asked again, and the words for what is wrong. Does
+//! not own how blobs are fetched and kept (`blobs`) nor which attempts wait (`daemon`).
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::home::make;
+use super::station::Station;
+use crate::blobs::{FetchError, PinnedBlob, fetch, program_architecture};
+use crate::process::Program;
+use crate::protocol::{Blob, JobDescription, SideFile};
+use crate::task::TaskError;
+
+const RETRY_MIN: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// A job whose attempts can be started here.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// `None` for the worker's own.
+    pub(super) program: Option<Program>,
+    pub(super) files: PathBuf,
+    /// Keep the program where it is.
+    _pins: Vec<PinnedBlob>,
+}
+
+/// Makes everything ready. When it fails, the attempts that wait fail, and the next one has it tried again.
+pub(super) async fn prepare(
+    station: Arc<Station>,
+    description: Arc<JobDescription>,
+) -> Result<Prepared, TaskError> {
+    let (paths, job) = (&station.paths, description.job);
+    let files = paths.files(job);
+    for directory in [paths.shuffle(job), paths.scratches(job), files.clone()] {
+        make(&directory).map_err(|error| TaskError::retryable(format!("host {}: {error}", station.host)))?;
+    }
+    let mut pins = Vec::new();
+    let program = match description.program {
+        Some(blob) => {
+            let pinned = fetch_patiently(&station, blob, "the job's program").await?;
+            let program = Program { path: pinned.path(), name: description.definition.clone().into() };
+            check_architecture(&station, &program.path)?;
+            pins.push(pinned);
+            Some(program)
+        }
+        None => None,
+    };
+    for file in &description.files {
+        check_name(file)?;
+        let what = format!("the side file {:?}", file.name);
+        let pinned = fetch_patiently(&station, file.blob, &what).await?;
+        let link = files.join(&file.name);
+        link_file(&pinned.path(), &link).map_err(|error| {
+            TaskError::retryable(format!(
+                "host {} cannot put {what} to {}: {error}",
+                station.host,
+                link.display()
+            ))
+        })?;
+    }
+    Ok(Prepared { program, files, _pins: pins })
+}
+
+async fn fetch_patiently(station: &Station, blob: Blob, what: &str) -> Result<PinnedBlob, TaskError> {
+    let began = Instant::now();
+    let mut pause = RETRY_MIN;
+    loop {
+        let error = match fetch_once(station, blob).await {
+            Ok(pinned) => return Ok(pinned),
+            Err(error) => error,
+        };
+        if !error.passing || began.elapsed() + pause > station.fetch_patience {
+            let (host, message) = (&station.host, error.message);
+            let seconds = began.elapsed().as_secs();
+            return Err(TaskError::retryable(if error.passing {
+                format!("host {host} could not get {what} for {seconds} s: {message}")
+            } else {
+                format!("host {host} cannot get {what}: {message}")
+            }));
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(RETRY_MAX);
+    }
+}
+
+/// Why a blob did not come this time.
+struct Miss {
+    passing: bool,
+    message: String,
+}
+
+impl From<FetchError> for Miss {
+    fn from(error: FetchError) -> Miss {
+        Miss { passing: error.is_passing(), message: error.to_string() }
+    }
+}
+
+async fn fetch_once(station: &Station, blob: Blob) -> Result<PinnedBlob, Miss> {
+    let _one_at_a_time = station.fetching.lock().await;
+    let looked_up = station.cluster.look_up();
+    let (address, secret) = looked_up.map_err(|error| Miss { passing: true, message: error.to_string() })?;
+    Ok(fetch(&address, &secret, &station.blobs, blob).await?)
+}
+
+fn check_architecture(station: &Station, program: &Path) -> Result<(), TaskError> {
+    let own = std::env::consts::ARCH;
+    let host = &station.host;
+    match program_architecture(program) {
+        Ok(architecture) if architecture == own => Ok(()),
+        Ok(architecture) => Err(TaskError::retryable(format!(
+            "the job's program was built for {architecture}, and host {host} is {own}; submit one that was built for \
+             the workers"
+        ))),
+        Err(error) => {
+            Err(TaskError::retryable(format!("host {host} cannot execute the job's program: {error}")))
+        }
+    }
+}
+
+/// The name comes from whoever submitted the job: it must not lead out of the directory.
+fn check_name(file: &SideFile) -> Result<(), TaskError> {
+    let mut components = Path::new(&file.name).components();
+    let one = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
+    if one && !file.name.contains(['/', '\0']) {
+        Ok(())
+    } else {
+        Err(TaskError::fatal(format!(
+            "{:?} cannot be the name of a side file; give one name without directories",
+            file.name
+        )))
+    }
+}
+
+/// Links it, or copies it where that is not possible; over a link that an earlier try has made.
+fn link_file(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::remove_file(to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blobs::Digest;
+
+    #[test]
+    fn the_name_of_a_side_file_leads_nowhere_else() {
+        let check = |name: &str| {
+            let blob = Blob { digest: Digest([0; 32]), bytes: 0 };
+            check_name(&SideFile { name: name.to_owned(), blob })
+        };
+        for name in ["", ".", "..", "/", "/etc/passwd", "../x", "a/b", "a/", "./a", "a\0b"] {
+            let error = check(name).expect_err("no such name");
+            assert!(error.message.contains("cannot be the name of a side file"), "{}", error.message);
+        }
+        for name in ["stop words.txt", "...", ".hidden", "a..b"] {
+            check(name).expect("a name");
+        }
+    }
+}

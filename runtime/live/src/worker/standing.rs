@@ -1,0 +1,84 @@
+//! How a worker stands with its coordinator, as its log tells it: one line for each change.
+//!
+//! Owns the lines. Does not own what follows from a change (`link`).
+
+use std::time::Duration;
+
+use napreduce_core::WorkerId;
+
+use super::link::Apart;
+use crate::log::say;
+
+/// What was said last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Together,
+    Lost,
+    Unreachable,
+    Refused,
+}
+
+#[derive(Debug)]
+pub(super) struct Standing {
+    who: String,
+    said: Said,
+    stranger: bool,
+}
+
+impl Standing {
+    pub(super) fn new(name: &str) -> Standing {
+        Standing { who: format!("worker {name}"), said: Said::Nothing, stranger: true }
+    }
+
+    /// Whether no coordinator has let this worker in since it was started.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.stranger
+    }
+
+    pub(super) fn on_together(&mut self, worker: WorkerId) {
+        self.stranger = false;
+        self.say(Said::Together, &format!("connected to the coordinator as {worker}"));
+    }
+
+    pub(super) fn on_anew(&self, superseded: bool) {
+        if superseded {
+            say(&self.who, "was given up and is another worker now; ending and removing all it ran and held");
+        }
+    }
+
+    pub(super) fn on_apart(&mut self, apart: &Apart) {
+        match apart {
+            Apart::Lost(why) => {
+                self.say(Said::Lost, &format!("lost the coordinator: {why}; running attempts go on"));
+            }
+            // After a loss this is what was to be expected.
+            Apart::Unreachable(_) if self.said == Said::Lost => {}
+            Apart::Unreachable(why) => {
+                self.say(Said::Unreachable, &format!("waiting for a coordinator: {why}"))
+            }
+            Apart::NotLetIn { reason: why, .. } | Apart::Refused(why) => {
+                self.say(Said::Refused, &format!("the coordinator refuses this worker: {why}; trying again"));
+            }
+        }
+    }
+
+    pub(super) fn on_stop(&self, why: &str, how: &str) {
+        say(&self.who, &format!("stopping ({why}): {how}"));
+    }
+
+    pub(super) fn on_leave(&self) {
+        say(&self.who, "nothing here is needed any more; leaving");
+    }
+
+    pub(super) fn on_leave_unanswered(&self, waited: Duration) {
+        say(&self.who, &format!("the coordinator did not let this worker go within {waited:?}; leaving"));
+    }
+
+    fn say(&mut self, what: Said, line: &str) {
+        if self.said != what {
+            self.said = what;
+            say(&self.who, line);
+        }
+    }
+}

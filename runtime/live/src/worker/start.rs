@@ -1,0 +1,195 @@
+//! The start of a worker's daemon: everything it needs, in the order in which it is needed.
+//!
+//! Owns the setting up and what signals mean. Does not own what happens then (`link`).
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_core::{AttemptId, Slots};
+use tokio::runtime::Builder;
+use tokio::sync::Mutex;
+
+use super::configuration::WorkerConfiguration;
+use super::error::WorkerError;
+use super::home::{WorkerHome, host_name};
+use super::life::Body;
+use super::link::{Introduction, Link};
+use super::logs::{LogBounds, LogShelf};
+use super::paths::WorkerPaths;
+use super::station::Station;
+use crate::blobs::BlobStore;
+use crate::client::{ClusterPlace, LogStream};
+use crate::cluster_directory::ClusterDirectory;
+use crate::log::say;
+use crate::process::{Interrupts, Spawner, signal_name};
+use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
+use crate::transport::{Listener, Secret};
+
+/// Runs a worker's daemon until it may leave its cluster, blocking.
+///
+/// SIGINT, SIGTERM and SIGHUP ask it to go: its attempts are given back, and it ends within some seconds; a second signal
+/// ends it at once. Whichever way it ends, its attempts end with it. Must not be called from inside an async runtime.
+///
+/// # Errors
+///
+/// See [`WorkerError`]. A coordinator that cannot be reached is none: it is waited for.
+pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(WorkerError::io("start the runtime"))?;
+    runtime.block_on(run(configuration))
+}
+
+async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+    let mut interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
+    let secret = secret(&configuration.cluster)?;
+    let home = take_home(configuration)?;
+    let who = format!("worker {}", home.name);
+    let server = start_data_server(configuration, &home, secret.clone(), &who).await?;
+    let data_address = advertised(configuration, server.address());
+    say(&who, &format!("started in {}, serving at {data_address}", home.paths.root().display()));
+    let introduction = Introduction {
+        incarnation: home.incarnation,
+        slots: Slots { map: configuration.map_slots, reduce: configuration.reduce_slots },
+        data_address,
+    };
+    let body = Body {
+        station: Arc::new(station(configuration, &home, secret)?),
+        spawner: Arc::new(Spawner::default()),
+        task_silence_max: configuration.task_silence_max,
+    };
+    // Borrowed, so that the handlers stay until the end: they are what a second signal meets.
+    let stop = Box::pin(async {
+        match interrupts.arrival().await {
+            Ok(signal) => signal_name(signal).unwrap_or("a signal").to_owned(),
+            Err(error) => format!("cannot wait for signals: {error}"),
+        }
+    });
+    let ended = Link::new(body, introduction, stop).run().await;
+    drop(server);
+    // Nothing of this worker is of any use to anybody now.
+    let cleared = home.clear_jobs();
+    ended.and(cleared)
+}
+
+fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {
+    match cluster {
+        ClusterPlace::Directory(directory) => Ok(directory.secret()?),
+        ClusterPlace::Address { secret, .. } => Ok(secret.clone()),
+    }
+}
+
+fn take_home(configuration: &WorkerConfiguration) -> Result<WorkerHome, WorkerError> {
+    let workers = match (&configuration.cluster, &configuration.directory) {
+        (ClusterPlace::Directory(directory), _) => workers_of(directory),
+        // Not needed then.
+        (_, Some(directory)) => directory.clone(),
+        (_, None) => workers_of(&ClusterDirectory::resolve(None)?),
+    };
+    WorkerHome::take(configuration.name.as_deref(), configuration.directory.as_deref(), &workers)
+}
+
+fn workers_of(directory: &ClusterDirectory) -> PathBuf {
+    directory.path().join("workers")
+}
+
+fn station(
+    configuration: &WorkerConfiguration,
+    home: &WorkerHome,
+    secret: Secret,
+) -> Result<Station, WorkerError> {
+    let paths = home.paths.clone();
+    let bounds = LogBounds { jobs_max: configuration.logs_jobs_max, bytes_max: configuration.logs_bytes_max };
+    let listing = format!("list {}", paths.logs().display());
+    Ok(Station {
+        name: home.name.clone(),
+        host: host_name(),
+        cluster: configuration.cluster.clone(),
+        secret,
+        blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,
+        fetching: Mutex::new(()),
+        fetch_patience: configuration.fetch_patience,
+        logs: LogShelf::scan(&paths, bounds).map_err(WorkerError::io(listing))?,
+        log_bytes_max: configuration.log_bytes_max,
+        network_shuffle: configuration.network_shuffle,
+        encrypt_shuffle: configuration.encrypt_shuffle,
+        paths,
+    })
+}
+
+async fn start_data_server(
+    configuration: &WorkerConfiguration,
+    home: &WorkerHome,
+    secret: Secret,
+    who: &str,
+) -> Result<DataServer, WorkerError> {
+    let (refused, log) = (who.to_owned(), who.to_owned());
+    let listener = Listener::bind(&configuration.bind, secret, move |line| say(&refused, line)).await?;
+    let settings = DataServerSettings { encrypt: configuration.encrypt_shuffle, ..Default::default() };
+    let files = Arc::new(home.paths.clone());
+    Ok(DataServer::start(listener, files, settings, move |line| say(&log, line)))
+}
+
+impl ServedFiles for WorkerPaths {
+    fn segment(&self, attempt: AttemptId) -> Option<PathBuf> {
+        Some(WorkerPaths::segment(self, attempt))
+    }
+
+    fn log(&self, attempt: AttemptId, stream: LogStream) -> Option<PathBuf> {
+        let name = match stream {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        };
+        Some(self.attempt_logs(attempt).join(name))
+    }
+}
+
+/// Where others reach the data server: as was said, or where it listens; if that is everywhere, at the address from which
+/// this host speaks to others.
+fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String {
+    match &configuration.advertise {
+        Some(host) if host.parse::<IpAddr>().is_ok_and(|it| it.is_ipv6()) => {
+            format!("[{host}]:{}", bound.port())
+        }
+        Some(address) if address.contains(':') => address.clone(),
+        Some(host) => format!("{host}:{}", bound.port()),
+        None if bound.ip().is_unspecified() => {
+            let own = own_address(&configuration.cluster).unwrap_or(bound.ip());
+            SocketAddr::new(own, bound.port()).to_string()
+        }
+        None => bound.to_string(),
+    }
+}
+
+/// Connecting a datagram socket sends nothing; it only asks which way the coordinator is.
+fn own_address(cluster: &ClusterPlace) -> Option<IpAddr> {
+    let coordinator = match cluster {
+        ClusterPlace::Directory(directory) => directory.coordinator_address().ok()?,
+        ClusterPlace::Address { address, .. } => address.clone(),
+    };
+    let any = if coordinator.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(coordinator).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_advertised_can_be_reached() {
+        let secret = Secret::generate().expect("a secret");
+        let cluster = ClusterPlace::Address { address: String::from("127.0.0.1:7070"), secret };
+        let mut configuration = WorkerConfiguration::new(cluster);
+        let mut check = |advertise: Option<&str>, bound: &str, expected: &str| {
+            configuration.advertise = advertise.map(str::to_owned);
+            assert_eq!(advertised(&configuration, bound.parse().expect("an address")), expected);
+        };
+        check(None, "127.0.0.1:9", "127.0.0.1:9");
+        check(None, "0.0.0.0:9", "127.0.0.1:9");
+        check(Some("there"), "0.0.0.0:9", "there:9");
+        check(Some("there:8"), "0.0.0.0:9", "there:8");
+        check(Some("fe80::1"), "[::]:9", "[fe80::1]:9");
+    }
+}

@@ -1,0 +1,85 @@
+//! What a worker of a cluster has that an embedded one has not: a directory, a coordinator elsewhere, other workers.
+//!
+//! Owns the values and where other workers' segments are found. Does not own any process or connection.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_core::{AttemptId, MapOutput, WorkerId};
+use tokio::sync::Mutex;
+
+use super::home::is_within_sight;
+use super::logs::LogShelf;
+use super::paths::WorkerPaths;
+use crate::blobs::BlobStore;
+use crate::client::ClusterPlace;
+use crate::protocol::{Peer, ReduceInputs};
+use crate::shuffle::{DataNetwork, FetchLimits, MapInput, Place};
+use crate::transport::Secret;
+
+/// The surroundings of a worker of a cluster.
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) paths: WorkerPaths,
+    pub(super) name: String,
+    /// The name of this host, for people.
+    pub(super) host: String,
+    pub(super) cluster: ClusterPlace,
+    pub(super) secret: Secret,
+    pub(super) blobs: Arc<BlobStore>,
+    /// Held while a blob is fetched: others who want it find it then.
+    pub(super) fetching: Mutex<()>,
+    /// How long a coordinator that cannot be reached is asked again for a blob.
+    pub(super) fetch_patience: Duration,
+    pub(super) logs: LogShelf,
+    /// Of each stream of an attempt.
+    pub(super) log_bytes_max: u64,
+    /// Segments come through connections even when they could be read where they are.
+    pub(super) network_shuffle: bool,
+    /// Segments come encrypted.
+    pub(super) encrypt_shuffle: bool,
+}
+
+impl Station {
+    /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left out: its
+    /// worker is gone, and what replaces it will be named.
+    pub(super) fn places(&self, own: WorkerId, inputs: ReduceInputs) -> Vec<MapInput> {
+        let ReduceInputs { outputs, peers } = inputs;
+        let peers: Vec<(Peer, bool)> = peers.into_iter().map(|peer| self.look_at(peer)).collect();
+        let input = |output: MapOutput| {
+            let place = self.place(own, output, &peers)?;
+            Some(MapInput { attempt: output.attempt, place })
+        };
+        outputs.into_iter().filter_map(input).collect()
+    }
+
+    /// How attempts reach the data servers of other workers.
+    pub(super) fn data_network(&self) -> DataNetwork {
+        let (secret, encrypt) = (self.secret.clone(), self.encrypt_shuffle);
+        DataNetwork { secret, encrypt, limits: FetchLimits::default() }
+    }
+
+    /// Whether the directory of a worker can be seen from here.
+    fn look_at(&self, peer: Peer) -> (Peer, bool) {
+        let seen = !self.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
+        (peer, seen)
+    }
+
+    fn place(&self, own: WorkerId, output: MapOutput, peers: &[(Peer, bool)]) -> Option<Place> {
+        let MapOutput { attempt, worker } = output;
+        if worker == own && !self.network_shuffle {
+            return Some(Place::Local(self.paths.segment(attempt)));
+        }
+        let (peer, seen) = peers.iter().find(|(peer, _)| peer.worker == worker)?;
+        Some(if *seen {
+            Place::Local(segment_of(peer, attempt))
+        } else {
+            Place::Remote(peer.address.clone())
+        })
+    }
+}
+
+fn segment_of(peer: &Peer, attempt: AttemptId) -> PathBuf {
+    WorkerPaths::new(&peer.directory).segment(attempt)
+}

@@ -1,0 +1,165 @@
+//! Connections that break, and coordinators that were away or speak of another life.
+//!
+//! Owns that nothing is done twice and nothing is lost. Does not own the numbering by itself (`exchange`).
+
+use std::fs;
+use std::time::Duration;
+
+use napreduce_core::Report;
+
+use super::script::*;
+use crate::protocol::{FromWorker, ToWorker, WorkerOrder};
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_worker_says_who_it_is_and_that_it_is_there() {
+    let mut script = Script::new().await;
+    let daemon = script.start(&[]);
+    let mut line = script.join().await;
+    assert_eq!((line.hello.name.as_str(), line.hello.process), ("one", daemon.id()));
+    assert_eq!(line.hello.architecture, std::env::consts::ARCH);
+    assert!(line.hello.data_address.starts_with("127.0.0.1:"), "{}", line.hello.data_address);
+    assert_eq!(line.hello.directory, script.own(""));
+    let incarnation = fs::read_to_string(script.own("incarnation")).unwrap();
+    assert_eq!(incarnation.trim(), format!("{:016x}", line.hello.incarnation));
+    for _ in 0..5 {
+        assert_eq!(line.next().await, Some(FromWorker::Heartbeat { progress: Vec::new() }));
+    }
+    let threads = fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap().count();
+    assert!(threads <= 2, "an idle worker has {threads} threads");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn orders_are_followed_once() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let (define, launch) = (
+        WorkerOrder::Define(Box::new(script.job("* work pause SOCKET"))),
+        WorkerOrder::Launch { attempt: map(1), work: script.map_work() },
+    );
+    let orders = [(1, &define), (2, &launch), (1, &define), (2, &launch)];
+    for (number, order) in orders {
+        line.send(ToWorker::Ordered { number, order: order.clone() }).await;
+    }
+    let moment = script.moment().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    drop(line);
+    let mut line = script.hello().await;
+    assert_eq!(line.hello.received, 2);
+    line.welcome(1, 1).await;
+    for (number, order) in orders {
+        line.send(ToWorker::Ordered { number, order: order.clone() }).await;
+    }
+    moment.go_on().await;
+    line.assert_finished(2, map(1)).await;
+    assert_eq!(fs::read_dir(script.own("logs/job_0001")).unwrap().count(), 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_order_that_skips_a_number_ends_the_connection() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let order = WorkerOrder::Forget { job: JOB };
+    line.send(ToWorker::Ordered { number: 2, order }).await;
+    line.assert_closed().await;
+    assert_eq!(script.hello().await.hello.received, 0);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn reports_are_sent_again_after_a_cut() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("")).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    line.assert_finished(2, map(1)).await;
+    for received in [0, 1] {
+        drop(line);
+        line = script.hello().await;
+        assert_eq!(
+            (line.hello.before, line.hello.received),
+            (Some((JOURNAL, napreduce_core::WorkerId(1))), 2)
+        );
+        line.welcome(1, received).await;
+        if received == 0 {
+            line.assert_happened(1, map(1), Report::Started).await;
+        }
+        line.assert_finished(2, map(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn attempts_go_on_while_the_coordinator_is_away() {
+    let mut script = Script::new().await;
+    let daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("* work pause SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    script.stop_listening();
+    drop(line);
+    let process = moment.go_on().await;
+    process.assert_gone().await;
+    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    // Many tries to connect, none of which is worth a line.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    script.listen().await;
+    let mut line = script.hello().await;
+    line.welcome(1, 1).await;
+    line.assert_finished(2, map(1)).await;
+    let said = daemon.said();
+    assert_eq!(said.matches("lost the coordinator").count(), 1, "{said}");
+    assert_eq!(said.matches("connected to the coordinator").count(), 2, "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_superseded_life_is_gone_before_the_next_one_begins() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let job = script.job("* work pause SOCKET");
+    line.define(job.clone()).await;
+    line.launch(map(1), script.map_work()).await;
+    let before = script.moment().await;
+    mark(&script.own("jobs/job_0001/shuffle/marker"));
+    drop(line);
+    let mut line = script.hello().await;
+    line.hello.received = 0;
+    line.welcome(2, 0).await;
+    line.define(job).await;
+    line.launch(map(2), script.map_work()).await;
+    let after = script.moment().await;
+    assert!(before.process.is_gone());
+    assert!(!script.own("jobs/job_0001/shuffle/marker").exists());
+    assert_eq!(after.attempt, map(2).to_string());
+    after.go_on().await;
+    line.assert_happened(1, map(2), Report::Started).await;
+    line.assert_finished(2, map(2)).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_coordinator_that_says_nothing_is_left() {
+    let mut script = Script::new().await;
+    let daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.silent = true;
+    line.assert_closed().await;
+    script.hello().await.welcome(1, 0).await;
+    assert!(daemon.said().contains("lost the coordinator: the coordinator was silent"), "{}", daemon.said());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_refused_worker_tries_again() {
+    let mut script = Script::new().await;
+    let daemon = script.start(&[]);
+    for _ in 0..3 {
+        let mut line = script.hello().await;
+        line.send(ToWorker::Refused { reason: "not now".into() }).await;
+    }
+    script.join().await;
+    assert_eq!(daemon.said().matches("refuses this worker: not now").count(), 1, "{}", daemon.said());
+}

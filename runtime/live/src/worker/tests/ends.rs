@@ -1,0 +1,121 @@
+//! How a worker's daemon ends: let go, told to stop, killed; and what keeps it from starting.
+//!
+//! Owns that no task process outlives it. Does not own the drain as the engine sees it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+
+use napreduce_core::Report;
+use rustix::process::Signal;
+
+use super::script::*;
+use crate::protocol::{WorkerOrder, WorkerReport};
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_worker_that_may_leave_ends_well() {
+    let mut script = Script::new().await;
+    let mut daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.order(WorkerOrder::Leave).await;
+    line.assert_received(1).await;
+    assert_eq!(daemon.end().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_worker_that_is_told_to_stop_gives_back_what_it_runs() {
+    let mut script = Script::new().await;
+    let mut daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("* work pause SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(line.report().await, (2, WorkerReport::Draining { hand_back: true }));
+    line.order(WorkerOrder::Kill { attempt: map(1) }).await;
+    line.assert_happened(3, map(1), Report::Killed).await;
+    assert!(moment.process.is_gone());
+    line.order(WorkerOrder::Leave).await;
+    assert_eq!(daemon.end().await.code(), Some(0));
+    assert_eq!(fs::read_dir(script.own("jobs")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_worker_that_is_told_to_stop_without_a_coordinator_ends_at_once() {
+    let mut script = Script::new().await;
+    let mut daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("* work pause SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    script.stop_listening();
+    drop(line);
+    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    daemon.signal(Signal::INT);
+    assert_eq!(daemon.end().await.code(), Some(0));
+    assert!(moment.process.is_gone());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_second_signal_ends_it_and_its_tasks_at_once() {
+    let mut script = Script::new().await;
+    let mut daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("* work pause SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(line.report().await, (2, WorkerReport::Draining { hand_back: true }));
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.end().await.code(), Some(128 + 15));
+    moment.process.assert_gone().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_killed_worker_leaves_no_process_and_no_files_of_jobs() {
+    let mut script = Script::new().await;
+    let mut daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("* work pause SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    let first = line.hello.incarnation;
+    daemon.signal(Signal::KILL);
+    assert_eq!(daemon.end().await.signal(), Some(9));
+    moment.process.assert_gone().await;
+    let _next = script.start(&[]);
+    let line = script.join().await;
+    assert_ne!(line.hello.incarnation, first);
+    assert!(!script.own("jobs/job_0001").exists());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_directory_has_one_worker() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    script.join().await;
+    let mut second = script.start(&[]);
+    assert_eq!(second.end().await.code(), Some(1));
+    let said = second.said();
+    assert!(said.contains("another worker is running in ") && said.contains("workers/one"), "{said}");
+    let _third = script.start_as("two", &[]);
+    assert_eq!(script.hello().await.hello.name, "two");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_stranger_is_told_why_it_cannot_come_in() {
+    let script = Script::new().await;
+    let secret = script.path("other-secret");
+    fs::write(&secret, format!("{}\n", "5".repeat(64))).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut daemon = script.start_with(&[
+        &format!("cluster={}", script.cluster().coordinator_address().unwrap()),
+        &format!("secret_file={}", secret.display()),
+        &format!("directory={}", script.path("own").display()),
+    ]);
+    assert_eq!(daemon.end().await.code(), Some(1));
+    let said = daemon.said();
+    assert!(said.contains("does not let this worker in: ") && said.contains("secret"), "{said}");
+}

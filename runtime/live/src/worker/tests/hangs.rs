@@ -1,0 +1,81 @@
+//! Attempts that hang: stopped from outside, or alive and getting nowhere.
+//!
+//! Owns the ending of real processes. Does not own the counting (`hang`).
+
+use std::time::Duration;
+
+use napreduce_core::{FailureClass, Report};
+use rustix::process::Signal;
+
+use super::script::*;
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_that_was_stopped_is_ended() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&["silence_millis=1500"]);
+    let mut line = script.join().await;
+    line.define(script.job("* work pause SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    moment.process.signal(Signal::STOP);
+    let (class, reason) = line.failure().await;
+    assert_eq!(class, FailureClass::Retryable);
+    assert!(reason.starts_with("the task process was silent for 1500 ms"), "{reason}");
+    assert!(moment.process.is_gone());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_that_gets_nowhere_is_ended() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut job = script.job("* work pause SOCKET");
+    job.task_timeout_millis = 300;
+    line.define(job).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    let (class, reason) = line.failure().await;
+    assert_eq!(class, FailureClass::Retryable);
+    assert!(reason.starts_with("no progress for 300 ms, at byte 5 of 5 of its input; "), "{reason}");
+    assert!(moment.process.is_gone());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_that_waits_for_others_does_not_hang() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut job = script.job("");
+    job.task_timeout_millis = 500;
+    line.define(job).await;
+    // No input yet, and then nobody grants the commit for a while.
+    line.launch_reduce(reduce(1), &[]).await;
+    line.assert_happened(1, reduce(1), Report::Started).await;
+    line.hear_nothing_for(Duration::from_millis(1_500)).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(2, map(1), Report::Started).await;
+    line.assert_finished(3, map(1)).await;
+    line.more_inputs(reduce(1), map(1)).await;
+    line.assert_happened(4, reduce(1), Report::CommitRequested).await;
+    line.hear_nothing_for(Duration::from_millis(1_500)).await;
+    line.order(crate::protocol::WorkerOrder::Commit { attempt: reduce(1) }).await;
+    line.assert_finished(5, reduce(1)).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_daemon_that_was_stopped_does_not_take_its_attempts_for_hung() {
+    let mut script = Script::new().await;
+    let daemon = script.start(&["silence_millis=1500"]);
+    let mut line = script.join().await;
+    line.define(script.job("* work pause SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    daemon.signal(Signal::STOP);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    daemon.signal(Signal::CONT);
+    // It has told so that it looked at everything again.
+    while !matches!(line.next().await, Some(crate::protocol::FromWorker::Heartbeat { .. })) {}
+    moment.go_on().await;
+    line.assert_finished(2, map(1)).await;
+}

@@ -1,0 +1,125 @@
+//! Jobs of a cluster on one worker: where their files are, what their processes find, what is left of them.
+//!
+//! Owns everything between an order and the reports about it. Does not own what goes wrong (`programs`, `hangs`).
+
+use std::fs;
+
+use napreduce_core::{FailureClass, Report};
+
+use super::script::*;
+use crate::body::Split;
+use crate::protocol::{LaunchWork, WorkerOrder};
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_job_uses_shared_storage_for_parts_only() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("r_0000.3 written pause SOCKET")).await;
+    line.launch(map(2), script.map_work()).await;
+    line.assert_happened(1, map(2), Report::Started).await;
+    line.assert_finished(2, map(2)).await;
+    let segment = script.own("jobs/job_0001/shuffle/job_0001_m_0000.2.segment");
+    assert!(segment.exists());
+
+    line.launch_reduce(reduce(3), &[map(2)]).await;
+    let moment = script.moment().await;
+    let temporary = script.path("out/_temporary/job_0001");
+    assert!(temporary.join("job_0001_r_0000.3/part-r-00000").exists());
+    assert!(script.own("jobs/job_0001/scratch/job_0001_r_0000.3").exists());
+    moment.go_on().await;
+    line.assert_happened(3, reduce(3), Report::Started).await;
+    line.assert_happened(4, reduce(3), Report::CommitRequested).await;
+    line.order(WorkerOrder::Commit { attempt: reduce(3) }).await;
+    line.assert_finished(5, reduce(3)).await;
+    assert_eq!(fs::read_to_string(temporary.join("committed/part-r-00000.3")).unwrap(), "a\t2\nb\t1\n");
+
+    line.order(WorkerOrder::Forget { job: JOB }).await;
+    until("the removal of the job's files", || !script.own("jobs/job_0001").exists()).await;
+    assert!(script.own("logs/job_0001/job_0001_r_0000.3/stdout").exists());
+    assert!(script.path("in.txt").exists());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_prints_to_its_logs_within_a_bound() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&["log_bytes=12"]);
+    let mut line = script.join().await;
+    line.define(script.job("m_0000.1 work print hello there, world;m_0000.2 work print hello")).await;
+    for (number, attempt) in [(1, map(1)), (3, map(2))] {
+        line.launch(attempt, script.map_work()).await;
+        line.assert_happened(number, attempt, Report::Started).await;
+        line.assert_finished(number + 1, attempt).await;
+    }
+    let rest = "[napreduce: only the first 12 bytes of this stream are kept; the rest was dropped]";
+    assert_eq!(script.log(map(1), "stdout"), format!("hello there,\n{rest}\n"));
+    assert_eq!(script.log(map(2), "stdout"), "hello\n");
+    assert_eq!(script.log(map(2), "stderr"), "");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn side_files_lie_in_a_directory_that_tasks_are_told() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut job = script.job("m_0000.1 work show-files");
+    job.files = vec![script.side_file("stop words", "the a an"), script.side_file("b.txt", "two")];
+    line.define(job).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    line.assert_finished(2, map(1)).await;
+    let expected = "b.txt: two\nstop words: the a an\nin job_0001_m_0000.1\n";
+    assert_eq!(script.log(map(1), "stdout"), expected);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_name_of_a_side_file_cannot_lead_out_of_its_directory() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut job = script.job("");
+    job.files = vec![script.side_file("../../../secret", "mine")];
+    line.define(job).await;
+    line.launch(map(1), script.map_work()).await;
+    let (class, reason) = line.failure().await;
+    assert_eq!(class, FailureClass::Fatal);
+    assert!(reason.contains("\"../../../secret\" cannot be the name of a side file"), "{reason}");
+    assert_ne!(fs::read_to_string(script.path("cluster/secret")).unwrap(), "mine");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_input_that_this_host_cannot_read_is_named_with_the_host() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("")).await;
+    let missing = script.path("not-here.txt");
+    line.launch(map(1), LaunchWork::Map { split: Split::whole(&missing, 5) }).await;
+    let (class, reason) = line.failure().await;
+    assert_eq!(class, FailureClass::Retryable);
+    let expected = format!("host {} cannot read {}: ", line.hello.host, missing.display());
+    assert!(reason.starts_with(&expected) && reason.contains("storage that every worker sees"), "{reason}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn failures_of_a_task_leave_nothing_but_logs() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("keep-scratch;m_0000.1 written fail badly;r_0000.1 written fail badly")).await;
+    line.launch(map(1), script.map_work()).await;
+    assert_eq!(line.failure().await, (FailureClass::Task, "badly".into()));
+    line.launch(map(2), script.map_work()).await;
+    line.assert_happened(3, map(2), Report::Started).await;
+    line.assert_finished(4, map(2)).await;
+    line.launch_reduce(reduce(1), &[map(2)]).await;
+    assert_eq!(line.failure().await, (FailureClass::Task, "badly".into()));
+    let names = |directory: std::path::PathBuf| -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(names(script.own("jobs/job_0001/shuffle")), ["job_0001_m_0000.2.segment"]);
+    assert_eq!(names(script.path("out/_temporary/job_0001/job_0001_r_0000.1")), [""; 0]);
+    let scratch = script.own("jobs/job_0001/scratch");
+    assert!(names(scratch.clone()).iter().all(|name| names(scratch.join(name)).is_empty()));
+}

@@ -1,0 +1,123 @@
+//! Programs that come from the coordinator: fetched once, and what is said of those that will not do.
+//!
+//! Owns the way from the digest to the process. Does not own how blobs are kept (`blobs`).
+
+use std::time::Duration;
+
+use napreduce_core::{FailureClass, Report};
+
+use super::script::*;
+use crate::protocol::WorkerOrder;
+
+/// The reason why the first attempt of a job with this program fails.
+async fn refusal(program: Vec<u8>) -> String {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut job = script.job("");
+    job.program = Some(script.keep(program));
+    line.define(job).await;
+    line.launch(map(1), script.map_work()).await;
+    let (class, reason) = line.failure().await;
+    assert_eq!(class, FailureClass::Retryable);
+    assert!(reason.contains(&format!("host {}", line.hello.host)), "{reason}");
+    reason
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_program_for_another_processor_names_both() {
+    let mut header = vec![0; 64];
+    header[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    header[18] = 243;
+    let reason = refusal(header).await;
+    let expected = format!(
+        "was built for riscv64, and host {} is {}",
+        super::super::home::host_name(),
+        std::env::consts::ARCH
+    );
+    assert!(reason.contains(&expected), "{reason}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_is_no_program_is_said() {
+    let reason = refusal(b"#!/bin/sh\necho this is a script\n".to_vec()).await;
+    assert!(reason.contains("is not an ELF executable"), "{reason}");
+    // The header of this very program and nothing behind it.
+    let mut torn = std::fs::read("/proc/self/exe").unwrap();
+    torn.truncate(64);
+    let reason = refusal(torn).await;
+    assert!(reason.contains("cannot execute the job's program as "), "{reason}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_program_that_is_not_what_its_digest_says_is_not_executed() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&["fetch_millis=300"]);
+    let mut line = script.join().await;
+    let job = script.job("");
+    let program = job.program.unwrap();
+    script.falsify(program, vec![b'x'; usize::try_from(program.bytes).unwrap()]);
+    line.define(job).await;
+    line.launch(map(1), script.map_work()).await;
+    let (class, reason) = line.failure().await;
+    assert_eq!(class, FailureClass::Retryable);
+    let expected = format!("blob {} arrived as ", program.digest);
+    assert!(reason.contains(&expected) && reason.contains("could not get the job's program"), "{reason}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn attempts_wait_for_one_fetch_and_a_later_job_needs_none() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let job = script.job("m_0000.1 work pause SOCKET;m_0000.2 work pause SOCKET");
+    line.define(job.clone()).await;
+    line.launch(map(1), script.map_work()).await;
+    line.launch(map(2), script.map_work()).await;
+    // Not started yet, or just so: it is killed either way.
+    line.launch(map(3), script.map_work()).await;
+    line.order(WorkerOrder::Kill { attempt: map(3) }).await;
+    let moments = [script.moment().await, script.moment().await];
+    // Whoever fetches it again gets something else.
+    script.falsify(job.program.unwrap(), b"something else".to_vec());
+    line.define(crate::protocol::JobDescription { job: napreduce_core::JobId(2), ..job }).await;
+    let mut other = map(1);
+    other.task.job = napreduce_core::JobId(2);
+    line.launch(other, script.map_work()).await;
+    let third = script.moment().await;
+    assert_eq!(third.attempt, other.to_string());
+    for moment in moments.into_iter().chain([third]) {
+        moment.go_on().await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_coordinator_that_has_no_such_program_is_believed_at_once() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut job = script.job("");
+    job.program.as_mut().unwrap().digest.0[0] ^= 1;
+    line.define(job).await;
+    line.launch(map(1), script.map_work()).await;
+    let (class, reason) = line.failure().await;
+    assert_eq!(class, FailureClass::Retryable);
+    assert!(reason.contains("cannot get the job's program") && reason.contains("no blob"), "{reason}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_coordinator_that_is_away_while_its_program_is_wanted_is_asked_again() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&["fetch_millis=60000"]);
+    let mut line = script.join().await;
+    let job = script.job("");
+    line.define(job).await;
+    script.stop_listening();
+    line.launch(map(1), script.map_work()).await;
+    line.assert_received(2).await;
+    // Long enough for a first try, which nobody answers.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    script.listen().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    line.assert_finished(2, map(1)).await;
+}
