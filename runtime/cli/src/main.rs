@@ -3,11 +3,24 @@
 //! Owns exit statuses: 0 done, 1 it failed or a figure is not what it should be, 2 wrong usage, 128 and the signal's
 //! number when interrupted. What the commands do belongs to the crates behind them.
 
+mod cluster;
+mod coordinator;
+mod format;
+mod ids;
+mod job;
 mod lab;
+mod parent;
+mod task;
+mod up;
+mod worker;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
+use napreduce_live::{ClientError, JobError};
+
+use cluster::ClusterArguments;
 
 /// Operate and examine napreduce.
 #[derive(Debug, Parser)]
@@ -15,24 +28,108 @@ use clap::{Parser, Subcommand};
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    cluster: ClusterArguments,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  nap up --workers 3                     a cluster on this machine; Ctrl-C ends it
+  nap job list                           its jobs
+  nap job wait last                      progress of the job submitted last
+  nap worker list --format json          its workers, for programs
   nap lab speed                          wordcount and terasort of 1 GiB against what is installed
-  nap lab memory --size 10GiB            do tasks keep to their memory budget?
-  nap lab start                          what starting a job and a task costs
 
+Settings: flag, else environment (NAPREDUCE_...), else napreduce.toml in the cluster directory, else default.
 Exit status: 0 done, 1 failed, 2 wrong usage";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Up(up::Arguments),
+    Coordinator(coordinator::Arguments),
+    Worker(worker::Arguments),
+    Job(job::Arguments),
+    Task(task::Arguments),
     /// Experiments: measure napreduce on this machine
     Lab(lab::Arguments),
 }
 
+/// What ends a command with status 1 although there is nothing more to say.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It was said already.
+    #[error("failed")]
+    Said,
+}
+
+const FAILED: u8 = 1;
+
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Lab(arguments) => lab::run(&arguments),
+    let Arguments { command, cluster } = Arguments::parse();
+    let done = parent::end_with_parent().and_then(|()| run(&command, &cluster));
+    match done {
+        Ok(status) => status,
+        Err(error) => {
+            if !matches!(error.downcast_ref(), Some(Failure::Said)) {
+                eprintln!("nap: {error:#}");
+            }
+            ExitCode::from(status(&error))
+        }
+    }
+}
+
+fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
+    match command {
+        Command::Up(arguments) => up::run(arguments, cluster),
+        Command::Coordinator(arguments) => coordinator::run(arguments, cluster),
+        Command::Worker(arguments) => worker::run(arguments, cluster),
+        Command::Job(arguments) => job::run(arguments, cluster),
+        Command::Task(arguments) => task::run(arguments, cluster),
+        Command::Lab(arguments) => return Ok(lab::run(arguments)),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+fn status(error: &anyhow::Error) -> u8 {
+    let of_client = error.downcast_ref().map(ClientError::exit_status);
+    of_client.or_else(|| error.downcast_ref().map(JobError::exit_status)).unwrap_or(FAILED)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_worker_without_a_command_is_a_daemon() {
+        let parse = |line: &[&str]| Arguments::try_parse_from(line).map(|parsed| parsed.command);
+        for line in [
+            &["nap", "worker"][..],
+            &["nap", "worker", "--map-slots", "3"],
+            &["nap", "worker", "list", "--wait", "3", "--format", "json"],
+            &["nap", "--dir", "d", "worker", "drain", "1", "--hand-back"],
+            &["nap", "worker", "list", "--dir", "d"],
+        ] {
+            assert!(matches!(parse(line), Ok(Command::Worker(_))), "{line:?}");
+        }
+        for line in [
+            &["nap", "worker", "--map-slots", "3", "list"][..],
+            &["nap", "worker", "drain"],
+            &["nap", "job", "status"],
+            &["nap", "job", "kill", "seven"],
+            &["nap", "task", "kill", "job_0007"],
+            &["nap", "up", "--workers", "0"],
+            &["nap", "coordinator", "--scheduler", "fare"],
+            &["nap", "coordinator", "--liveness", "soon"],
+        ] {
+            assert_eq!(parse(line).expect_err("it is wrong").exit_code(), 2, "{line:?}");
+        }
     }
 }

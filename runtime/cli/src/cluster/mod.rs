@@ -1,0 +1,76 @@
+//! Which cluster a command is about, and the client for it.
+//!
+//! Owns `--dir`, `--coordinator`, `--secret-file`, `--config` and who wins among flag, environment, file and default.
+//! Does not own what commands ask.
+
+mod configuration;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use napreduce_live::{ClientError, ClusterClient, ClusterDirectory, ClusterPlace, Patience};
+
+pub use configuration::{Configuration, CoordinatorTable, WorkerTable};
+
+/// Where a cluster is.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Which cluster")]
+pub struct ClusterArguments {
+    /// Cluster directory of this machine [default: napreduce in the user's directory for state]
+    #[arg(long, global = true, value_name = "DIR", env = "NAPREDUCE_DIR")]
+    pub dir: Option<PathBuf>,
+
+    /// Coordinator elsewhere; needs a copy of its cluster's secret
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "NAPREDUCE_COORDINATOR")]
+    pub coordinator: Option<String>,
+
+    /// The copy of the secret
+    #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_SECRET_FILE")]
+    pub secret_file: Option<PathBuf>,
+
+    /// Configuration file [default: napreduce.toml in the cluster directory, if it is there]
+    #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+impl ClusterArguments {
+    /// The cluster directory of this machine, which need not exist.
+    pub fn directory(&self) -> Result<ClusterDirectory, ClientError> {
+        let named = self.dir.clone().filter(|dir| !dir.as_os_str().is_empty());
+        Ok(ClusterDirectory::resolve(named)?)
+    }
+
+    /// What the configuration file says.
+    pub fn configuration(&self) -> Result<Configuration> {
+        match &self.config {
+            Some(file) => Configuration::read(file),
+            None => Configuration::read_if_there(&self.directory()?.path().join("napreduce.toml")),
+        }
+    }
+
+    /// The cluster: a coordinator that is named by address, else the one of the directory.
+    pub fn place(&self) -> Result<ClusterPlace> {
+        let file = self.configuration()?.client;
+        // A directory that is named outright is meant, whatever a file says.
+        let filed = file.coordinator.filter(|_| self.dir.is_none());
+        let address = self.coordinator.clone().filter(|address| !address.is_empty()).or(filed);
+        let secret_file = self.secret_file.clone().or(file.secret_file);
+        Ok(match address {
+            Some(address) => ClusterPlace::at(&address, secret_file.as_deref())?,
+            None => ClusterPlace::Directory(self.directory()?),
+        })
+    }
+
+    /// Connects to the coordinator; one that is just starting is waited for a moment.
+    pub fn connect(&self) -> Result<ClusterClient> {
+        Ok(ClusterClient::connect(self.place()?, Patience::default())?)
+    }
+}
+
+/// Reads a time as people write it: `90s`, `10m`, `1h30m`, `200ms`.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
+    read.ok_or_else(|| format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m"))
+}

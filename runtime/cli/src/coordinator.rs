@@ -1,0 +1,266 @@
+//! `nap coordinator`: the daemon that owns all jobs.
+//!
+//! Owns its flags. Does not own what it does (live runtime).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use napreduce_lab::ByteSize;
+use napreduce_live::{CoordinatorConfiguration, FsyncPolicy, run_coordinator};
+
+use crate::cluster::{ClusterArguments, CoordinatorTable, parse_time};
+
+/// Run a coordinator
+///
+/// It listens for workers and clients until it is interrupted. Killed and started again in the same directory it goes on
+/// where it was; running tasks do not notice.
+#[derive(Debug, Clone, Default, Args)]
+#[group(skip)]
+#[command(after_help = "\
+Examples:
+  nap coordinator                                  for this machine alone
+  nap coordinator --dir /srv/nap --bind 0.0.0.0:7000   for other hosts, too; give them a copy of /srv/nap/secret
+  nap worker --coordinator HOST:7000 --secret-file F   on each of them")]
+pub struct Arguments {
+    /// Where to listen; port 0 means any [default: 127.0.0.1:0]
+    #[arg(long, value_name = "HOST:PORT", env = "NAPREDUCE_COORDINATOR_BIND")]
+    pub bind: Option<String>,
+
+    /// How often workers say that they are there [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_HEARTBEAT")]
+    pub heartbeat: Option<Duration>,
+
+    /// A worker that is silent for so long is lost [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_LIVENESS")]
+    pub liveness: Option<Duration>,
+
+    /// When the journal is forced to the disk: always, never, or at an interval such as 100ms [default: 100ms]
+    #[arg(long, value_name = "WHEN", env = "NAPREDUCE_FSYNC")]
+    pub fsync: Option<Fsync>,
+
+    /// Growth of the journal after which a snapshot replaces it [default: 64MiB]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_JOURNAL_BYTES_MAX")]
+    pub journal_bytes_max: Option<ByteSize>,
+
+    /// Ended jobs that are kept in history [default: 10000]
+    #[arg(long, value_name = "N", env = "NAPREDUCE_HISTORY_MAX")]
+    pub history_max: Option<usize>,
+
+    /// Programs and side files that are kept for later jobs [default: 4GiB]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_COORDINATOR_BLOB_BYTES_MAX")]
+    pub blob_bytes_max: Option<ByteSize>,
+
+    /// Give no straggler a second attempt that races it
+    #[arg(long, env = "NAPREDUCE_NO_SPECULATION")]
+    pub no_speculation: bool,
+
+    /// Who gets a free slot [default: fifo]
+    #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
+    pub scheduler: Option<SchedulerName>,
+}
+
+impl Arguments {
+    /// The flags that were given, for another process.
+    pub fn to_line(&self) -> Vec<String> {
+        let time = |time: Duration| format!("{}us", time.as_micros());
+        let size = |ByteSize(bytes): ByteSize| bytes.to_string();
+        let flags = [
+            ("--bind", self.bind.clone()),
+            ("--heartbeat", self.heartbeat.map(time)),
+            ("--liveness", self.liveness.map(time)),
+            ("--fsync", self.fsync.map(|fsync| fsync.to_string())),
+            ("--journal-bytes-max", self.journal_bytes_max.map(size)),
+            ("--history-max", self.history_max.map(|max| max.to_string())),
+            ("--blob-bytes-max", self.blob_bytes_max.map(size)),
+            ("--scheduler", self.scheduler.map(|scheduler| scheduler.to_string())),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let speculation = self.no_speculation.then(|| "--no-speculation".to_owned());
+        given.flatten().chain(speculation).collect()
+    }
+}
+
+/// Runs it until it is interrupted.
+pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    let configuration = configuration(arguments, cluster)?;
+    Ok(run_coordinator(configuration)?)
+}
+
+fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
+    let CoordinatorTable {
+        bind,
+        heartbeat,
+        liveness,
+        fsync,
+        journal_bytes_max,
+        history_max,
+        blob_bytes_max,
+        speculation,
+        scheduler,
+    } = cluster.configuration()?.coordinator;
+    let bytes = |size: Option<ByteSize>| size.map(|ByteSize(bytes)| bytes);
+    let mut chosen = CoordinatorConfiguration::new(cluster.directory()?);
+    set(&mut chosen.bind, arguments.bind.clone(), bind);
+    set(&mut chosen.heartbeat, arguments.heartbeat, heartbeat);
+    set(&mut chosen.liveness, arguments.liveness, liveness);
+    let fsync = arguments.fsync.or(fsync);
+    set(&mut chosen.fsync, fsync.map(|Fsync(policy)| policy), None);
+    set(&mut chosen.journal_bytes_max, bytes(arguments.journal_bytes_max), journal_bytes_max);
+    set(&mut chosen.history_max, arguments.history_max, history_max);
+    set(&mut chosen.blob_bytes_max, bytes(arguments.blob_bytes_max), blob_bytes_max);
+    if arguments.no_speculation || speculation == Some(false) {
+        chosen.speculation = None;
+    }
+    match arguments.scheduler.or(scheduler).unwrap_or_default() {
+        SchedulerName::Fifo => {}
+    }
+    anyhow::ensure!(
+        chosen.liveness > chosen.heartbeat,
+        "--liveness {:?} is not longer than --heartbeat {:?}: every worker would be lost; several heartbeats are usual",
+        chosen.liveness,
+        chosen.heartbeat
+    );
+    Ok(chosen)
+}
+
+/// Flag or environment first, then file; else the default stays.
+pub fn set<T>(value: &mut T, said: Option<T>, filed: Option<T>) {
+    if let Some(said) = said.or(filed) {
+        *value = said;
+    }
+}
+
+/// When the journal is forced to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fsync(pub FsyncPolicy);
+
+impl FromStr for Fsync {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fsync, String> {
+        Ok(Fsync(match text {
+            "always" => FsyncPolicy::Always,
+            "never" => FsyncPolicy::Never,
+            interval => FsyncPolicy::Interval(
+                parse_time(interval)
+                    .map_err(|_| format!("{text:?} is not always, never or a time such as 100ms"))?,
+            ),
+        }))
+    }
+}
+
+impl fmt::Display for Fsync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            FsyncPolicy::Always => f.write_str("always"),
+            FsyncPolicy::Never => f.write_str("never"),
+            FsyncPolicy::Interval(interval) => write!(f, "{}us", interval.as_micros()),
+        }
+    }
+}
+
+/// A scheduler by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SchedulerName {
+    /// Jobs in order of submission.
+    #[default]
+    Fifo,
+}
+
+impl fmt::Display for SchedulerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SchedulerName::Fifo => f.write_str("fifo"),
+        }
+    }
+}
+
+/// There is no scheduler of that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownScheduler(String);
+
+impl fmt::Display for UnknownScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no scheduler {:?}; allowed: fifo", self.0)
+    }
+}
+
+impl std::error::Error for UnknownScheduler {}
+
+impl FromStr for SchedulerName {
+    type Err = UnknownScheduler;
+
+    fn from_str(text: &str) -> Result<SchedulerName, UnknownScheduler> {
+        match text {
+            "fifo" => Ok(SchedulerName::Fifo),
+            other => Err(UnknownScheduler(other.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(file: &str) -> (tempfile::TempDir, ClusterArguments) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("napreduce.toml"), file).expect("a written file");
+        let dir = Some(folder.path().to_owned());
+        (folder, ClusterArguments { dir, ..ClusterArguments::default() })
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let (_folder, cluster) = cluster("[coordinator]\nliveness = \"10s\"\nheartbeat = \"1s\"\n");
+        let flags = Arguments { heartbeat: Some(Duration::from_millis(500)), ..Arguments::default() };
+        let chosen = configuration(&flags, &cluster).expect("it makes sense");
+        assert_eq!(
+            (chosen.heartbeat, chosen.liveness),
+            (Duration::from_millis(500), Duration::from_secs(10))
+        );
+        assert_eq!((chosen.bind.as_str(), chosen.speculation.is_some()), ("127.0.0.1:0", true));
+    }
+
+    #[test]
+    fn flags_are_passed_on_as_they_were_given() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let line = "--bind :1 --heartbeat 1s --liveness 1h --fsync 20ms --journal-bytes-max 1MiB --history-max 3 \
+                    --blob-bytes-max 2k --no-speculation --scheduler fifo";
+        let parsed = |line: Vec<String>| {
+            let line = [vec!["nap".to_owned()], line].concat();
+            Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments
+        };
+        let given = parsed(line.split_whitespace().map(str::to_owned).collect());
+        assert_eq!(format!("{:?}", parsed(given.to_line())), format!("{given:?}"));
+        assert_eq!(Arguments::default().to_line(), [""; 0]);
+    }
+
+    #[test]
+    fn a_liveness_below_the_heartbeat_is_refused() {
+        let (_folder, cluster) = cluster("[coordinator]\nliveness = \"100ms\"\n");
+        let error =
+            configuration(&Arguments::default(), &cluster).expect_err("it makes no sense").to_string();
+        assert!(error.contains("every worker would be lost"), "{error}");
+    }
+
+    #[test]
+    fn fsync_is_a_word_or_a_time() {
+        assert_eq!("always".parse(), Ok(Fsync(FsyncPolicy::Always)));
+        assert_eq!("never".parse(), Ok(Fsync(FsyncPolicy::Never)));
+        assert_eq!("100ms".parse(), Ok(Fsync(FsyncPolicy::Interval(Duration::from_millis(100)))));
+        assert!("often".parse::<Fsync>().expect_err("no time").contains("always, never or a time"));
+        assert_eq!(
+            "x".parse::<SchedulerName>().expect_err("none").to_string(),
+            "there is no scheduler \"x\"; allowed: fifo"
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! Jobs, tasks, attempts and workers as people name them.
+//!
+//! Owns reading `job_0007`, `7`, `last`, `all`, `3-7`, `job_0007_m_0003.1` and so on. Does not own which of them exist.
+
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use napreduce_live::WorkerSummary;
+
+/// One or several jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobSelector {
+    One(JobId),
+    /// Both ends included.
+    Range(JobId, JobId),
+    Last,
+    All,
+}
+
+/// A task, or one attempt at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskSelector {
+    pub task: TaskId,
+    pub attempt: Option<u32>,
+}
+
+fn job(text: &str) -> Option<JobId> {
+    let digits = text.strip_prefix("job_").unwrap_or(text);
+    number(digits).filter(|number| *number > 0).map(JobId)
+}
+
+fn number(digits: &str) -> Option<u32> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+impl FromStr for JobSelector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<JobSelector, String> {
+        let wrong = || format!("{text:?} names no job; write job_0007, 7, 3-7, last or all");
+        match text {
+            "last" => return Ok(JobSelector::Last),
+            "all" => return Ok(JobSelector::All),
+            _ => {}
+        }
+        match text.split_once('-') {
+            None => job(text).map(JobSelector::One).ok_or_else(wrong),
+            Some((from, to)) => match (job(from), job(to)) {
+                (Some(from), Some(to)) if from <= to => Ok(JobSelector::Range(from, to)),
+                (Some(_), Some(_)) => Err(format!("{text:?} ends before it begins")),
+                _ => Err(wrong()),
+            },
+        }
+    }
+}
+
+impl JobSelector {
+    /// The jobs among `existing`, in order; one that is named outright need not be among them, the coordinator says so.
+    pub fn select(selectors: &[JobSelector], existing: &[JobId]) -> Result<Vec<JobId>> {
+        let mut existing = existing.to_vec();
+        existing.sort();
+        let mut selected = Vec::new();
+        for selector in selectors {
+            match *selector {
+                JobSelector::One(job) => selected.push(job),
+                JobSelector::Range(from, to) => {
+                    let within = existing.iter().filter(|job| (from..=to).contains(job));
+                    let before = selected.len();
+                    selected.extend(within);
+                    if selected.len() == before {
+                        bail!("there is no job from {from} to {to}; see: nap job list");
+                    }
+                }
+                JobSelector::Last => match existing.last() {
+                    Some(last) => selected.push(*last),
+                    None => bail!(
+                        "there is no job yet; submit one with: PROGRAM INPUT --output DIR --cluster ..."
+                    ),
+                },
+                JobSelector::All => selected.extend(&existing),
+            }
+        }
+        selected.sort();
+        selected.dedup();
+        Ok(selected)
+    }
+
+    /// Whether it takes a listing to know which job is meant.
+    pub fn needs_listing(&self) -> bool {
+        !matches!(self, JobSelector::One(_))
+    }
+}
+
+impl FromStr for TaskSelector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TaskSelector, String> {
+        let wrong =
+            || format!("{text:?} names no task; write job_0007_m_0003, or job_0007_m_0003.1 for an attempt");
+        let read = || {
+            let rest = text.strip_prefix("job_").unwrap_or(text);
+            let (job_number, rest) = rest.split_once('_')?;
+            within(job(job_number)?, rest)
+        };
+        read().ok_or_else(wrong)
+    }
+}
+
+/// `m_0003` or `m_0003.1` of a job.
+fn within(job: JobId, text: &str) -> Option<TaskSelector> {
+    let (kind, rest) = text.split_once('_')?;
+    let kind = match kind {
+        "m" => TaskKind::Map,
+        "r" => TaskKind::Reduce,
+        _ => return None,
+    };
+    let (index, attempt) = match rest.split_once('.') {
+        Some((index, attempt)) => (index, Some(number(attempt).filter(|number| *number > 0)?)),
+        None => (rest, None),
+    };
+    Some(TaskSelector { task: TaskId { job, kind, index: number(index)? }, attempt })
+}
+
+impl TaskSelector {
+    /// A task or attempt of a job that is known already: `m_0003.1`, or the whole name.
+    pub fn of_job(job: JobId, text: &str) -> Result<TaskSelector, String> {
+        match within(job, text) {
+            Some(selector) => Ok(selector),
+            None => match text.parse::<TaskSelector>()? {
+                selector if selector.task.job == job => Ok(selector),
+                other => Err(format!("{} is no task of {job}", other.task)),
+            },
+        }
+    }
+
+    /// The attempt among those of its job: the one that is named, else the last.
+    pub fn attempt_among(&self, attempts: impl IntoIterator<Item = AttemptId>) -> Option<AttemptId> {
+        let of_task = attempts.into_iter().filter(|attempt| attempt.task == self.task);
+        of_task.filter(|attempt| self.attempt.is_none_or(|number| number == attempt.number)).max()
+    }
+}
+
+/// The worker of that number (`worker_0001`, `1`) or name.
+pub fn find_worker(text: &str, workers: &[WorkerSummary]) -> Result<WorkerId> {
+    let named: Vec<_> = workers.iter().filter(|worker| worker.name == text).collect();
+    // Earlier lives of a worker had its name, too.
+    if let Some(latest) = named.iter().map(|worker| worker.worker).max() {
+        return Ok(latest);
+    }
+    let number = number(text.strip_prefix("worker_").unwrap_or(text)).map(WorkerId);
+    match number.filter(|number| workers.iter().any(|worker| worker.worker == *number)) {
+        Some(worker) => Ok(worker),
+        None => bail!("there is no worker {text}; see: nap worker list"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_named_by_number_range_or_word() {
+        let one = |number| Ok(JobSelector::One(JobId(number)));
+        assert_eq!("job_0007".parse(), one(7));
+        assert_eq!("7".parse(), one(7));
+        assert_eq!("3-7".parse(), Ok(JobSelector::Range(JobId(3), JobId(7))));
+        assert_eq!("job_0003-job_0007".parse(), Ok(JobSelector::Range(JobId(3), JobId(7))));
+        assert_eq!(("last".parse(), "all".parse()), (Ok(JobSelector::Last), Ok(JobSelector::All)));
+        for text in ["", "job_", "0", "-7", "3-", "job", "7.1", "+7", "job_0007_m_0001", "99999999999"] {
+            let error = text.parse::<JobSelector>().expect_err(text);
+            assert!(error.contains("names no job; write job_0007, 7, 3-7, last or all"), "{error}");
+        }
+        assert_eq!("7-3".parse::<JobSelector>(), Err("\"7-3\" ends before it begins".to_owned()));
+    }
+
+    #[test]
+    fn selectors_choose_among_the_jobs_there_are() {
+        let existing = [JobId(9), JobId(4), JobId(5)];
+        let select = |texts: &[&str]| {
+            let selectors: Vec<JobSelector> =
+                texts.iter().map(|text| text.parse().expect("a selector")).collect();
+            JobSelector::select(&selectors, &existing).map_err(|error| error.to_string())
+        };
+        assert_eq!(select(&["last"]), Ok(vec![JobId(9)]));
+        assert_eq!(select(&["all"]), Ok(vec![JobId(4), JobId(5), JobId(9)]));
+        assert_eq!(select(&["5-100", "4", "5"]), Ok(vec![JobId(4), JobId(5), JobId(9)]));
+        assert_eq!(select(&["77"]), Ok(vec![JobId(77)]));
+        assert_eq!(
+            select(&["1-3"]),
+            Err("there is no job from job_0001 to job_0003; see: nap job list".to_owned())
+        );
+        let error = JobSelector::select(&[JobSelector::Last], &[]).expect_err("none").to_string();
+        assert!(error.starts_with("there is no job yet"), "{error}");
+    }
+
+    #[test]
+    fn tasks_and_attempts_are_named_as_they_print() {
+        let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 3 };
+        let parsed = |text: &str| text.parse::<TaskSelector>();
+        assert_eq!(parsed(&task.to_string()), Ok(TaskSelector { task, attempt: None }));
+        assert_eq!(parsed("job_0007_r_0003.2"), Ok(TaskSelector { task, attempt: Some(2) }));
+        assert_eq!(parsed("7_r_3.2"), Ok(TaskSelector { task, attempt: Some(2) }));
+        for text in
+            ["", "job_0007", "job_0007_x_0001", "job_0007_m_", "job_0007_m_0001.", "job_0007_m_0001.0"]
+        {
+            assert!(parsed(text).expect_err(text).contains("names no task; write job_0007_m_0003"));
+        }
+        assert_eq!(TaskSelector::of_job(JobId(7), "r_0003.2"), Ok(TaskSelector { task, attempt: Some(2) }));
+        assert_eq!(TaskSelector::of_job(JobId(7), "job_0007_r_3"), Ok(TaskSelector { task, attempt: None }));
+        let other = TaskSelector::of_job(JobId(8), "job_0007_r_0003");
+        assert_eq!(other, Err("job_0007_r_0003 is no task of job_0008".to_owned()));
+        let attempts = [1, 3, 2].map(|number| AttemptId { task, number });
+        let selector = TaskSelector { task, attempt: None };
+        assert_eq!(selector.attempt_among(attempts), Some(AttemptId { task, number: 3 }));
+        assert_eq!(TaskSelector { task, attempt: Some(4) }.attempt_among(attempts), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! `nap job`: what operators ask about jobs.
+//!
+//! Owns arguments, which jobs are meant, and the exit status of waiting. Does not own how answers look (`listing`,
+//! `detail`) nor the answers (live runtime).
+
+mod detail;
+mod listing;
+mod logs;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use napreduce_core::JobId;
+use napreduce_live::{
+    ClusterClient, FollowOptions, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
+};
+use serde_json::Value;
+
+use crate::Failure;
+use crate::cluster::ClusterArguments;
+use crate::format::FormatArguments;
+use crate::ids::JobSelector;
+use crate::task::{explanations, explanations_json};
+
+/// Jobs that `all` can mean.
+const JOBS_MAX: u32 = 100_000;
+
+/// Look at jobs, wait for them, end them, read their logs
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+JOB is job_0007 or 7, several as 3-7, the one submitted last as last, every one as all.
+
+Examples:
+  nap job list
+  nap job status last
+  nap job wait 3-7                        exit status 1 if one of them fails
+  nap job kill all                        every job that has not ended
+  nap job logs last m_0003.1 --stderr     what an attempt has printed, wherever it ran
+  nap job explain 7                       why it does not get on")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Clone, Args)]
+struct Selected {
+    /// job_0007, 7, 3-7, last, all
+    #[arg(value_name = "JOB", required = true)]
+    jobs: Vec<JobSelector>,
+
+    #[command(flatten)]
+    format: FormatArguments,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Command {
+    /// Running jobs, then ended ones, newest first
+    List {
+        /// At most so many
+        #[arg(long, value_name = "N", default_value = "20")]
+        limit: u32,
+
+        #[command(flatten)]
+        format: FormatArguments,
+    },
+    /// How far jobs are
+    Status(Selected),
+    /// Wait for the end of jobs, with progress; exit status 1 if one of them does not succeed
+    Wait {
+        /// job_0007, 7, 3-7, last, all
+        #[arg(value_name = "JOB", required = true)]
+        jobs: Vec<JobSelector>,
+
+        /// Show no progress, only how they end
+        #[arg(long, short)]
+        quiet: bool,
+    },
+    /// End jobs
+    Kill {
+        /// job_0007, 7, 3-7, last; all means those that have not ended
+        #[arg(value_name = "JOB", required = true)]
+        jobs: Vec<JobSelector>,
+
+        /// Shown to whoever waits for them, and in their history
+        #[arg(long, value_name = "TEXT", default_value = "killed by nap job kill")]
+        reason: String,
+    },
+    /// What jobs have counted
+    Counters(Selected),
+    /// What attempts have printed
+    Logs(logs::LogArguments),
+    /// What happened to jobs and their attempts
+    History(Selected),
+    /// Why jobs do not get on
+    Explain(Selected),
+}
+
+/// Asks and prints.
+pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    let mut client = cluster.connect()?;
+    match &arguments.command {
+        Command::List { limit, format } => {
+            let jobs = client.jobs(*limit)?;
+            format.print(|| listing::text(&jobs), || jobs.iter().map(listing::json).collect())
+        }
+        Command::Status(selected) => show(selected, &mut client, detail::status, detail::status_json),
+        Command::Counters(selected) => show(selected, &mut client, detail::counters, detail::counters_json),
+        Command::History(selected) => show(selected, &mut client, detail::history, detail::history_json),
+        Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut client),
+        Command::Kill { jobs, reason } => kill(jobs, reason, &mut client),
+        Command::Logs(arguments) => logs::run(arguments, &mut client),
+        Command::Explain(Selected { jobs, format }) => {
+            let mut explained = Vec::new();
+            for job in select(jobs, &mut client)? {
+                explained.push((job.to_string(), client.explain(job, None)?));
+            }
+            format.print(|| explanations(&explained), || explanations_json("job", &explained))
+        }
+    }
+}
+
+/// The jobs that are meant.
+pub fn select(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
+    let listed = match selectors.iter().any(JobSelector::needs_listing) {
+        true => client.jobs(JOBS_MAX)?,
+        false => Vec::new(),
+    };
+    let existing: Vec<JobId> = listed.iter().map(|job| job.job).collect();
+    JobSelector::select(selectors, &existing)
+}
+
+fn show(
+    selected: &Selected,
+    client: &mut ClusterClient,
+    text: fn(&JobDetail) -> String,
+    json: fn(&JobDetail) -> Value,
+) -> Result<()> {
+    let mut details = Vec::new();
+    for job in select(&selected.jobs, client)? {
+        details.push(client.job(job)?);
+    }
+    let texts = || details.iter().map(text).collect::<Vec<_>>().join("\n");
+    selected.format.print(texts, || details.iter().map(json).collect())
+}
+
+fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> Result<()> {
+    // Whoever waits is not who submitted: Ctrl-C ends the waiting only.
+    let on_interrupt = OnInterrupt::Detach;
+    let options = FollowOptions { progress: ProgressMode::Auto, quiet, on_interrupt };
+    let mut failed = 0;
+    for job in select(selectors, client)? {
+        match client.follow(job, &options) {
+            Ok(report) => eprintln!(
+                "{job} {} succeeded in {:.3} s; output in {}",
+                report.name,
+                report.wall.as_secs_f64(),
+                report.output.display()
+            ),
+            Err(JobError::Failed { reason, .. }) => {
+                eprintln!("{job} failed: {reason}");
+                failed += 1;
+            }
+            Err(error @ JobError::Killed { .. }) => {
+                eprintln!("{error}");
+                failed += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if failed > 0 { Err(Failure::Said.into()) } else { Ok(()) }
+}
+
+fn kill(selectors: &[JobSelector], reason: &str, client: &mut ClusterClient) -> Result<()> {
+    let mut listed = Vec::new();
+    if selectors.iter().any(JobSelector::needs_listing) {
+        listed = client.jobs(JOBS_MAX)?;
+    }
+    let live = |phase| matches!(phase, JobPhase::Active | JobPhase::Stopping);
+    for selector in selectors {
+        let ends_only_live = *selector == JobSelector::All;
+        let among = listed.iter().filter(|job| !ends_only_live || live(job.phase));
+        let existing: Vec<JobId> = among.map(|job| job.job).collect();
+        for job in JobSelector::select(&[*selector], &existing)? {
+            client.kill_job(job, reason)?;
+            eprintln!("{job} is being killed");
+        }
+    }
+    Ok(())
+}

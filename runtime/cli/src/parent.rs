@@ -1,0 +1,21 @@
+//! A daemon that ends with the program that started it.
+//!
+//! Owns the agreement between `nap up` and its daemons. Does not own the ending, which is that of any SIGTERM.
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+/// Holds the number of the process that a daemon ends with.
+pub const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
+
+/// Has the kernel ask this process to end when the one that started it ends, if it is to; called before any thread.
+pub fn end_with_parent() -> Result<()> {
+    let Some(parent) = std::env::var_os(PARENT_VARIABLE) else { return Ok(()) };
+    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot watch the parent process")?;
+    // It may have ended before the kernel was asked.
+    if parent.is_none() || getppid() != parent {
+        bail!("the program that started this daemon has ended");
+    }
+    Ok(())
+}

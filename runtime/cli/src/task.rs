@@ -1,0 +1,191 @@
+//! `nap task`: what operators ask about single tasks.
+//!
+//! Owns arguments and listings. Does not own the answers (live runtime).
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use napreduce_live::{LiveAttempt, TaskSummary};
+use serde_json::{Value, json};
+
+use crate::cluster::ClusterArguments;
+use crate::format::{FormatArguments, table};
+use crate::ids::{JobSelector, TaskSelector};
+use crate::job::select;
+
+/// Look at tasks, end attempts, ask why a task waits
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  nap task list                       what runs now
+  nap task list last                  all tasks of the last job
+  nap task kill job_0007_m_0003       end its attempts; the task is run again, and it is no failure
+  nap task explain job_0007_r_0000    why it does not run")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Command {
+    /// The tasks of jobs, or those of all jobs that have live attempts
+    List {
+        /// Jobs: job_0007, 7, 3-7, last, all
+        #[arg(value_name = "JOB")]
+        jobs: Vec<JobSelector>,
+
+        #[command(flatten)]
+        format: FormatArguments,
+    },
+    /// End the live attempts of a task, or one of them; the task is run again
+    Kill {
+        /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt
+        #[arg(value_name = "TASK", required = true)]
+        tasks: Vec<TaskSelector>,
+
+        /// Shown in the job's history
+        #[arg(long, value_name = "TEXT", default_value = "killed by nap task kill")]
+        reason: String,
+    },
+    /// Why a task does not run
+    Explain {
+        /// job_0007_m_0003
+        #[arg(value_name = "TASK", required = true)]
+        tasks: Vec<TaskSelector>,
+
+        #[command(flatten)]
+        format: FormatArguments,
+    },
+}
+
+/// Asks and prints.
+pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    let mut client = cluster.connect()?;
+    match &arguments.command {
+        Command::List { jobs, format } => {
+            let mut tasks = Vec::new();
+            if jobs.is_empty() {
+                tasks = client.tasks(None)?;
+            }
+            for job in select(jobs, &mut client)? {
+                tasks.extend(client.tasks(Some(job))?);
+            }
+            format.print(|| text(&tasks), || tasks.iter().map(json).collect())
+        }
+        Command::Kill { tasks, reason } => {
+            for TaskSelector { task, attempt } in tasks {
+                client.kill_task(*task, *attempt, reason)?;
+            }
+            Ok(())
+        }
+        Command::Explain { tasks, format } => {
+            let mut explained = Vec::new();
+            for TaskSelector { task, .. } in tasks {
+                explained.push((task.to_string(), client.explain(task.job, Some(*task))?));
+            }
+            format.print(|| explanations(&explained), || explanations_json("task", &explained))
+        }
+    }
+}
+
+/// What is said of each job or task.
+pub fn explanations(explained: &[(String, Vec<String>)]) -> String {
+    let lines =
+        explained.iter().flat_map(|(id, lines)| lines.iter().map(move |line| format!("{id}: {line}\n")));
+    lines.collect()
+}
+
+/// The same for programs.
+pub fn explanations_json(kind: &str, explained: &[(String, Vec<String>)]) -> Value {
+    explained.iter().map(|(id, lines)| json!({ kind: id, "lines": lines })).collect()
+}
+
+fn text(tasks: &[TaskSummary]) -> String {
+    let rows = tasks.iter().flat_map(|task| {
+        let row = |live: Option<&LiveAttempt>| {
+            let dash = || "-".to_owned();
+            vec![
+                task.task.to_string(),
+                task.state.clone(),
+                task.attempts.to_string(),
+                live.map_or_else(dash, |live| live.attempt.to_string()),
+                live.map_or_else(dash, |live| live.worker.to_string()),
+                live.map_or_else(dash, |live| live.state.clone()),
+                live.and_then(percent).map_or_else(dash, |percent| format!("{percent}%")),
+            ]
+        };
+        let live: Vec<_> = task.live.iter().map(|live| row(Some(live))).collect();
+        if live.is_empty() { vec![row(None)] } else { live }
+    });
+    table(&["TASK", "STATE", "TRIES", "ATTEMPT", "WORKER", "DOING", "DONE"], rows)
+}
+
+fn percent(live: &LiveAttempt) -> Option<u64> {
+    let percent =
+        u128::from(live.bytes_done) * 100 / u128::from((live.bytes_total > 0).then_some(live.bytes_total)?);
+    u64::try_from(percent.min(100)).ok()
+}
+
+fn json(task: &TaskSummary) -> Value {
+    let live = task.live.iter().map(|live| {
+        json!({
+            "attempt": live.attempt.to_string(),
+            "worker": live.worker.to_string(),
+            "state": live.state,
+            "bytes_done": live.bytes_done,
+            "bytes_total": live.bytes_total,
+        })
+    });
+    json!({
+        "task": task.task.to_string(),
+        "state": task.state,
+        "attempts": task.attempts,
+        "live": live.collect::<Value>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+
+    use super::*;
+
+    fn tasks() -> [TaskSummary; 2] {
+        let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };
+        let live = LiveAttempt {
+            attempt: AttemptId { task: task(1), number: 2 },
+            worker: WorkerId(1),
+            state: "running".to_owned(),
+            bytes_done: 50,
+            bytes_total: 200,
+        };
+        let pending =
+            TaskSummary { task: task(0), state: "pending".to_owned(), attempts: 0, live: Vec::new() };
+        let active = TaskSummary { task: task(1), state: "active".to_owned(), attempts: 2, live: vec![live] };
+        [pending, active]
+    }
+
+    #[test]
+    fn tasks_are_listed_with_their_live_attempts() {
+        assert_eq!(
+            text(&tasks()),
+            "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    DONE\n\
+             job_0007_m_0000  pending  0      -                  -            -        -\n\
+             job_0007_m_0001  active   2      job_0007_m_0001.2  worker_0001  running  25%\n"
+        );
+        assert_eq!(
+            json(&tasks()[1]).to_string(),
+            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"state":"running","worker":"worker_0001"}],"state":"active","task":"job_0007_m_0001"}"#
+        );
+    }
+
+    #[test]
+    fn explanations_name_what_they_are_about() {
+        let explained =
+            [("job_0007".to_owned(), vec!["no slot is free".to_owned(), "it is second".to_owned()])];
+        assert_eq!(explanations(&explained), "job_0007: no slot is free\njob_0007: it is second\n");
+        assert_eq!(
+            explanations_json("job", &explained).to_string(),
+            r#"[{"job":"job_0007","lines":["no slot is free","it is second"]}]"#
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! One daemon: its process, and its lines with its name before them.
+//!
+//! Owns that nothing of it is left when this program has ended. Does not own when it is started again.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::parent::PARENT_VARIABLE;
+
+pub struct Daemon {
+    name: String,
+    line: Vec<String>,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    since: Instant,
+    lines: JoinHandle<()>,
+}
+
+/// How a daemon has ended.
+pub struct Ended {
+    pub how: String,
+    /// By itself, with status 0.
+    pub well: bool,
+    pub lived: Duration,
+}
+
+impl Daemon {
+    /// One that this program runs as with these arguments.
+    pub fn new(name: &str, line: Vec<String>) -> Daemon {
+        Daemon { name: name.to_owned(), line, running: None }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Starts it; `silent` is called when its output has ended.
+    pub fn start(&mut self, silent: impl FnOnce() + Send + 'static) -> Result<()> {
+        let mut command = Command::new("/proc/self/exe");
+        // A group of its own: Ctrl-C reaches this program alone, which ends the daemons in their order.
+        command.args(&self.line).process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
+        // It ends when this program is killed and cannot end it.
+        command.env(PARENT_VARIABLE, std::process::id().to_string());
+        command.stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
+        let name = self.name.clone();
+        let stderr = child.stderr.take();
+        let lines = thread::spawn(move || {
+            pass_on(&name, stderr);
+            silent();
+        });
+        self.running = Some(Running { child, since: Instant::now(), lines });
+        Ok(())
+    }
+
+    /// How it has ended, once; one that is silent is waited for.
+    pub fn ended(&mut self, silent: bool) -> Result<Option<Ended>> {
+        let Some(running) = &mut self.running else { return Ok(None) };
+        // One that was started again meanwhile is not the one that fell silent.
+        let status = match silent && running.lines.is_finished() {
+            true => Some(running.child.wait()),
+            false => running.child.try_wait().transpose(),
+        };
+        let Some(status) = status else { return Ok(None) };
+        let status = status.with_context(|| format!("cannot wait for {}", self.name))?;
+        let lived = running.since.elapsed();
+        self.running = None;
+        Ok(Some(Ended { how: describe(status), well: status.success(), lived }))
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        // What cannot be waited for is dealt with by killing it.
+        self.running.as_mut().is_some_and(|running| !matches!(running.child.try_wait(), Ok(Some(_))))
+    }
+
+    pub fn ask_to_end(&mut self) {
+        if self.is_running()
+            && let Some(running) = &self.running
+            && let Some(pid) = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw)
+        {
+            // It has not been waited for, so the number is still its own; it may have ended by now.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// Ends it now, if that has not happened, and prints the rest of its lines.
+    pub fn kill(&mut self) -> Result<()> {
+        let Some(mut running) = self.running.take() else { return Ok(()) };
+        let ended = running.child.try_wait().with_context(|| format!("cannot wait for {}", self.name))?;
+        if ended.is_none() {
+            eprintln!("nap up: {} does not end and is killed", self.name);
+            running.child.kill().with_context(|| format!("cannot kill {}", self.name))?;
+            running.child.wait().with_context(|| format!("cannot wait for {}", self.name))?;
+        }
+        // The thread only passes on lines; one that has panicked has none.
+        let _ = running.lines.join();
+        Ok(())
+    }
+}
+
+fn pass_on(name: &str, stderr: Option<ChildStderr>) {
+    let Some(stderr) = stderr else { return };
+    let mut lines = BufReader::new(stderr);
+    let mut line = Vec::new();
+    while matches!(lines.read_until(b'\n', &mut line), Ok(count) if count > 0) {
+        eprintln!("{name:<11} | {}", String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}

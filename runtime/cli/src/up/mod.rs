@@ -1,0 +1,218 @@
+//! `nap up`: a whole cluster of daemons on this machine, in the foreground.
+//!
+//! Owns the order of starting and ending, and what becomes of daemons that die. Does not own the daemons, which are
+//! `nap coordinator` and `nap worker` in processes of their own, nor these processes (`daemon`).
+
+mod daemon;
+mod readiness;
+mod restarts;
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::cluster::ClusterArguments;
+use daemon::{Daemon, Ended};
+use readiness::Readiness;
+use restarts::Restarts;
+
+/// How long daemons may take to end before they are killed.
+const ENDING_MAX: Duration = Duration::from_secs(15);
+/// How long until the end of a daemon is noticed whose output is held open by somebody else.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Run a cluster on this machine, in the foreground
+///
+/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. A daemon that dies is started again.
+/// Jobs that have not ended go on with the next `nap up` of the same directory.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  nap up --workers 3
+  wordcount INPUT --output OUT --cluster \"$HOME/.local/state/napreduce\"
+  nap job list")]
+pub struct Arguments {
+    /// Workers [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    workers: Option<u32>,
+
+    /// Map tasks at a time, of each worker [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    map_slots: Option<u32>,
+
+    /// Reduce tasks at a time, of each worker [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    reduce_slots: Option<u32>,
+
+    /// Fetch map output through connections even where it could be read in place
+    #[arg(long)]
+    network_shuffle: bool,
+
+    /// Encrypt map output on its way
+    #[arg(long)]
+    encrypt_shuffle: bool,
+
+    #[command(flatten)]
+    coordinator: crate::coordinator::Arguments,
+}
+
+/// What the main thread waits for.
+#[derive(Debug)]
+enum Event {
+    /// The output of a daemon, by its place in the list, has ended; most likely so has the daemon.
+    Silent(usize),
+    Ready(String),
+    NotReady(String),
+    Signal,
+}
+
+/// Runs the cluster until a signal comes.
+pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    if cluster.coordinator.is_some() {
+        bail!(
+            "nap up runs a coordinator of its own; leave out --coordinator, or start workers with: nap worker"
+        );
+    }
+    let directory = cluster.directory()?;
+    let file = cluster.configuration()?.up;
+    let workers = arguments.workers.or(file.workers).unwrap_or(2);
+    let map_slots = arguments.map_slots.or(file.map_slots).unwrap_or(2);
+    let reduce_slots = arguments.reduce_slots.or(file.reduce_slots).unwrap_or(1);
+    let (events, arriving) = channel();
+    listen(events.clone())?;
+    let mut daemons =
+        vec![Daemon::new("coordinator", coordinator_line(arguments, cluster, directory.path()))];
+    for number in 1..=workers {
+        let name = format!("worker-{number}");
+        let mut line = common_line("worker", cluster, directory.path());
+        line.extend(["--name".into(), name.clone()]);
+        line.extend(["--map-slots".into(), map_slots.to_string()]);
+        line.extend(["--reduce-slots".into(), reduce_slots.to_string()]);
+        line.extend(arguments.network_shuffle.then(|| "--network-shuffle".into()));
+        line.extend(arguments.encrypt_shuffle.then(|| "--encrypt-shuffle".into()));
+        daemons.push(Daemon::new(&name, line));
+    }
+    let readiness = Readiness { directory, workers, map_slots, reduce_slots };
+    let mut up = Up { daemons, restarts: Restarts::default(), events, arriving, ready: false };
+    let ran = up.run(readiness);
+    let ended = up.end();
+    ran.and(ended)
+}
+
+fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> Vec<String> {
+    let mut line = vec![command.to_owned(), "--dir".into(), directory.display().to_string()];
+    if let Some(config) = &cluster.config {
+        line.extend(["--config".into(), config.display().to_string()]);
+    }
+    line
+}
+
+/// The flags that were given, passed on; the daemon looks at the environment and the file by itself.
+fn coordinator_line(arguments: &Arguments, cluster: &ClusterArguments, directory: &Path) -> Vec<String> {
+    let mut line = common_line("coordinator", cluster, directory);
+    line.extend(arguments.coordinator.to_line());
+    line
+}
+
+/// Signals become events.
+fn listen(events: Sender<Event>) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            // The main thread is ending the program anyway when it no longer listens.
+            let _ = events.send(Event::Signal);
+        }
+    });
+    Ok(())
+}
+
+/// The running cluster.
+struct Up {
+    /// The coordinator first.
+    daemons: Vec<Daemon>,
+    restarts: Restarts,
+    events: Sender<Event>,
+    arriving: Receiver<Event>,
+    ready: bool,
+}
+
+impl Up {
+    fn run(&mut self, readiness: Readiness) -> Result<()> {
+        for index in 0..self.daemons.len() {
+            self.start(index)?;
+        }
+        readiness.watch(self.events.clone());
+        loop {
+            match self.arriving.recv_timeout(self.restarts.next().unwrap_or(LOOK).min(LOOK)) {
+                Ok(Event::Ready(line)) => {
+                    self.ready = true;
+                    crate::format::print(&line)?;
+                }
+                Ok(Event::NotReady(reason)) => bail!("the cluster did not come up: {reason}"),
+                Ok(Event::Signal) => return Ok(()),
+                Ok(Event::Silent(index)) => self.look_after(index, true)?,
+                Err(RecvTimeoutError::Timeout) => {
+                    for index in 0..self.daemons.len() {
+                        self.look_after(index, false)?;
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => bail!("internal error: nobody listens for signals"),
+            }
+            for index in self.restarts.due() {
+                self.start(index)?;
+            }
+        }
+    }
+
+    fn start(&mut self, index: usize) -> Result<()> {
+        let events = self.events.clone();
+        // The main thread is ending the program anyway when it no longer listens.
+        self.daemons[index].start(move || drop(events.send(Event::Silent(index))))
+    }
+
+    /// Starts a daemon that has died again, after a while; not one that was drained.
+    fn look_after(&mut self, index: usize, silent: bool) -> Result<()> {
+        let is_coordinator = index == 0;
+        let daemon = &mut self.daemons[index];
+        let name = daemon.name().to_owned();
+        let Some(Ended { how, well, lived }) = daemon.ended(silent)? else { return Ok(()) };
+        if is_coordinator && !self.ready {
+            bail!("the coordinator ended before the cluster was up ({how}); see its lines above");
+        }
+        if well && !is_coordinator {
+            eprintln!("nap up: {name} has left and is not started again");
+            return Ok(());
+        }
+        let after = self.restarts.plan(index, lived);
+        eprintln!("nap up: {name} ended ({how}); it is started again in {after:?}");
+        Ok(())
+    }
+
+    /// Workers first, so that they can give back what they run; a second signal kills what is left.
+    fn end(&mut self) -> Result<()> {
+        let (coordinator, workers) = self.daemons.split_at_mut(1);
+        for group in [workers, coordinator] {
+            let until = Instant::now() + ENDING_MAX;
+            for daemon in group.iter_mut() {
+                daemon.ask_to_end();
+            }
+            while group.iter_mut().any(|daemon| daemon.is_running()) {
+                let left = until.saturating_duration_since(Instant::now());
+                let event = self.arriving.recv_timeout(left.min(Duration::from_millis(50)));
+                if left.is_zero() || matches!(event, Ok(Event::Signal)) {
+                    break;
+                }
+            }
+            for daemon in group.iter_mut() {
+                daemon.kill()?;
+            }
+        }
+        Ok(())
+    }
+}

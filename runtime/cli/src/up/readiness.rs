@@ -1,0 +1,61 @@
+//! Telling when the cluster is up.
+//!
+//! Owns the line that says so. Does not own what is done when it does not come up.
+
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use napreduce_live::{ClientError, ClusterClient, ClusterDirectory, ClusterPlace, Patience};
+
+use super::Event;
+use crate::worker::is_up;
+
+/// A machine under load takes its time to start processes.
+const DEADLINE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
+pub struct Readiness {
+    pub directory: ClusterDirectory,
+    pub workers: u32,
+    pub map_slots: u32,
+    pub reduce_slots: u32,
+}
+
+impl Readiness {
+    /// Looks until all workers are up.
+    pub fn watch(self, events: Sender<Event>) {
+        thread::spawn(move || {
+            let event = match self.wait() {
+                Ok(true) => Event::Ready(self.line()),
+                Ok(false) => Event::NotReady(format!("not all workers were there after {DEADLINE:?}")),
+                Err(error) => Event::NotReady(error.to_string()),
+            };
+            // The main thread may be ending the program.
+            let _ = events.send(event);
+        });
+    }
+
+    fn wait(&self) -> Result<bool, ClientError> {
+        let patience = Patience { first: DEADLINE, later: DEADLINE };
+        let mut client = ClusterClient::connect(ClusterPlace::Directory(self.directory.clone()), patience)?;
+        let until = Instant::now() + DEADLINE;
+        while Instant::now() < until {
+            let up = client.workers()?.iter().filter(|worker| is_up(worker)).count();
+            if u32::try_from(up).is_ok_and(|up| up >= self.workers) {
+                return Ok(true);
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(false)
+    }
+
+    fn line(&self) -> String {
+        let Readiness { directory, workers, map_slots, reduce_slots } = self;
+        let directory = directory.path().display();
+        format!(
+            "ready: {workers} workers with {map_slots} map and {reduce_slots} reduce slots each in {directory}\n\
+             submit with: PROGRAM INPUT... --output DIR --cluster {directory}\n"
+        )
+    }
+}

@@ -1,0 +1,303 @@
+//! `nap worker`: the daemon that runs tasks, and what operators ask about workers.
+//!
+//! Owns flags and listings. Does not own what the daemon does (live runtime).
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use napreduce_lab::ByteSize;
+use napreduce_live::{ClusterClient, WorkerConfiguration, WorkerSummary, run_worker};
+use serde_json::{Value, json};
+
+use crate::cluster::{ClusterArguments, WorkerTable, parse_time};
+use crate::coordinator::set;
+use crate::format::{FormatArguments, span, table};
+use crate::ids::find_worker;
+
+/// Between two looks at workers that are waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Run a worker, or list and drain workers
+///
+/// Without a command a worker runs here until it is interrupted or drained. A cluster may have any number of them, on one
+/// host or several; inputs and outputs of jobs must be on storage that all of them see.
+#[derive(Debug, Clone, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  nap worker                                             one more worker for the cluster of this machine
+  nap worker --coordinator HOST:7000 --secret-file F --bind HERE:0   for the cluster of another
+  nap worker list --wait 3                               when three are up
+  nap worker drain worker_0001                           let it finish what it does, then leave"
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    pub daemon: DaemonArguments,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Command {
+    /// The workers of a cluster
+    List(ListArguments),
+    /// Let workers finish what they do, then leave
+    Drain(DrainArguments),
+}
+
+/// What can be said of a worker's daemon.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DaemonArguments {
+    /// Its name, unique in the cluster [default: the one its directory has, else one made from the host's]
+    #[arg(long, value_name = "NAME", env = "NAPREDUCE_WORKER_NAME")]
+    pub name: Option<String>,
+
+    /// Its own directory [default: workers/NAME in the cluster directory]
+    #[arg(long, value_name = "DIR", env = "NAPREDUCE_WORKER_DIRECTORY")]
+    pub directory: Option<PathBuf>,
+
+    /// Map tasks at a time [default: the number of cores]
+    #[arg(long, value_name = "N", env = "NAPREDUCE_MAP_SLOTS")]
+    pub map_slots: Option<u32>,
+
+    /// Reduce tasks at a time [default: the number of cores]
+    #[arg(long, value_name = "N", env = "NAPREDUCE_REDUCE_SLOTS")]
+    pub reduce_slots: Option<u32>,
+
+    /// Where to serve map output and logs; port 0 means any [default: 127.0.0.1:0]
+    #[arg(long, value_name = "HOST:PORT", env = "NAPREDUCE_WORKER_BIND")]
+    pub bind: Option<String>,
+
+    /// The host, or HOST:PORT, under which others reach that [default: what it binds to]
+    #[arg(long, value_name = "HOST", env = "NAPREDUCE_WORKER_ADVERTISE")]
+    pub advertise: Option<String>,
+
+    /// Fetch map output through connections even where it could be read in place
+    #[arg(long, env = "NAPREDUCE_NETWORK_SHUFFLE")]
+    pub network_shuffle: bool,
+
+    /// Encrypt map output on its way
+    #[arg(long, env = "NAPREDUCE_ENCRYPT_SHUFFLE")]
+    pub encrypt_shuffle: bool,
+
+    /// Programs and side files that are kept for later jobs [default: 4GiB]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_WORKER_BLOB_BYTES_MAX")]
+    pub blob_bytes_max: Option<ByteSize>,
+
+    /// What is kept of each log of an attempt [default: 16MiB]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_LOG_BYTES_MAX")]
+    pub log_bytes_max: Option<ByteSize>,
+
+    /// What is kept of the logs of ended jobs [default: 1GiB]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_LOGS_BYTES_MAX")]
+    pub logs_bytes_max: Option<ByteSize>,
+
+    /// A task process that says nothing for so long is ended
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_TASK_SILENCE_MAX")]
+    pub task_silence_max: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Args)]
+struct ListArguments {
+    /// Wait until so many are up
+    #[arg(long, value_name = "N")]
+    wait: Option<usize>,
+
+    /// How long to wait
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
+    timeout: Duration,
+
+    /// Also those that are lost or have left
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    format: FormatArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+struct DrainArguments {
+    /// worker_0001, 1, or the worker's name
+    #[arg(value_name = "WORKER", required = true)]
+    workers: Vec<String>,
+
+    /// Hand running tasks back at once, to be run elsewhere, instead of finishing them
+    #[arg(long)]
+    hand_back: bool,
+
+    /// Wait until they have left
+    #[arg(long)]
+    wait: bool,
+}
+
+/// Runs a daemon or answers.
+pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    match &arguments.command {
+        None => Ok(run_worker(&configuration(&arguments.daemon, cluster)?)?),
+        Some(Command::List(arguments)) => list(arguments, &mut cluster.connect()?),
+        Some(Command::Drain(arguments)) => drain(arguments, &mut cluster.connect()?),
+    }
+}
+
+fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
+    let WorkerTable {
+        name,
+        directory,
+        map_slots,
+        reduce_slots,
+        bind,
+        advertise,
+        network_shuffle,
+        encrypt_shuffle,
+        blob_bytes_max,
+        log_bytes_max,
+        logs_bytes_max,
+        task_silence_max,
+    } = cluster.configuration()?.worker;
+    let bytes = |size: Option<ByteSize>| size.map(|ByteSize(bytes)| bytes);
+    let mut chosen = WorkerConfiguration::new(cluster.place()?);
+    chosen.name = arguments.name.clone().or(name);
+    chosen.directory = arguments.directory.clone().or(directory);
+    chosen.advertise = arguments.advertise.clone().or(advertise);
+    set(&mut chosen.map_slots, arguments.map_slots, map_slots);
+    set(&mut chosen.reduce_slots, arguments.reduce_slots, reduce_slots);
+    set(&mut chosen.bind, arguments.bind.clone(), bind);
+    chosen.network_shuffle = arguments.network_shuffle || network_shuffle.unwrap_or(false);
+    chosen.encrypt_shuffle = arguments.encrypt_shuffle || encrypt_shuffle.unwrap_or(false);
+    set(&mut chosen.blob_bytes_max, bytes(arguments.blob_bytes_max), blob_bytes_max);
+    set(&mut chosen.log_bytes_max, bytes(arguments.log_bytes_max), log_bytes_max);
+    set(&mut chosen.logs_bytes_max, bytes(arguments.logs_bytes_max), logs_bytes_max);
+    set(&mut chosen.task_silence_max, arguments.task_silence_max, task_silence_max);
+    if chosen.map_slots == 0 && chosen.reduce_slots == 0 {
+        bail!("a worker without any slot would do nothing; give it --map-slots or --reduce-slots");
+    }
+    Ok(chosen)
+}
+
+fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()> {
+    let until = Instant::now() + arguments.timeout;
+    let mut workers = client.workers()?;
+    if let Some(wanted) = arguments.wait {
+        loop {
+            let up = workers.iter().filter(|worker| is_up(worker)).count();
+            if up >= wanted {
+                break;
+            }
+            if Instant::now() >= until {
+                bail!(
+                    "{up} of {wanted} workers are up after {:?}; start more with: nap worker",
+                    arguments.timeout
+                );
+            }
+            std::thread::sleep(LOOK);
+            workers = client.workers()?;
+        }
+    }
+    workers.retain(|worker| arguments.all || !is_gone(worker));
+    arguments.format.print(|| text(&workers), || workers.iter().map(json).collect())
+}
+
+/// Whether it may get tasks.
+pub fn is_up(worker: &WorkerSummary) -> bool {
+    worker.state.starts_with("up")
+}
+
+/// Whether it will never be heard of again under this number.
+fn is_gone(worker: &WorkerSummary) -> bool {
+    worker.state.starts_with("lost") || worker.state.starts_with("left")
+}
+
+fn text(workers: &[WorkerSummary]) -> String {
+    let row = |worker: &WorkerSummary| {
+        let slots = |(slots, used): (u32, u32)| format!("{used}/{slots}");
+        vec![
+            worker.worker.to_string(),
+            worker.name.clone(),
+            worker.host.clone(),
+            worker.state.clone(),
+            slots(worker.map_slots),
+            slots(worker.reduce_slots),
+            format!("{} ago", span(worker.silent_millis)),
+        ]
+    };
+    table(&["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "HEARD"], workers.iter().map(row))
+}
+
+fn json(worker: &WorkerSummary) -> Value {
+    let slots = |(slots, used): (u32, u32)| json!({ "slots": slots, "used": used });
+    json!({
+        "worker": worker.worker.to_string(),
+        "name": worker.name,
+        "host": worker.host,
+        "state": worker.state,
+        "map": slots(worker.map_slots),
+        "reduce": slots(worker.reduce_slots),
+        "silent_millis": worker.silent_millis,
+    })
+}
+
+fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
+    let workers = client.workers()?;
+    let mut drained = Vec::new();
+    for name in &arguments.workers {
+        let worker = find_worker(name, &workers)?;
+        client.drain(worker, arguments.hand_back)?;
+        eprintln!("{worker} gets no more tasks and leaves when nothing of it is needed any more");
+        drained.push(worker);
+    }
+    if arguments.wait {
+        while client.workers()?.iter().any(|worker| drained.contains(&worker.worker) && !is_gone(worker)) {
+            std::thread::sleep(LOOK);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::WorkerId;
+
+    use super::*;
+
+    fn worker() -> WorkerSummary {
+        WorkerSummary {
+            worker: WorkerId(1),
+            name: "left-hand".to_owned(),
+            host: "ada".to_owned(),
+            state: "up".to_owned(),
+            map_slots: (2, 1),
+            reduce_slots: (1, 0),
+            silent_millis: 150,
+        }
+    }
+
+    #[test]
+    fn workers_are_listed_with_their_slots() {
+        assert_eq!(
+            text(&[worker()]),
+            "WORKER       NAME       HOST  STATE  MAPS  REDUCES  HEARD\n\
+             worker_0001  left-hand  ada   up     1/2   0/1      0.1 s ago\n"
+        );
+        assert_eq!(
+            json(&worker()).to_string(),
+            r#"{"host":"ada","map":{"slots":2,"used":1},"name":"left-hand","reduce":{"slots":1,"used":0},"silent_millis":150,"state":"up","worker":"worker_0001"}"#
+        );
+    }
+
+    #[test]
+    fn a_worker_is_found_by_number_or_name() {
+        let again = WorkerSummary { worker: WorkerId(3), ..worker() };
+        let workers = [worker(), again];
+        for (text, id) in [("1", 1), ("worker_0001", 1), ("left-hand", 3)] {
+            assert_eq!(find_worker(text, &workers).expect(text), WorkerId(id));
+        }
+        for text in ["2", "worker_", "", "right-hand"] {
+            let error = find_worker(text, &workers).expect_err(text).to_string();
+            assert_eq!(error, format!("there is no worker {text}; see: nap worker list"));
+        }
+    }
+}
