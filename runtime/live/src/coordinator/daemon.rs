@@ -199,8 +199,12 @@ impl Coordinator {
             }
             self.conclude()?;
         }
+        // A later version of this program may decide otherwise, but it can read what was decided.
         match &mut self.lasting {
-            Some(lasting) => lasting.journal.sync(),
+            Some(lasting) => {
+                let settings = lasting.journal.header().settings;
+                lasting.journal.compact(&self.brain.snapshot(), settings)
+            }
             None => Ok(()),
         }
     }
@@ -266,8 +270,8 @@ impl Coordinator {
         if lasting.journal.bytes() < lasting.journal_bytes_max {
             return Ok(());
         }
-        let snapshot = self.brain.snapshot();
-        lasting.journal.compact(&snapshot)
+        let settings = lasting.journal.header().settings;
+        lasting.journal.compact(&self.brain.snapshot(), settings)
     }
 
     fn on_tick(&mut self) {

@@ -11,6 +11,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::brain::Brain;
+use super::clock::unix_micros;
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input, Lasting};
 use super::entry::{Accepted, Entry, Happening};
@@ -18,7 +19,7 @@ use super::history::History;
 use super::job::LiveJob;
 use super::link::{KeptLink, Link};
 use crate::blobs::{BlobError, BlobStore};
-use crate::journal::{Journal, JournalError, Recovered};
+use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 use crate::output::OutputClaim;
 
 /// Version of the snapshot.
@@ -31,7 +32,6 @@ struct Snapshot {
     engine: EngineSnapshot,
     jobs: Vec<LiveJob>,
     links: Vec<(WorkerId, KeptLink)>,
-    wake_at: Option<Time>,
     last: Time,
     last_job: u32,
     last_worker: u32,
@@ -64,7 +64,6 @@ impl Brain {
             engine: self.engine.snapshot(),
             jobs: self.jobs.values().cloned().collect(),
             links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
-            wake_at: self.wake_at,
             last: self.last,
             last_job: self.last_job,
             last_worker: self.last_worker,
@@ -73,11 +72,7 @@ impl Brain {
             .expect("only maps with other keys than text cannot be JSON, and there is none")
     }
 
-    fn restored(
-        snapshot: &[u8],
-        epoch_micros: u64,
-        configuration: &CoordinatorConfiguration,
-    ) -> Result<Brain, String> {
+    fn restored(snapshot: &[u8], epoch_micros: u64, settings: EngineSettings) -> Result<Brain, String> {
         let snapshot: Snapshot = serde_json::from_slice(snapshot).map_err(|error| error.to_string())?;
         if snapshot.version != SNAPSHOT_VERSION {
             return Err(format!(
@@ -85,14 +80,14 @@ impl Brain {
                 snapshot.version
             ));
         }
-        let engine = Engine::restore(snapshot.engine, scheduler(), engine_settings(configuration))
-            .map_err(|error| error.to_string())?;
+        let engine =
+            Engine::restore(snapshot.engine, scheduler(), settings).map_err(|error| error.to_string())?;
         let mut brain = Brain::new(engine, epoch_micros);
         brain.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
         brain.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
         brain.links =
             snapshot.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
-        brain.wake_at = snapshot.wake_at;
+        brain.wake_at = brain.engine.next_wake();
         brain.last = snapshot.last;
         brain.last_job = snapshot.last_job;
         brain.last_worker = snapshot.last_worker;
@@ -112,13 +107,13 @@ fn engine_settings(configuration: &CoordinatorConfiguration) -> EngineSettings {
 fn replay(
     directory: &std::path::Path,
     recovered: &Recovered,
-    epoch_micros: u64,
-    configuration: &CoordinatorConfiguration,
+    header: Header,
 ) -> Result<Brain, RecoveryError> {
+    let Header { epoch_micros, settings, .. } = header;
     let mut brain = match &recovered.snapshot {
-        Some(snapshot) => Brain::restored(snapshot, epoch_micros, configuration)
+        Some(snapshot) => Brain::restored(snapshot, epoch_micros, settings)
             .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?,
-        None => Brain::new(Engine::new(scheduler(), engine_settings(configuration)), epoch_micros),
+        None => Brain::new(Engine::new(scheduler(), settings), epoch_micros),
     };
     for (number, text) in (1..).zip(&recovered.entries) {
         let entry: Entry = serde_json::from_slice(text).map_err(|error| RecoveryError::Entry {
@@ -142,12 +137,21 @@ impl Coordinator {
     ) -> Result<Coordinator, RecoveryError> {
         let directory = configuration.directory.coordinator_directory();
         let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
-        let opened = Journal::open(&directory, identity, super::clock::unix_micros(), configuration.fsync)?;
-        let (journal, recovered) = opened;
+        let settings = engine_settings(configuration);
+        let (version, epoch_micros) = (JOURNAL_VERSION, unix_micros());
+        let fresh = Header { version, journal: identity, epoch_micros, settings };
+        let (mut journal, recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
         let history_directory = directory.join("history");
         let (history, remarks) = History::open(&history_directory, configuration.history_max)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
-        let mut brain = replay(&directory, &recovered, journal.header().epoch_micros, configuration)?;
+        let mut brain = replay(&directory, &recovered, journal.header())?;
+        if journal.header().settings != settings {
+            // What is in the journal was decided by the old settings, what follows will be by the new ones.
+            let snapshot = brain.snapshot();
+            journal.compact(&snapshot, settings)?;
+            brain = Brain::restored(&snapshot, journal.header().epoch_micros, settings)
+                .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
+        }
         brain.last_job = brain.last_job.max(history.last().map_or(0, |job| job.0));
         let lasting = Lasting {
             journal,

@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use napreduce_core::EngineSettings;
+
 use super::file::JournalFile;
 use super::frame::{self, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
@@ -32,17 +34,15 @@ pub(crate) struct Recovered {
 }
 
 impl Journal {
-    /// Opens the journal in `directory`, or begins one with `identity` and the engine's time 0.
+    /// Opens the journal in `directory`, or begins one with the header `fresh`.
     pub(crate) fn open(
         directory: &Path,
-        identity: u64,
-        epoch_micros: u64,
+        fresh: Header,
         fsync: FsyncPolicy,
     ) -> Result<(Journal, Recovered), JournalError> {
         fs::create_dir_all(directory).map_err(|error| JournalError::io("create", directory, error))?;
         let generations = list(directory)?;
         let mut recovered = Recovered { snapshot: None, entries: Vec::new(), remarks: Vec::new() };
-        let fresh = Header { version: JOURNAL_VERSION, journal: identity, epoch_micros };
         let (generation, mut header) = match generations.last_snapshot {
             Some(generation) => {
                 let (header, payload) = read_snapshot(&snapshot_path(directory, generation))?;
@@ -86,19 +86,16 @@ impl Journal {
         self.file.sync_if_due()
     }
 
-    /// Forces everything to the disk.
-    pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
-        self.file.sync()
-    }
-
     /// Bytes appended since the last snapshot.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.bytes()
     }
 
-    /// Puts a snapshot in the place of everything appended so far.
-    pub(crate) fn compact(&mut self, snapshot: &[u8]) -> Result<(), JournalError> {
+    /// Puts a snapshot in the place of everything appended so far; what comes after it is for an engine with these
+    /// settings.
+    pub(crate) fn compact(&mut self, snapshot: &[u8], settings: EngineSettings) -> Result<(), JournalError> {
         let next = self.generation + 1;
+        self.header.settings = settings;
         write_snapshot(&self.directory, next, self.header, snapshot)?;
         self.file = JournalFile::create(&journal_path(&self.directory, next), self.header, self.fsync)?;
         self.generation = next;

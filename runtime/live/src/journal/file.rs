@@ -111,7 +111,7 @@ impl JournalFile {
     }
 
     /// Forces everything to the disk.
-    pub(super) fn sync(&mut self) -> Result<(), JournalError> {
+    fn sync(&mut self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|error| JournalError::io("sync", &self.path, error))?;
         self.synced = Instant::now();
         self.dirty = false;

@@ -22,6 +22,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use napreduce_core::EngineSettings;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -50,6 +51,9 @@ pub(crate) struct Header {
     pub(crate) journal: u64,
     /// The engine's time 0, in microseconds since 1970.
     pub(crate) epoch_micros: u64,
+    /// What the engine was told when this file was begun: with other settings it would make something else of the same
+    /// events.
+    pub(crate) settings: EngineSettings,
 }
 
 /// The journal cannot be read or written.

@@ -7,10 +7,17 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{FsyncPolicy, Journal, JournalError, Recovered};
+use napreduce_core::EngineSettings;
+
+use super::{FsyncPolicy, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
+
+fn header(journal: u64) -> Header {
+    let (version, epoch_micros) = (JOURNAL_VERSION, journal * 1_000);
+    Header { version, journal, epoch_micros, settings: EngineSettings::default() }
+}
 
 fn open(directory: &Path) -> Result<(Journal, Recovered), JournalError> {
-    Journal::open(directory, 7, 1_000, FsyncPolicy::Never)
+    Journal::open(directory, header(7), FsyncPolicy::Never)
 }
 
 fn entries(texts: &[&str]) -> Vec<Vec<u8>> {
@@ -42,11 +49,11 @@ fn what_was_appended_is_there_after_a_restart() {
     assert_eq!(recovered.entries, entries(&["one", "two"]));
     assert!(recovered.snapshot.is_none() && recovered.remarks.is_empty());
     journal.append(&entries(&["three"])).expect("appended");
-    let (journal, recovered) = Journal::open(folder.path(), 99, 99, FsyncPolicy::Always).expect("opened");
+    let (journal, recovered) = Journal::open(folder.path(), header(99), FsyncPolicy::Always).expect("opened");
     assert_eq!(recovered.entries, entries(&["one", "two", "three"]));
     assert_eq!(
         (journal.header().journal, journal.header().epoch_micros),
-        (7, 1_000),
+        (7, 7_000),
         "the first one's identity"
     );
 }
@@ -56,7 +63,7 @@ fn a_snapshot_takes_the_place_of_what_was_before() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
-    journal.compact(b"{all}").expect("compacted");
+    journal.compact(b"{all}", EngineSettings::default()).expect("compacted");
     journal.append(&entries(&["two"])).expect("appended");
     let (_, recovered) = open(folder.path()).expect("opened");
     assert_eq!(recovered.snapshot.as_deref(), Some(&b"{all}"[..]));
@@ -75,7 +82,7 @@ fn a_compaction_that_was_cut_short_at_any_step_loses_nothing() {
     assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one"]));
     assert_eq!(files(folder.path()), ["journal-00000001.log"]);
     // Died before the new journal was begun, or before the old one was removed.
-    journal.compact(b"{all}").expect("compacted");
+    journal.compact(b"{all}", EngineSettings::default()).expect("compacted");
     fs::remove_file(folder.path().join("journal-00000002.log")).expect("removed");
     fs::write(folder.path().join("journal-00000001.log"), before).expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");
@@ -121,7 +128,7 @@ fn damage_in_the_middle_is_refused_with_its_place() {
 fn a_damaged_snapshot_is_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
-    journal.compact(b"{everything}").expect("compacted");
+    journal.compact(b"{everything}", EngineSettings::default()).expect("compacted");
     let path = folder.path().join("snapshot-00000002.json");
     let mut bytes = fs::read(&path).expect("read");
     *bytes.last_mut().expect("not empty") ^= 1;

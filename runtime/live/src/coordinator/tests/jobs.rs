@@ -41,15 +41,19 @@ async fn a_job_runs_to_its_end_and_into_history() {
 async fn a_submission_handed_in_twice_is_one_job() {
     let scene = Scene::new();
     let coordinator = scene.start();
-    let job = coordinator.submit(scene.submission(5, 1, 0)).await;
-    assert_eq!(coordinator.submit(scene.submission(5, 1, 0)).await, job);
+    let job = coordinator.submit(scene.submission(u128::MAX - 5, 1, 0)).await;
+    assert_eq!(coordinator.submit(scene.submission(u128::MAX - 5, 1, 0)).await, job);
     coordinator.kill().await;
     let coordinator = scene.start();
-    assert_eq!(coordinator.submit(scene.submission(5, 1, 0)).await, job, "also after a restart");
+    assert_eq!(coordinator.submit(scene.submission(u128::MAX - 5, 1, 0)).await, job, "also after a restart");
     let reason = "no more".to_owned();
     coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("killed");
     coordinator.end_of(job).await;
-    assert_eq!(coordinator.submit(scene.submission(5, 1, 0)).await, job, "also when it has ended");
+    assert_eq!(
+        coordinator.submit(scene.submission(u128::MAX - 5, 1, 0)).await,
+        job,
+        "also when it has ended"
+    );
     coordinator.stop().await;
 }
 
@@ -58,9 +62,9 @@ async fn what_a_lost_try_of_the_same_submission_left_is_no_obstacle() {
     let scene = Scene::new();
     let left = scene.path("out/_temporary");
     fs::create_dir_all(&left).expect("a folder");
-    fs::write(left.join(format!("submission-{:032x}", 5)), "").expect("written");
+    fs::write(left.join(format!("submission-{:032x}", u128::MAX - 5)), "").expect("written");
     let coordinator = scene.start();
-    let (submission, other) = (scene.submission(5, 1, 0), scene.submission(6, 1, 0));
+    let (submission, other) = (scene.submission(u128::MAX - 5, 1, 0), scene.submission(6, 1, 0));
     let refused = coordinator.ask(|reply| ClientRequest::Submit { submission: other, reply }).await;
     let refused = refused.expect_err("not its own");
     assert!(

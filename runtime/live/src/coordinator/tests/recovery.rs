@@ -139,3 +139,22 @@ async fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
     assert!(workers.is_empty(), "{workers:?}");
     coordinator.stop().await;
 }
+
+#[tokio::test]
+async fn other_settings_count_from_the_restart_on() {
+    let mut scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    coordinator.kill().await;
+    scene.configuration.speculation = None;
+    let coordinator = scene.start();
+    let mut worker = worker.reconnect(&coordinator).await;
+    worker.finished(map, None);
+    let reduce = worker.launched().await;
+    worker.do_reduce(&scene, reduce).await;
+    assert!(matches!(coordinator.end_of(job).await, JobEnd::Succeeded(_)));
+    coordinator.stop().await;
+}
