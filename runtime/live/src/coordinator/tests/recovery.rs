@@ -151,8 +151,9 @@ async fn other_settings_count_from_the_restart_on() {
     coordinator.kill().await;
     scene.configuration.speculation = None;
     let coordinator = scene.start();
+    worker.reported = 0;
     let mut worker = worker.reconnect(&coordinator).await;
-    worker.finished(map, None);
+    worker.do_map(map);
     let reduce = worker.launched().await;
     worker.do_reduce(&scene, reduce).await;
     assert!(matches!(coordinator.end_of(job).await, JobEnd::Succeeded(_)));
