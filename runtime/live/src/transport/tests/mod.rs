@@ -6,6 +6,7 @@ mod bounds;
 mod friends;
 mod golden;
 mod secrets;
+mod silence;
 mod speed;
 mod strangers;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
+use super::handshake::{Initiator, OPENING_BYTES};
 use super::listener::Limits;
 use super::*;
 
@@ -25,6 +27,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime: Runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") })
+}
+
+/// What a friend sends first.
+pub(super) fn opening(secret: &Secret) -> [u8; OPENING_BYTES] {
+    Initiator::open(Role::Client, secret).unwrap().1
 }
 
 /// Lets in and answers every message, a string, with itself, until its peer has had enough.

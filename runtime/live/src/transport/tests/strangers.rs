@@ -1,7 +1,8 @@
 //! Peers that do not belong to the cluster, or speak another version: each is refused with a line that names what is
 //! wrong, and the server goes on serving.
 //!
-//! Owns what happens before a peer has proved itself. Afterwards is for `bounds`.
+//! Owns what happens to peers that speak before they have proved themselves. Those that do not speak are in `silence`, and
+//! what happens afterwards in `bounds`.
 
 use std::io::ErrorKind;
 
@@ -11,12 +12,9 @@ use proptest::test_runner::{Config, TestRunner};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::super::handshake::{Initiator, NOISE_BYTES, OPENING_BYTES};
+use super::super::handshake::NOISE_BYTES;
 use super::super::preamble::{ANSWER_BYTES, GREETING_BYTES};
 use super::*;
-
-const BRIEF: Duration = Duration::from_millis(300);
-const IMPATIENT: Limits = Limits { pending_max: 256, deadline: BRIEF, crowded_deadline: BRIEF };
 
 /// Sends bytes, then nothing more; whatever comes back until the server hangs up.
 async fn shout(server: &EchoServer, bytes: &[u8]) -> Vec<u8> {
@@ -46,10 +44,6 @@ fn check_refused(bytes: &[u8], answered: &[u8], line: &str) {
         assert!(lines[0].starts_with("refused 127.0.0.1:") && lines[0].contains(line), "{lines:?}");
         server.check_serves(&secret).await;
     });
-}
-
-fn opening(secret: &Secret) -> [u8; OPENING_BYTES] {
-    Initiator::open(Role::Client, secret).unwrap().1
 }
 
 #[test]
@@ -268,137 +262,5 @@ fn a_handshake_cut_anywhere_is_refused() {
             );
         }
         server.check_serves(&secret).await;
-    });
-}
-
-#[test]
-fn a_silent_peer_is_dropped_at_the_deadline() {
-    run(async {
-        let secret = Secret::generate().unwrap();
-        let server = EchoServer::start_with(&secret, IMPATIENT).await;
-        let opening = opening(&secret);
-        let cases =
-            [(0, "its first bytes"), (3, "its first bytes"), (7, "its proof"), (55, "its confirmation")];
-        for (count, (length, awaited)) in cases.into_iter().enumerate() {
-            let mut socket = TcpStream::connect(server.address).await.unwrap();
-            socket.write_all(&opening[..length]).await.unwrap();
-            let lines = server.refusals(count + 1).await;
-            assert!(
-                lines[count].contains(&format!("silent: {awaited} did not come within 300ms")),
-                "{lines:?}"
-            );
-            let mut rest = Vec::new();
-            socket.read_to_end(&mut rest).await.unwrap();
-        }
-        server.check_serves(&secret).await;
-    });
-}
-
-#[test]
-fn a_peer_that_dribbles_is_dropped_at_the_deadline() {
-    run(async {
-        let secret = Secret::generate().unwrap();
-        let server = EchoServer::start_with(&secret, IMPATIENT).await;
-        let mut socket = TcpStream::connect(server.address).await.unwrap();
-        let mut bytes = preamble::greeting(Role::Client).into_iter().chain(std::iter::repeat(0));
-        let dribbling = async {
-            // Never silent for as long as the deadline is, and never done.
-            while socket.write_all(&[bytes.next().unwrap()]).await.is_ok() {
-                tokio::time::sleep(BRIEF / 5).await;
-            }
-        };
-        let (lines, ()) = tokio::join!(server.refusals(1), dribbling);
-        assert!(lines[0].contains("silent: its"), "{lines:?}");
-    });
-}
-
-#[test]
-fn a_silent_server_is_given_up() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let secret = Secret::generate().unwrap();
-        // Half open: the system completes the connection, nobody accepts it.
-        let error = connect(&address, Role::Client, &secret, BRIEF).await.unwrap_err();
-        assert!(matches!(error, TransportError::Silent { awaited: "the server's version", .. }), "{error}");
-        let key = secret.clone();
-        let blocking = move || blocking::connect(&address, Role::Data, &key, BRIEF, PATIENCE).unwrap_err();
-        let error = tokio::task::spawn_blocking(blocking).await.unwrap();
-        assert!(matches!(error, TransportError::Silent { awaited: "the server's version", .. }), "{error}");
-    });
-}
-
-#[test]
-fn a_blocking_client_gives_up_a_peer_that_falls_silent() {
-    run(async {
-        let secret = Secret::generate().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let key = secret.clone();
-        let client = tokio::task::spawn_blocking(move || {
-            let mut connection = blocking::connect(&address, Role::Data, &key, PATIENCE, BRIEF).unwrap();
-            let unheard = connection.receive::<u8>().unwrap_err();
-            assert!(
-                matches!(unheard, TransportError::Silent { awaited: "its next message", .. }),
-                "{unheard}"
-            );
-            let unread = connection.send(&vec![0_u8; 60 << 20]).unwrap_err();
-            assert!(
-                matches!(unread, TransportError::Silent { awaited: "room for our message", .. }),
-                "{unread}"
-            );
-        });
-        let (socket, _) = listener.accept().await.unwrap();
-        let _silent = accept(socket, &secret, PATIENCE).await.unwrap();
-        client.await.unwrap();
-    });
-}
-
-#[test]
-fn nobody_at_an_address_is_said_with_the_address() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        drop(listener);
-        let secret = Secret::generate().unwrap();
-        let error = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("cannot connect to {address}: ")), "{error}");
-        let key = secret.clone();
-        let blocking = move || blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap_err();
-        let error = tokio::task::spawn_blocking(blocking).await.unwrap();
-        assert!(matches!(error, TransportError::Unreachable { .. }), "{error}");
-    });
-}
-
-#[test]
-fn an_address_in_use_is_said_with_the_address() {
-    run(async {
-        let secret = Secret::generate().unwrap();
-        let server = EchoServer::start(&secret).await;
-        let address = server.address.to_string();
-        let error = Listener::bind(&address, secret, |_| {}).await.err().unwrap().to_string();
-        assert!(error.starts_with(&format!("cannot listen on {address}: ")), "{error}");
-    });
-}
-
-#[test]
-fn a_flood_of_silent_peers_does_not_keep_friends_out() {
-    run(async {
-        let secret = Secret::generate().unwrap();
-        // Strangers may stay for ever, unless somebody waits.
-        let limits = Limits { pending_max: 8, deadline: 2 * PATIENCE, crowded_deadline: BRIEF };
-        let server = EchoServer::start_with(&secret, limits).await;
-        let mut flood = Vec::new();
-        for _ in 0..20 {
-            flood.push(TcpStream::connect(server.address).await.unwrap());
-        }
-        // Comes after all of them and is served although none of them ends by itself.
-        server.check_serves(&secret).await;
-        let lines = server.refusals(13).await;
-        assert!(lines.iter().all(|line| line.contains("too many handshakes are pending (8)")), "{lines:?}");
-        for (line, socket) in lines.iter().zip(&flood) {
-            let oldest = socket.local_addr().unwrap().to_string();
-            assert!(line.contains(&oldest), "{line}, but {oldest} is older");
-        }
     });
 }

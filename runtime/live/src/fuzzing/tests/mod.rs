@@ -27,7 +27,7 @@ fn genuine() -> Vec<(&'static str, Vec<u8>)> {
         let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
         (target, (0..hex.len()).step_by(2).map(byte).collect())
     };
-    include_str!("../protocol/tests/golden.txt").lines().skip(1).map(frame).collect()
+    include_str!("../../protocol/tests/golden.txt").lines().skip(1).map(frame).collect()
 }
 
 #[test]
