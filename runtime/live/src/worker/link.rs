@@ -10,10 +10,11 @@
 //! ```
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::Slots;
 use napreduce_core::delivery::Arrival;
+use napreduce_core::{Slots, WorkerId};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::error::WorkerError;
@@ -21,6 +22,7 @@ use super::exchange::{Exchange, Followed, Welcomed};
 use super::home::random;
 use super::life::{Body, Life};
 use super::standing::Standing;
+use super::station::Station;
 use crate::client::ClusterPlace;
 use crate::protocol::{FromWorker, Hello, ToWorker, WorkerNews, WorkerOrder, WorkerReport};
 use crate::transport::{
@@ -100,7 +102,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
     pub(super) async fn run(mut self) -> Result<(), WorkerError> {
         let mut pause = RETRY_MIN;
         let ended = loop {
-            let station = std::sync::Arc::clone(&self.body.station);
+            let station = Arc::clone(&self.body.station);
             let (before, received) = (self.exchange.number(), self.exchange.received());
             let hello = self.introduction.hello(&station, before, received);
             let introduced = introduce(&station.cluster, hello);
@@ -284,12 +286,7 @@ impl Together {
 }
 
 impl Introduction {
-    fn hello(
-        &self,
-        station: &super::station::Station,
-        before: Option<(u64, napreduce_core::WorkerId)>,
-        received: u64,
-    ) -> Hello {
+    fn hello(&self, station: &Station, before: Option<(u64, WorkerId)>, received: u64) -> Hello {
         Hello {
             name: station.name.clone(),
             incarnation: self.incarnation,

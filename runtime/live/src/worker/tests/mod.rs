@@ -7,5 +7,7 @@ mod connections;
 mod ends;
 mod hangs;
 mod jobs;
+mod line;
+mod processes;
 mod programs;
 mod script;

@@ -1,33 +1,33 @@
-//! The vocabulary: a cluster of one worker, a line to it, moments in its tasks.
+//! The vocabulary: a cluster of one worker, the jobs it is given, moments in its tasks.
 //!
-//! Owns the waiting, always on an event and with a deadline. What the coordinator says is said by the test.
+//! Owns the waiting, always on an event and with a deadline, and serving programs. Does not own what the coordinator says
+//! on a connection to the worker (`line`): that is said by the test.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::future::Future;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FailureClass, JobId, MapOutput, Report, TaskId, TaskKind, WorkerId};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use rustix::process::Pid;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::UnixListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::line::Line;
+use super::processes::{Daemon, Moment, Process};
 use crate::blobs::Digest;
 use crate::body::Split;
 use crate::cluster_directory::ClusterDirectory;
 use crate::protocol::{
-    Blob, CHUNK_BYTES, FromCoordinator, FromWorker, Hello, JobDescription, LaunchWork, Payload, ReduceInputs,
-    SideFile, ToCoordinator, ToWorker, WorkerOrder, WorkerReport,
+    Blob, CHUNK_BYTES, FromCoordinator, JobDescription, LaunchWork, Payload, SideFile, ToCoordinator,
 };
 use crate::transport::{Connection, Listener, Role};
 
@@ -136,17 +136,12 @@ impl Script {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let watched = Process::watch(Pid::from_child(&child));
-        Daemon { child, watched, log }
+        Daemon::new(child, log)
     }
 
     /// The worker connects.
     pub async fn hello(&mut self) -> Line {
-        let mut connection = soon("a worker", self.workers.recv()).await.unwrap();
-        match soon("hello", connection.receive()).await.unwrap().unwrap() {
-            FromWorker::Hello(hello) => Line { hello: *hello, connection, ordered: 0, silent: false },
-            other => panic!("{other:?} before hello"),
-        }
+        Line::greet(soon("a worker", self.workers.recv()).await.unwrap()).await
     }
 
     /// The worker connects, as new, and is welcome.
@@ -251,216 +246,6 @@ async fn serve_blob(mut connection: Connection, blobs: Arc<Mutex<BTreeMap<Digest
     for chunk in bytes.chunks(CHUNK_BYTES) {
         // A worker that was killed hangs up.
         let _ = connection.send(&FromCoordinator::Chunk { bytes: Payload(chunk.to_vec()) }).await;
-    }
-}
-
-/// A connection to the worker.
-pub struct Line {
-    pub hello: Hello,
-    connection: Connection,
-    ordered: u64,
-    /// Whether heartbeats are left unanswered.
-    pub silent: bool,
-}
-
-impl Line {
-    pub async fn send(&mut self, message: ToWorker) {
-        self.connection.send(&message).await.unwrap();
-    }
-
-    /// Lets it in under a number, with reports up to `received` kept.
-    pub async fn welcome(&mut self, worker: u32, received: u64) {
-        self.ordered = self.hello.received;
-        let worker = WorkerId(worker);
-        let (heartbeat_millis, silence_millis) = (20, 1_000);
-        let welcome =
-            ToWorker::Welcome { worker, journal: JOURNAL, received, heartbeat_millis, silence_millis };
-        self.send(welcome).await;
-    }
-
-    /// Sends the next order.
-    pub async fn order(&mut self, order: WorkerOrder) {
-        self.ordered += 1;
-        self.send(ToWorker::Ordered { number: self.ordered, order }).await;
-    }
-
-    pub async fn define(&mut self, job: JobDescription) {
-        self.order(WorkerOrder::Define(Box::new(job))).await;
-    }
-
-    pub async fn launch(&mut self, attempt: AttemptId, work: LaunchWork) {
-        self.order(WorkerOrder::Launch { attempt, work }).await;
-    }
-
-    /// A reduce over the output of `maps`, which this worker, number 1, holds.
-    pub async fn launch_reduce(&mut self, attempt: AttemptId, maps: &[AttemptId]) {
-        let outputs = maps.iter().map(|map| MapOutput { attempt: *map, worker: WorkerId(1) }).collect();
-        let inputs = ReduceInputs { outputs, peers: Vec::new() };
-        self.launch(attempt, LaunchWork::Reduce { maps: 1, inputs }).await;
-    }
-
-    /// One more map output for a reduce, which this worker, number 1, holds.
-    pub async fn more_inputs(&mut self, attempt: AttemptId, map: AttemptId) {
-        let outputs = vec![MapOutput { attempt: map, worker: WorkerId(1) }];
-        let inputs = ReduceInputs { outputs, peers: Vec::new() };
-        self.order(WorkerOrder::MoreInputs { attempt, inputs }).await;
-    }
-
-    /// The next message; `None` when the worker has hung up. Heartbeats are answered.
-    pub async fn next(&mut self) -> Option<FromWorker> {
-        let message = soon("a message", self.connection.receive()).await.ok().flatten()?;
-        if matches!(message, FromWorker::Heartbeat { .. }) && !self.silent {
-            // It may hang up at the same time.
-            let _ = self.connection.send(&ToWorker::Received { through: 0 }).await;
-        }
-        Some(message)
-    }
-
-    /// The next report.
-    pub async fn report(&mut self) -> (u64, WorkerReport) {
-        loop {
-            match self.next().await.expect("the worker hung up") {
-                FromWorker::Reported { number, report } => return (number, report),
-                FromWorker::Received { .. } | FromWorker::Heartbeat { .. } => {}
-                FromWorker::Hello(_) => panic!("a second hello"),
-            }
-        }
-    }
-
-    /// No report comes for so long.
-    pub async fn hear_nothing_for(&mut self, time: Duration) {
-        if let Ok(report) = timeout(time, self.report()).await {
-            panic!("{report:?} although nothing was to happen");
-        }
-    }
-
-    /// The next report is that this happened.
-    pub async fn assert_happened(&mut self, expected: u64, attempt: AttemptId, report: Report) {
-        let happened = WorkerReport::Happened { attempt, report };
-        assert_eq!(self.report().await, (expected, happened));
-    }
-
-    /// The next report is that an attempt is done.
-    pub async fn assert_finished(&mut self, expected: u64, attempt: AttemptId) {
-        match self.report().await {
-            (number, WorkerReport::Finished { attempt: found, .. }) => {
-                assert_eq!((number, found), (expected, attempt));
-            }
-            other => panic!("{other:?} instead of the end of {attempt}"),
-        }
-    }
-
-    /// The next report that is a failure; its class and reason.
-    pub async fn failure(&mut self) -> (FailureClass, String) {
-        loop {
-            match self.report().await.1 {
-                WorkerReport::Happened { report: Report::Failed { class, reason, .. }, .. } => {
-                    return (class, reason);
-                }
-                WorkerReport::Happened { report: Report::Started, .. } => {}
-                other => panic!("{other:?} instead of a failure"),
-            }
-        }
-    }
-
-    /// Waits until the worker has said that it received orders up to this number.
-    pub async fn assert_received(&mut self, expected: u64) {
-        loop {
-            match self.next().await.expect("the worker hung up") {
-                FromWorker::Received { through } if through == expected => return,
-                FromWorker::Received { .. } | FromWorker::Heartbeat { .. } => {}
-                other => panic!("{other:?} instead of an acknowledgement"),
-            }
-        }
-    }
-
-    /// Waits until the worker hangs up.
-    pub async fn assert_closed(mut self) {
-        while self.next().await.is_some() {}
-    }
-}
-
-/// A daemon that was started.
-pub struct Daemon {
-    child: Child,
-    watched: Process,
-    log: PathBuf,
-}
-
-impl Daemon {
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// What it says on standard error so far.
-    pub fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
-    }
-
-    /// Waits for its end.
-    pub async fn end(&mut self) -> ExitStatus {
-        self.watched.assert_gone().await;
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Daemon {
-    /// A test that failed leaves no daemon behind.
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A process whose end is awaited.
-pub struct Process {
-    id: Pid,
-    watched: OwnedFd,
-}
-
-impl Process {
-    fn watch(id: Pid) -> Process {
-        Process { id, watched: pidfd_open(id, PidfdFlags::empty()).unwrap() }
-    }
-
-    /// For a process that is paused, and so not yet reaped.
-    pub fn signal(&self, signal: Signal) {
-        kill_process(self.id, signal).unwrap();
-    }
-
-    pub async fn assert_gone(&self) {
-        let watched = self.watched.try_clone().unwrap();
-        let ended = spawn_blocking(move || is_readable(&watched, DEADLINE)).await.unwrap();
-        assert!(ended, "process {:?} did not end", self.id);
-    }
-
-    /// Without waiting.
-    pub fn is_gone(&self) -> bool {
-        is_readable(&self.watched, Duration::ZERO)
-    }
-}
-
-fn is_readable(watched: &OwnedFd, within: Duration) -> bool {
-    let within = Timespec { tv_sec: within.as_secs().try_into().unwrap(), tv_nsec: 0 };
-    poll(&mut [PollFd::new(watched, PollFlags::IN)], Some(&within)).unwrap() == 1
-}
-
-/// A task that has come to a pause.
-pub struct Moment {
-    pub attempt: String,
-    pub process: Process,
-    stream: UnixStream,
-}
-
-impl Moment {
-    /// Lets the task go on.
-    pub async fn go_on(mut self) -> Process {
-        self.stream.write_all(b"!").await.unwrap();
-        self.process
     }
 }
 
