@@ -12,6 +12,7 @@ use napreduce_lab::ByteSize;
 use napreduce_live::{CoordinatorConfiguration, FsyncPolicy, run_coordinator};
 
 use crate::cluster::{ClusterArguments, CoordinatorTable, parse_time};
+use crate::parent::end_with_parent;
 
 /// Run a coordinator
 ///
@@ -85,6 +86,7 @@ impl Arguments {
 
 /// Runs it until it is interrupted.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    end_with_parent()?;
     let configuration = configuration(arguments, cluster)?;
     Ok(run_coordinator(configuration)?)
 }

@@ -67,8 +67,7 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Arguments { command, cluster } = Arguments::parse();
-    let done = parent::end_with_parent().and_then(|()| run(&command, &cluster));
-    match done {
+    match run(&command, &cluster) {
         Ok(status) => status,
         Err(error) => {
             if !matches!(error.downcast_ref(), Some(Failure::Said)) {

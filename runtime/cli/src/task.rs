@@ -87,11 +87,13 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
 }
 
-/// What is said of each job or task.
+/// What is said of each job or task, with its name before it where that is not said anyway.
 pub fn explanations(explained: &[(String, Vec<String>)]) -> String {
-    let lines =
-        explained.iter().flat_map(|(id, lines)| lines.iter().map(move |line| format!("{id}: {line}\n")));
-    lines.collect()
+    let line = |id: &str, line: &str| match line.starts_with(id) {
+        true => format!("{line}\n"),
+        false => format!("{id}: {line}\n"),
+    };
+    explained.iter().flat_map(|(id, lines)| lines.iter().map(move |text| line(id, text))).collect()
 }
 
 /// The same for programs.
@@ -183,6 +185,8 @@ mod tests {
         let explained =
             [("job_0007".to_owned(), vec!["no slot is free".to_owned(), "it is second".to_owned()])];
         assert_eq!(explanations(&explained), "job_0007: no slot is free\njob_0007: it is second\n");
+        let named = [("job_0007".to_owned(), vec!["job_0007 has ended".to_owned()])];
+        assert_eq!(explanations(&named), "job_0007 has ended\n");
         assert_eq!(
             explanations_json("job", &explained).to_string(),
             r#"[{"job":"job_0007","lines":["no slot is free","it is second"]}]"#

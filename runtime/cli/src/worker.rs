@@ -15,6 +15,7 @@ use crate::cluster::{ClusterArguments, WorkerTable, parse_time};
 use crate::coordinator::set;
 use crate::format::{FormatArguments, span, table};
 use crate::ids::find_worker;
+use crate::parent::end_with_parent;
 
 /// Between two looks at workers that are waited for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -137,7 +138,10 @@ struct DrainArguments {
 /// Runs a daemon or answers.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     match &arguments.command {
-        None => Ok(run_worker(&configuration(&arguments.daemon, cluster)?)?),
+        None => {
+            end_with_parent()?;
+            Ok(run_worker(&configuration(&arguments.daemon, cluster)?)?)
+        }
         Some(Command::List(arguments)) => list(arguments, &mut cluster.connect()?),
         Some(Command::Drain(arguments)) => drain(arguments, &mut cluster.connect()?),
     }
