@@ -74,7 +74,6 @@ mod protocol;
 mod report;
 mod shuffle;
 mod task;
-#[allow(dead_code, unused_imports, reason = "until the daemons use all of it")]
 mod transport;
 mod worker;
 

@@ -67,7 +67,7 @@ pub(crate) async fn connect(
 }
 
 /// Lets a peer in that connected to us, if it belongs to the cluster; the role it has asked for.
-pub(crate) async fn accept(
+pub(super) async fn accept(
     mut socket: TcpStream,
     secret: &Secret,
     deadline: Duration,
@@ -186,14 +186,6 @@ impl Connection {
         self.sender.send(message).await
     }
 
-    /// See [`MessageSender::send_all`].
-    pub(crate) async fn send_all<M: Serialize>(
-        &mut self,
-        messages: impl IntoIterator<Item = M>,
-    ) -> Result<(), TransportError> {
-        self.sender.send_all(messages).await
-    }
-
     /// See [`MessageReceiver::receive`].
     pub(crate) async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         self.receiver.receive().await
@@ -210,17 +202,6 @@ impl Connection {
         let socket = joined.into_std()?;
         socket.set_nonblocking(false)?;
         BlockingConnection::new(socket, Keys { sealer, opener: self.receiver.opener }, silence_max)
-    }
-
-    /// The socket, once both sides have agreed to go on without encryption. Everything that was sent is on its way, and
-    /// nothing has been read from it beyond the last message.
-    pub(crate) fn into_plain(self) -> Result<TcpStream, TransportError> {
-        let between_messages = self.receiver.opener.is_between_messages() && self.sender.is_done();
-        if !between_messages {
-            return Err(TransportError::InsideMessage);
-        }
-        let joined = self.receiver.socket.reunite(self.sender.socket);
-        Ok(joined.expect("both halves come from one socket"))
     }
 }
 

@@ -28,10 +28,12 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connection::{Connection, MessageReceiver, MessageSender, accept, connect};
+pub(crate) use connection::{Connection, MessageReceiver, MessageSender, connect};
 pub(crate) use error::TransportError;
 pub(crate) use listener::{Arrival, Listener};
-pub(crate) use preamble::{NETWORK_VERSION, Role};
+#[cfg(test)]
+pub(crate) use preamble::NETWORK_VERSION;
+pub(crate) use preamble::Role;
 pub use secret::{Secret, SecretError};
 
 use std::time::Duration;

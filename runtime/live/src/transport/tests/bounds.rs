@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::super::connection::accept;
 use super::super::handshake::{Initiator, Keys, NOISE_BYTES, Responder};
 use super::super::preamble::ANSWER_BYTES;
 use super::super::records::{Opener, PLAINTEXT_BYTES_MAX, Sealer};
@@ -233,12 +234,13 @@ fn a_message_that_is_too_long_is_not_sent_and_harms_nothing() {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
         let address = server.address.to_string();
-        let mut connection = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap();
+        let connection = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap();
         let long = "x".repeat(FRAME_BYTES_MAX as usize);
-        let error = connection.send_all(["first", &long]).await.unwrap_err().to_string();
+        let (mut sender, mut receiver) = connection.split();
+        let error = sender.send_all(["first", &long]).await.unwrap_err().to_string();
         assert!(error.contains("longer than the 67108864 bytes"), "{error}");
-        connection.send(&"second").await.unwrap();
-        assert_eq!(connection.receive::<String>().await.unwrap().as_deref(), Some("second"));
+        sender.send(&"second").await.unwrap();
+        assert_eq!(receiver.receive::<String>().await.unwrap().as_deref(), Some("second"));
     });
 }
 
@@ -248,18 +250,13 @@ fn a_connection_does_not_change_hands_inside_a_message_that_is_sent() {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        for blocking in [false, true] {
-            let accepting = async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
-            let (client, server) = tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
-            let (mut client, _unread) = (client.unwrap(), server.unwrap());
-            let unfinished = tokio::time::timeout(Duration::ZERO, client.send(&vec![3_u8; 30 << 20])).await;
-            assert!(unfinished.is_err(), "30 MiB were sent at once although nobody reads");
-            let error = match blocking {
-                false => client.into_plain().map(drop).unwrap_err(),
-                true => client.into_blocking(PATIENCE).map(drop).unwrap_err(),
-            };
-            assert!(matches!(error, TransportError::InsideMessage), "{error}");
-        }
+        let accepting = async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
+        let (client, server) = tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
+        let (mut client, _unread) = (client.unwrap(), server.unwrap());
+        let unfinished = tokio::time::timeout(Duration::ZERO, client.send(&vec![3_u8; 30 << 20])).await;
+        assert!(unfinished.is_err(), "30 MiB were sent at once although nobody reads");
+        let error = client.into_blocking(PATIENCE).map(drop).unwrap_err();
+        assert!(matches!(error, TransportError::InsideMessage), "{error}");
     });
 }
 

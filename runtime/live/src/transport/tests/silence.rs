@@ -5,6 +5,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::super::connection::accept;
 use super::*;
 
 const BRIEF: Duration = Duration::from_millis(300);

@@ -50,15 +50,16 @@ fn with_server<T>(test: impl AsyncFnOnce(String, Secret) -> T) -> T {
 fn megabytes_a_second() {
     for size in [100, 1 << 20] {
         with_server(async |address, secret| {
-            let mut connection = connect(&address, Role::Data, &secret, PATIENCE).await.unwrap();
+            let connection = connect(&address, Role::Data, &secret, PATIENCE).await.unwrap();
+            let (mut sender, mut receiver) = connection.split();
             let piece = Payload(vec![7; size]);
             let (batch, total) = (64.min((4 << 20) / size), 2_usize << 30 >> if size < 1000 { 5 } else { 0 });
             let began = Instant::now();
             for _ in 0..total / size / batch {
-                connection.send_all(std::iter::repeat_n(&piece, batch)).await.unwrap();
+                sender.send_all(std::iter::repeat_n(&piece, batch)).await.unwrap();
             }
-            connection.send(&Payload(Vec::new())).await.unwrap();
-            let count = connection.receive::<u64>().await.unwrap().unwrap() - 1;
+            sender.send(&Payload(Vec::new())).await.unwrap();
+            let count = receiver.receive::<u64>().await.unwrap().unwrap() - 1;
             let seconds = began.elapsed().as_secs_f64();
             let megabytes = (count as usize * size) as f64 / 1e6;
             eprintln!(
