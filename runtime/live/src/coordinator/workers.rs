@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::daemon::Coordinator;
 use super::entry::{Happening, Identity};
+use super::link::Link;
 use crate::protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews};
 
 impl Coordinator {
@@ -19,11 +20,10 @@ impl Coordinator {
         let Some(journal) = self.lasting.as_ref().map(|lasting| lasting.journal.header().journal) else {
             return;
         };
-        let same_name = self.brain.links.iter().find(|(_, link)| link.identity().name == hello.name);
-        let known = same_name.map(|(worker, link)| {
-            let before = hello.before.map_or(hello.received == 0, |before| before == (journal, *worker));
+        let known = self.claimed_link(&hello, journal).map(|(worker, link)| {
+            let before = hello.before.map_or(hello.received == 0, |before| before == (journal, worker));
             let same = link.identity().incarnation == hello.incarnation && before;
-            (*worker, same && link.can_resume_after(hello.received))
+            (worker, same && link.can_resume_after(hello.received))
         });
         // One that is new has received nothing of what it is told under its number.
         let (worker, received) = match known {
@@ -38,6 +38,17 @@ impl Coordinator {
             None => (self.join(&hello), 0),
         };
         self.connect(worker, connection, received, messages);
+    }
+
+    /// The link that a worker means: the one of its number, or else of its name. One that is leaving is meant by its
+    /// number only; what comes under its name is the next life.
+    fn claimed_link(&self, hello: &Hello, journal: u64) -> Option<(WorkerId, &Link)> {
+        let links = &self.brain.links;
+        let number = hello.before.filter(|(of, _)| *of == journal).map(|(_, worker)| worker);
+        let by_number = number.and_then(|worker| Some((worker, links.get(&worker)?)));
+        let by_name =
+            links.iter().map(|(worker, link)| (*worker, link)).filter(|(_, link)| !link.is_leaving());
+        by_number.into_iter().chain(by_name).find(|(_, link)| link.identity().name == hello.name)
     }
 
     fn join(&mut self, hello: &Hello) -> WorkerId {
@@ -153,7 +164,7 @@ impl Coordinator {
 
     /// Takes a worker for lost, with everything it runs and holds.
     pub(super) fn lose(&mut self, worker: WorkerId, reason: String) {
-        let leaving = self.brain.links.get(&worker).is_some_and(super::link::Link::is_leaving);
+        let leaving = self.brain.links.get(&worker).is_some_and(Link::is_leaving);
         if leaving {
             self.brain.links.remove(&worker);
             return;

@@ -159,3 +159,25 @@ async fn other_settings_count_from_the_restart_on() {
     assert!(matches!(coordinator.end_of(job).await, JobEnd::Succeeded(_)));
     coordinator.stop().await;
 }
+
+#[tokio::test]
+async fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut first = Worker::join(&coordinator, "w", 1).await;
+    let (worker, hand_back) = (first.id, true);
+    coordinator.ask(|reply| ClientRequest::Drain { worker, hand_back, reply }).await.expect("drained");
+    assert_eq!(first.order().await, WorkerOrder::Leave);
+    first.disconnect();
+    let mut second = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 1, 0)).await;
+    let map = second.launched().await;
+    coordinator.kill().await;
+    let coordinator = scene.start();
+    let before = second.id;
+    second.reported = 0;
+    let mut second = second.reconnect(&coordinator).await;
+    assert_eq!(second.id, before);
+    second.started(map);
+    coordinator.stop().await;
+}
