@@ -6,7 +6,8 @@
 mod folder;
 mod output;
 mod programs;
+mod shared_cluster;
 
 pub use folder::Folder;
 pub use output::{counter, joined, parts, report, sorted_lines};
-pub use programs::{Ended, program, run};
+pub use programs::{Ended, cluster, program, run};

@@ -2,9 +2,11 @@
 //!
 //! Owns where their executables are, and that they are built. Does not own what they are asked to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
+
+use crate::shared_cluster::shared_cluster;
 
 /// How a program ended and what it said.
 #[derive(Debug)]
@@ -34,9 +36,17 @@ impl Ended {
     }
 }
 
+/// The directory of the cluster that this process runs its jobs on, if it does.
+pub fn cluster() -> Option<&'static Path> {
+    shared_cluster(executables())
+}
+
 /// A command that runs one of the project's programs, by the name of its executable.
 pub fn program(name: &str) -> Command {
     let mut command = Command::new(executables().join(name));
+    if let Some(directory) = cluster() {
+        command.env("NAPREDUCE_CLUSTER", directory).env("NAPREDUCE_DIR", directory);
+    }
     // What a program says must not depend on who runs the tests.
     command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     command
@@ -46,10 +56,33 @@ pub fn program(name: &str) -> Command {
 pub fn run(command: &mut Command) -> Ended {
     let Output { status, stdout, stderr } =
         command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-    Ended {
-        status,
-        stdout: String::from_utf8_lossy(&stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    let mut texts = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if command.get_envs().any(|(name, _)| name == "NAPREDUCE_CLUSTER") {
+        number_jobs_anew(&mut texts);
+    }
+    let [stdout, stderr] = texts;
+    Ended { status, stdout, stderr }
+}
+
+/// A cluster that tests share has had other jobs before: the first one that these texts name becomes `job_0001`, and so
+/// on, as they are called when a program runs its jobs by itself.
+fn number_jobs_anew(texts: &mut [String]) {
+    let mut jobs: Vec<String> = Vec::new();
+    for text in texts.iter() {
+        for (at, _) in text.match_indices("job_") {
+            let digits = text[at + 4..].chars().take_while(char::is_ascii_digit).count();
+            let job = text[at..at + 4 + digits].to_owned();
+            if digits >= 4 && !jobs.contains(&job) {
+                jobs.push(job);
+            }
+        }
+    }
+    for text in texts {
+        // In two steps, since a new name may be another job's old one.
+        for (number, job) in (1..).zip(&jobs) {
+            *text = text.replace(job, &format!("job-{number:04}"));
+        }
+        *text = text.replace("job-", "job_");
     }
 }
 

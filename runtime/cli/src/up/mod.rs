@@ -80,6 +80,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         );
     }
     let directory = cluster.directory()?;
+    // Workers start beside the coordinator, and need its secret.
+    directory.create()?;
     let file = cluster.configuration()?.up;
     let workers = arguments.workers.or(file.workers).unwrap_or(2);
     let map_slots = arguments.map_slots.or(file.map_slots).unwrap_or(2);

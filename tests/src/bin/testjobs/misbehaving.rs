@@ -2,7 +2,7 @@
 //!
 //! Owns the misbehaviour. Does not own what is expected to follow.
 
-use napreduce::{Emit, FixedBytes, Job, Output, Reducer, TaskError, TaskInfo, Text, Values};
+use napreduce::{Emit, FixedBytes, Job, Mapper, TaskError, TaskInfo, TextLines};
 
 use crate::Choice;
 
@@ -100,58 +100,71 @@ pub fn bad_length(_: &Choice) -> Job {
         .reduce(|line, _, out| out.write(line))
 }
 
-/// The first attempt of reduce 0 flips one bit of a sealed map output that it is about to read.
+/// Counts words; the first attempt of map 2 flips one bit of the sealed output of map 1.
 #[derive(Clone)]
 struct Vandal {
     /// The byte to damage, from the start of the file, modulo its length.
     at: u64,
 }
 
-impl Reducer for Vandal {
-    type Group = String;
+impl Mapper for Vandal {
+    type Input = TextLines;
     type Key = String;
     type Value = u64;
-    type Output = Text;
 
-    fn setup(&mut self, task: &TaskInfo<'_>, _: &mut Output<Text>) -> Result<(), TaskError> {
-        if task.attempt().to_string() == "job_0001_r_0000.1" {
-            let path = "out/_temporary/job_0001/shuffle/job_0001_m_0001.1.segment";
-            let mut bytes =
-                std::fs::read(path).map_err(|error| TaskError::task(format!("{path}: {error}")))?;
-            let at = (self.at % bytes.len() as u64) as usize;
-            bytes[at] ^= 1;
-            let file = std::fs::OpenOptions::new().write(true).open(path);
-            file.and_then(|file| std::os::unix::fs::FileExt::write_all_at(&file, &bytes[at..=at], at as u64))
-                .map_err(|error| TaskError::task(format!("{path}: {error}")))?;
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        if !task.attempt().to_string().ends_with("_m_0002.1") {
+            return Ok(());
         }
-        Ok(())
+        let path = sealed_output_of_map_1();
+        let failed = |error: std::io::Error| TaskError::task(format!("{}: {error}", path.display()));
+        let mut bytes = std::fs::read(&path).map_err(failed)?;
+        let at = (self.at % bytes.len() as u64) as usize;
+        bytes[at] ^= 1;
+        let file = std::fs::OpenOptions::new().write(true).open(&path).map_err(failed)?;
+        std::os::unix::fs::FileExt::write_all_at(&file, &bytes[at..=at], at as u64).map_err(failed)
     }
 
-    fn reduce(
-        &mut self,
-        word: &str,
-        counts: &mut Values<'_, String, u64>,
-        out: &mut Output<Text>,
-    ) -> Result<(), TaskError> {
-        out.emit(word, counts.sum());
+    fn map(&mut self, line: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
         Ok(())
     }
+}
+
+/// Waits until it is there: in the output directory of an embedded job, or with one of the cluster's workers, whose
+/// directories lie beside each other.
+fn sealed_output_of_map_1() -> std::path::PathBuf {
+    let job = std::env::var("NAPREDUCE_JOB_ID").expect("every task process has it");
+    let name = format!("{job}_m_0001.1.segment");
+    let files = std::path::PathBuf::from(std::env::var_os("NAPREDUCE_FILES_DIR").unwrap_or_default());
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_secs(30) {
+        let workers = files.ancestors().nth(4).and_then(|workers| std::fs::read_dir(workers).ok());
+        let workers = workers.into_iter().flatten().flatten();
+        let shuffles = workers.map(|worker| worker.path().join("jobs").join(&job).join("shuffle"));
+        let embedded = std::path::Path::new("out/_temporary").join(&job).join("shuffle");
+        let mut paths = shuffles.chain([embedded]).map(|shuffle| shuffle.join(&name));
+        if let Some(path) = paths.find(|path| path.exists()) {
+            return path;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("{name} is nowhere");
 }
 
 pub fn damaged(choice: &Choice) -> Job {
-    Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| {
-            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
-        })
-        .reducer(Vandal { at: choice.number })
+    Job::text().mapper(Vandal { at: choice.number }).reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// Never ends by itself: for interrupts. Says on standard error that it runs, and as which process.
+/// Never ends by itself: for interrupts. Says in a file beside its input that it runs, and as which process.
 pub fn endless(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, ()>| {
             let id = std::env::var("NAPREDUCE_ATTEMPT_ID").unwrap_or_default();
-            eprintln!("running {id} {}", std::process::id());
+            let input = std::env::var("NAPREDUCE_INPUT_FILE").expect("every map has it");
+            let (unfinished, path) = (format!("{input}.unfinished"), format!("{input}.running"));
+            let said = std::fs::write(&unfinished, format!("{id} {}", std::process::id()));
+            said.and_then(|()| std::fs::rename(unfinished, path)).expect("a writable folder");
             out.emit(line, ());
             while !line.is_empty() {
                 std::thread::park();

@@ -1,0 +1,114 @@
+//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and delayed.
+//!
+//! Owns the runs: each from its seed, with every kind of fault until each has really happened, and outputs that must equal
+//! those of an undisturbed run. Does not own a fault (`faults`) nor what is run (`workload`).
+//!
+//! ```text
+//! cargo test -p napreduce-tests --test chaos -- --runs 100 --seed 7
+//! ```
+
+mod daemons;
+mod faults;
+mod processes;
+mod proxy;
+mod workload;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+use daemons::Daemons;
+use faults::{Fault, Injected};
+use napreduce_tests::Folder;
+use workload::{Reference, Workload};
+
+/// A fault that cannot be injected for so long, because nothing of its kind runs, never will be.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Kill, stop, cut and delay, and compare outputs.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How many runs, each with the next seed
+    #[arg(long, default_value_t = 1)]
+    runs: u64,
+    /// Seed of the first run
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How often each kind of fault happens in a run
+    #[arg(long, default_value_t = 2)]
+    rounds: u32,
+    /// What a test runner passes on; such words are of no use here
+    #[arg(hide = true)]
+    filter: Vec<String>,
+    /// As above
+    #[arg(long, short, hide = true)]
+    quiet: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let folder = Folder::new();
+    let reference = Reference::make(&folder);
+    for seed in arguments.seed..arguments.seed + arguments.runs {
+        println!("chaos with seed {seed}");
+        let began = Instant::now();
+        match run(seed, arguments.rounds, &reference) {
+            Ok(said) => println!("chaos with seed {seed}: {said} in {:.1} s", began.elapsed().as_secs_f64()),
+            Err(error) => {
+                println!("chaos with seed {seed} FAILED: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// One run; what it did, for people.
+fn run(seed: u64, rounds: u32, reference: &Reference) -> Result<String, String> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let folder = Folder::new();
+    let mut daemons = Daemons::start(&folder);
+    let workload = Workload::start(reference, &folder, daemons.directory(), seed);
+    let injected = inject_all(&mut random, rounds, &mut daemons, &workload);
+    daemons.heal();
+    let ended = workload.finish();
+    let left = daemons.stop();
+    let result =
+        injected.and_then(|counts| ended.map(|jobs| (counts, jobs))).and_then(|both| left.map(|()| both));
+    match result {
+        Ok((counts, jobs)) => Ok(format!("{jobs} jobs, {}", counts.join(", "))),
+        Err(error) => Err(format!("{error}\n{}", daemons.logs())),
+    }
+}
+
+/// Every kind of fault, `rounds` times each, in an order and at times that the seed chooses. Each must really happen.
+fn inject_all(
+    random: &mut Pcg64,
+    rounds: u32,
+    daemons: &mut Daemons,
+    workload: &Workload,
+) -> Result<Vec<String>, String> {
+    for _ in 0..rounds {
+        let mut order = Fault::ALL;
+        order.shuffle(random);
+        for fault in order {
+            let began = Instant::now();
+            while fault.inject(random, daemons)? == Injected::NothingToHit {
+                if began.elapsed() > PATIENCE {
+                    return Err(format!("{fault:?} found nothing to hit for {PATIENCE:?}"));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            daemons.check()?;
+            if let Some(error) = workload.failure() {
+                return Err(format!("after {fault:?}: {error}"));
+            }
+            std::thread::sleep(Duration::from_millis(random.random_range(0..300)));
+        }
+    }
+    Ok(Fault::ALL.iter().map(|fault| format!("{rounds} x {fault:?}")).collect())
+}

@@ -1,0 +1,129 @@
+//! A link between a worker and the coordinator that can be cut, delayed and silenced.
+//!
+//! Owns the forwarding of bytes, and counts what it did to them. Does not look at them.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Listens for one worker and forwards to the coordinator.
+pub struct Proxy {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Milliseconds that every piece waits.
+    delay: AtomicU64,
+    delayed: AtomicU64,
+    /// Nothing passes, and nobody is told.
+    silent: AtomicBool,
+    silenced: AtomicU64,
+    connections: Mutex<Vec<TcpStream>>,
+    ended: AtomicBool,
+}
+
+impl Proxy {
+    pub fn start(target: SocketAddr) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("the port it got");
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if shared.ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                // While the coordinator is away the worker must learn that nobody is there.
+                let Ok(server) = TcpStream::connect(target) else { continue };
+                shared.link(&client, &server);
+            }
+        });
+        Proxy { address, state }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends every connection; how many there were.
+    pub fn cut(&self) -> usize {
+        let connections = std::mem::take(&mut *self.state.connections.lock().expect("no panic"));
+        // Two ends each; one that is closed already is not cut.
+        connections.iter().filter(|connection| connection.shutdown(Shutdown::Both).is_ok()).count()
+    }
+
+    /// Has every piece wait so long; zero for none.
+    pub fn delay(&self, delay: Duration) {
+        self.state.delay.store(u64::try_from(delay.as_millis()).expect("short"), Ordering::SeqCst);
+    }
+
+    /// How many pieces had to wait.
+    pub fn delayed(&self) -> u64 {
+        self.state.delayed.load(Ordering::SeqCst)
+    }
+
+    /// Lets nothing pass, or everything again.
+    pub fn silence(&self, silent: bool) {
+        self.state.silent.store(silent, Ordering::SeqCst);
+    }
+
+    /// How many pieces were held back.
+    pub fn silenced(&self) -> u64 {
+        self.state.silenced.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.state.ended.store(true, Ordering::SeqCst);
+        self.state.silent.store(false, Ordering::SeqCst);
+        self.cut();
+        // Wakes the listener, so that it sees the end.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl State {
+    fn link(self: &Arc<Self>, client: &TcpStream, server: &TcpStream) {
+        let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
+        for stream in [client, server] {
+            stream.set_nodelay(true).expect("a TCP connection");
+        }
+        self.connections.lock().expect("no panic").extend([clone(client), clone(server)]);
+        for (from, to) in [(client, server), (server, client)] {
+            let (from, to, state) = (clone(from), clone(to), Arc::clone(self));
+            std::thread::spawn(move || state.forward(from, to));
+        }
+    }
+
+    fn forward(&self, mut from: TcpStream, mut to: TcpStream) {
+        let mut bytes = [0; 64 << 10];
+        loop {
+            let count = from.read(&mut bytes).unwrap_or(0);
+            if count == 0 {
+                break;
+            }
+            if self.silent.load(Ordering::SeqCst) {
+                self.silenced.fetch_add(1, Ordering::SeqCst);
+                while self.silent.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            let delay = self.delay.load(Ordering::SeqCst);
+            if delay > 0 {
+                self.delayed.fetch_add(1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(delay));
+            }
+            if to.write_all(&bytes[..count]).is_err() {
+                break;
+            }
+        }
+        // The other direction ends with this one; errors say that it has.
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    }
+}

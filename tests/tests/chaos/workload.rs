@@ -1,0 +1,176 @@
+//! Several jobs at once, again and again, and what each must write.
+//!
+//! Owns the jobs, the outputs of undisturbed runs, and the comparing. Does not own the disturbance.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use napreduce_tests::{Folder, parts, program, run};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+/// Jobs at a time.
+const SUBMITTERS: u64 = 3;
+
+/// A job: the program and its arguments, without input and output.
+struct Spec {
+    program: &'static str,
+    arguments: &'static [&'static str],
+    input: &'static str,
+}
+
+const SPECS: [Spec; 5] = [
+    Spec { program: "wordcount", arguments: &["--split-size", "64KiB", "--reduces", "3"], input: "text" },
+    Spec {
+        program: "testjobs",
+        arguments: &["--job", "slow", "--number", "2000", "--split-size", "48KiB", "--reduces", "4"],
+        input: "short",
+    },
+    Spec {
+        program: "testjobs",
+        arguments: &["--job", "slow-lines", "--number", "2000", "--split-size", "48KiB"],
+        input: "short",
+    },
+    Spec {
+        program: "testjobs",
+        arguments: &["--job", "words-without-combiner", "--split-size", "64KiB", "--reduces", "5"],
+        input: "text",
+    },
+    Spec { program: "terasort", arguments: &["--split-size", "100KiB", "--reduces", "2"], input: "rows" },
+];
+
+type Parts = Vec<(String, Vec<u8>)>;
+
+/// Inputs, and what each job makes of them when nothing happens.
+#[derive(Clone)]
+pub struct Reference {
+    root: PathBuf,
+    outputs: Arc<Vec<Parts>>,
+}
+
+impl Reference {
+    pub fn make(folder: &Folder) -> Reference {
+        let mut random = Pcg64::seed_from_u64(11);
+        folder.write("text", text(&mut random, 9, 1 << 20));
+        folder.write("short", text(&mut random, 4, 384 << 10));
+        let rows = folder.path("rows").display().to_string();
+        run(program("datagen").args(["tera", "--records", "10000", "--output", &rows])).succeeded();
+        let outputs = SPECS.iter().enumerate().map(|(index, spec)| {
+            let output = folder.path(&format!("expected-{index}"));
+            let mut command = program(spec.program);
+            command.arg(folder.path(spec.input)).arg("--output").arg(&output).args(spec.arguments);
+            run(command.arg("--quiet")).succeeded();
+            parts(&output)
+        });
+        Reference { root: folder.root().to_owned(), outputs: Arc::new(outputs.collect()) }
+    }
+}
+
+/// Words of fewer letters than `letters`.
+fn text(random: &mut Pcg64, letters: u32, bytes: usize) -> String {
+    let mut text = String::new();
+    while text.len() < bytes {
+        let length = random.random_range(1..letters);
+        text.extend((0..length).map(|_| char::from(random.random_range(b'a'..b'g'))));
+        text.push(if random.random_ratio(1, 40) { '\n' } else { ' ' });
+    }
+    text
+}
+
+/// Submitters at work.
+pub struct Workload {
+    shared: Arc<Shared>,
+    submitters: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    enough: AtomicBool,
+    jobs: AtomicU32,
+    failure: Mutex<Option<String>>,
+}
+
+impl Workload {
+    /// Jobs one after another, by several submitters at once, until `finish`.
+    pub fn start(reference: &Reference, folder: &Folder, cluster: &Path, seed: u64) -> Workload {
+        let shared = Arc::new(Shared::default());
+        let submitters = (0..SUBMITTERS).map(|number| {
+            let mut submitter = Submitter {
+                reference: reference.clone(),
+                outputs: folder.path(&format!("outputs-{number}")),
+                cluster: cluster.to_owned(),
+                random: Pcg64::seed_from_u64(seed.wrapping_mul(1_000) + number),
+                shared: Arc::clone(&shared),
+            };
+            std::thread::spawn(move || submitter.work())
+        });
+        let submitters = submitters.collect();
+        Workload { shared, submitters }
+    }
+
+    /// The first thing that went wrong.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure.lock().expect("no panic").clone()
+    }
+
+    /// Waits for the jobs that run; how many there were in all.
+    pub fn finish(self) -> Result<u32, String> {
+        self.shared.enough.store(true, Ordering::SeqCst);
+        for submitter in self.submitters {
+            submitter.join().map_err(|_| "a submitter panicked".to_owned())?;
+        }
+        let failure = self.shared.failure.lock().expect("no panic").take();
+        failure.map_or_else(|| Ok(self.shared.jobs.load(Ordering::SeqCst)), Err)
+    }
+}
+
+struct Submitter {
+    reference: Reference,
+    outputs: PathBuf,
+    cluster: PathBuf,
+    random: Pcg64,
+    shared: Arc<Shared>,
+}
+
+impl Submitter {
+    fn work(&mut self) {
+        let mut number = 0;
+        while !self.shared.enough.load(Ordering::SeqCst) {
+            number += 1;
+            let index = self.random.random_range(0..SPECS.len());
+            let output = self.outputs.join(number.to_string());
+            if let Err(error) = self.run(index, &output) {
+                self.shared.failure.lock().expect("no panic").get_or_insert(error);
+                return;
+            }
+            self.shared.jobs.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn run(&self, index: usize, output: &Path) -> Result<(), String> {
+        let spec = &SPECS[index];
+        let mut command = program(spec.program);
+        command.arg(self.reference.root.join(spec.input)).arg("--output").arg(output).args(spec.arguments);
+        // Kills from outside count as failures, and here they are the rule.
+        command.args(["--conf", "attempts-max=100", "--quiet"]);
+        let ended = run(command.arg("--cluster").arg(&self.cluster));
+        let what = format!("{} {:?} into {}", spec.program, spec.arguments, output.display());
+        if !ended.status.success() {
+            return Err(format!("{what}: {}\n{}", ended.status, ended.stderr));
+        }
+        let expected = &self.reference.outputs[index];
+        let found = parts(output);
+        if found != *expected {
+            let sizes = |parts: &Parts| {
+                parts.iter().map(|(name, part)| (name.clone(), part.len())).collect::<Vec<_>>()
+            };
+            return Err(format!("{what}: {:?} instead of {:?}", sizes(&found), sizes(expected)));
+        }
+        if output.join("_temporary").exists() || !output.join("_SUCCESS").exists() {
+            return Err(format!("{what}: not committed cleanly"));
+        }
+        std::fs::remove_dir_all(output).map_err(|error| format!("{what}: {error}"))
+    }
+}
