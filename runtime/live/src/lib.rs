@@ -52,7 +52,6 @@
 //! }
 //! ```
 
-#[allow(dead_code, unused_imports)] // Until worker and coordinator use all of it.
 mod blobs;
 mod body;
 mod client;

@@ -15,8 +15,8 @@ mod writer;
 
 pub use digest::{Digest, DigestError};
 pub(crate) use error::BlobError;
-pub(crate) use executable::{ExecutableError, program_architecture};
+pub(crate) use executable::program_architecture;
 pub(crate) use fetch::{FetchError, fetch};
 pub(crate) use outlet::chunks_of;
 pub(crate) use store::{BlobStore, PinnedBlob};
-pub(crate) use writer::{BlobIntake, BlobWriter};
+pub(crate) use writer::BlobIntake;

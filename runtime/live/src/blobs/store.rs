@@ -204,15 +204,11 @@ fn scan(directory: &Path) -> io::Result<Index> {
 #[derive(Debug)]
 pub(crate) struct PinnedBlob {
     store: Arc<BlobStore>,
-    digest: Digest,
+    /// Its name.
+    pub(super) digest: Digest,
 }
 
 impl PinnedBlob {
-    /// Its name.
-    pub(crate) fn digest(&self) -> Digest {
-        self.digest
-    }
-
     /// The file, which its owner may read and execute.
     ///
     /// A program that has just been written may for a moment be refused as busy, when a process that is being started

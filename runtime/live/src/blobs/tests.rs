@@ -58,7 +58,7 @@ fn a_blob_can_be_executed_by_its_owner_alone() {
     assert_eq!(fs::read(pinned.path()).expect("a readable blob"), b"program");
     let mode = fs::metadata(pinned.path()).expect("a blob").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    assert_eq!(scene.names(), [pinned.digest().to_string()]);
+    assert_eq!(scene.names(), [pinned.digest.to_string()]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn several_writers_of_one_blob_all_succeed() {
         let writers: Vec<_> = (0..8).map(|_| scope.spawn(|| scene.put(&content))).collect();
         writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
     });
-    assert_eq!(scene.names(), [pins[0].digest().to_string()]);
+    assert_eq!(scene.names(), [pins[0].digest.to_string()]);
     assert_eq!(fs::read(pins[0].path()).expect("a readable blob"), content);
     drop(pins);
     scene.put(&vec![6; 1 << 20]);
@@ -177,7 +177,7 @@ async fn an_intake_says_what_was_wrong_when_it_is_finished() {
     assert!(intake.push(b"pro".to_vec()).await);
     assert_eq!(intake.left(), 4);
     assert!(intake.push(b"gram".to_vec()).await);
-    assert_eq!(intake.finish().await.expect("it is complete").digest(), blob(b"program").digest);
+    assert_eq!(intake.finish().await.expect("it is complete").digest, blob(b"program").digest);
     let refused = BlobIntake::start(Arc::clone(&scene.store), Blob { bytes: 1000, ..blob(b"large") });
     assert!(matches!(refused.finish().await, Err(BlobError::Full { bytes: 1000, .. })));
     let cut = BlobIntake::start(Arc::clone(&scene.store), blob(b"never sent"));

@@ -229,14 +229,13 @@ impl LiveJob {
     fn phase_at_end(&self, kind: TaskKind) -> PhaseProgress {
         let tasks = self.tasks_total(kind);
         let done: Vec<TaskId> = self.results.keys().filter(|task| task.kind == kind).copied().collect();
-        let bytes = done.iter().map(|task| self.task_bytes(*task)).sum();
-        PhaseProgress {
-            tasks,
-            done: u32::try_from(done.len()).unwrap_or(u32::MAX),
-            bytes_done: bytes,
-            bytes_total: bytes,
-            ..PhaseProgress::default()
-        }
+        let bytes_done = done.iter().map(|task| self.task_bytes(*task)).sum::<u64>();
+        let finished = u32::try_from(done.len()).unwrap_or(u32::MAX);
+        let bytes_total = match kind {
+            TaskKind::Map => self.accepted.plan.splits.iter().map(|split| split.length).sum(),
+            TaskKind::Reduce => bytes_done.saturating_mul(u64::from(tasks)) / u64::from(finished.max(1)),
+        };
+        PhaseProgress { tasks, done: finished, bytes_done, bytes_total, ..PhaseProgress::default() }
     }
 
     fn tasks_total(&self, kind: TaskKind) -> u32 {

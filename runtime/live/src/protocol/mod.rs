@@ -3,7 +3,6 @@
 //! Owns the vocabulary, named by direction, and the wire format. Every message is self-contained, so that any two
 //! parts may be in different processes. Does not own the channels and sockets that carry them.
 
-#[allow(dead_code)] // Until clients and their connections use all of it.
 mod client_messages;
 mod description;
 mod shuffle_messages;
@@ -11,11 +10,9 @@ mod task_messages;
 #[cfg(test)]
 mod tests;
 mod wire;
-#[allow(dead_code)] // Until the cluster's worker uses all of it.
 mod worker_messages;
 
 pub(crate) use crate::client::LogStream;
-#[allow(unused_imports)] // As above.
 pub(crate) use client_messages::{CHUNK_BYTES, FromCoordinator, Submission, ToCoordinator};
 pub(crate) use description::{ReduceWork, TaskDescription, Work};
 pub(crate) use shuffle_messages::{
@@ -23,7 +20,6 @@ pub(crate) use shuffle_messages::{
 };
 pub(crate) use task_messages::{FromTask, PROTOCOL_VERSION, ToTask};
 pub(crate) use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
-#[allow(unused_imports)] // As above.
 pub(crate) use worker_messages::{
     AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, Peer, ReduceInputs, SideFile,
     ToWorker, WorkerNews, WorkerOrder, WorkerReport,

@@ -7,10 +7,7 @@
 mod fetch;
 mod gather;
 mod line;
-#[allow(dead_code)] // Until the coordinator shows logs.
-mod logs;
 mod network;
-#[allow(dead_code)] // Until a worker starts it.
 mod server;
 #[cfg(test)]
 mod tests;
@@ -21,11 +18,7 @@ use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use gather::{Arrival, Gathering};
-#[allow(unused_imports)] // As above.
-pub(crate) use logs::{LogError, LogPiece, read_log};
-#[allow(unused_imports)] // Until a worker uses them.
 pub(crate) use network::{DataNetwork, FetchLimits};
-#[allow(unused_imports)] // As above.
 pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};
 
 /// The output of one map attempt, and where a reduce finds it.

@@ -56,6 +56,8 @@ fn main() -> ExitCode {
         .job("stateful", stateful::stateful)
         .job("damaged", misbehaving::damaged)
         .job("endless", misbehaving::endless)
+        .job("known-lines", shapes::known_lines)
+        .job("straggler", misbehaving::straggler)
         .job("slow", shapes::slow)
         .job("slow-lines", shapes::slow_lines)
         .job("count-to-records", chain::count_to_records)

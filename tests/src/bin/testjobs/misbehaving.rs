@@ -172,3 +172,18 @@ pub fn endless(_: &Choice) -> Job {
         })
         .reduce(|line, _, out| out.emit(line, ()))
 }
+
+/// Counts words; the first attempt of the last map, alone of all, sleeps for `number` seconds before it begins.
+pub fn straggler(choice: &Choice) -> Job {
+    let nap = std::time::Duration::from_secs(choice.number);
+    let slept = std::sync::atomic::AtomicBool::new(false);
+    Job::text()
+        .map(move |line: &str, out: &mut Emit<String, u64>| {
+            let id = std::env::var("NAPREDUCE_ATTEMPT_ID").unwrap_or_default();
+            if id.ends_with("_m_0005.1") && !slept.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                std::thread::sleep(nap);
+            }
+            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+        })
+        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+}

@@ -2,11 +2,13 @@
 //!
 //! Owns who a connection belongs to and what is delivered. The engine's part is tested with it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use napreduce_core::{Report, TaskKind, WorkerId};
 
-use super::{ClientRequest, FromWorker, Scene, ToWorker, Worker, WorkerOrder, WorkerReport, attempt};
+use super::{
+    ClientRequest, DEADLINE, FromWorker, Scene, ToWorker, Worker, WorkerOrder, WorkerReport, attempt,
+};
 
 #[tokio::test]
 async fn a_report_that_is_repeated_counts_once() {
@@ -118,7 +120,9 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
     assert_eq!(worker.order().await, WorkerOrder::Leave);
     worker.disconnect();
     // Requests may overtake what workers say.
+    let began = Instant::now();
     while !coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list").is_empty() {
+        assert!(began.elapsed() < DEADLINE, "the worker does not leave");
         tokio::task::yield_now().await;
     }
     let gone = coordinator.ask(|reply| ClientRequest::Drain { worker: id, hand_back, reply }).await;

@@ -8,6 +8,7 @@ mod equality;
 mod gathering;
 mod liars;
 mod limits;
+mod logs;
 mod proxy;
 mod requests;
 mod speed;
@@ -30,6 +31,7 @@ use crate::protocol::{FromDataServer, LogStream, ToDataServer};
 use crate::task::{TaskContext, TaskError};
 use crate::transport::blocking::{self, BlockingConnection};
 use crate::transport::{Listener, Role, Secret};
+use logs::{LogPiece, read_log};
 
 /// Long enough that only what hangs for good exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,151 @@
+//! What people do with a cluster beside running jobs: leave them, look at them, kill them, take files along, drain workers.
+//!
+//! Owns the commands of `nap` on real jobs. Does not own the forms of tables, which `nap` tests by itself.
+
+use std::time::{Duration, Instant};
+
+use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, sorted_lines};
+use serde_json::Value;
+
+/// How long anything here may take before the test gives up on it.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Runs a job of `testjobs` over the file `in`.
+fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
+    let mut command = program("testjobs");
+    command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out", "--quiet"]).args(more);
+    run(&mut command)
+}
+
+/// Hands a job in and leaves; its id.
+fn detached(folder: &Folder, name: &str, more: &[&str]) -> String {
+    // Ids as they are, for other commands.
+    let directory = cluster().expect("these tests have a cluster").display().to_string();
+    let mut command = program("testjobs");
+    command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out"]).args(more);
+    command.env_remove("NAPREDUCE_CLUSTER").args(["--cluster", &directory, "--detach"]);
+    run(&mut command).succeeded().stdout.trim().to_owned()
+}
+
+fn nap(arguments: &[&str]) -> Ended {
+    run(program("nap").env_remove("NAPREDUCE_CLUSTER").args(arguments))
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let said = nap(&[arguments, &["--format", "json"]].concat()).succeeded().stdout;
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// Asks until the answer is yes.
+fn wait_until(what: &str, mut come: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !come() {
+        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn side_files_are_beside_every_attempt_and_what_it_prints_is_in_its_logs() {
+    let folder = Folder::new();
+    folder.write("in", "ada\nbob\neve\n");
+    folder.write("names.txt", "bob\neve\n");
+    let id = detached(&folder, "known-lines", &["--files", "names.txt#known"]);
+    nap(&["job", "wait", &id]).succeeded();
+    assert_eq!(joined(&folder.path("out")), b"bob\neve\n");
+    let attempt = format!("{id}_m_0000.1");
+    let printed = nap(&["job", "logs", &id, &attempt]).succeeded().stdout;
+    assert!(printed.contains("looking for ada"), "{printed}");
+    let errors = nap(&["job", "logs", &id, &attempt, "--stderr"]).succeeded().stdout;
+    assert!(errors.contains("not an error: eve"), "{errors}");
+}
+
+#[test]
+fn a_job_that_was_left_can_be_looked_at_and_waited_for() {
+    let folder = Folder::new();
+    folder.write("in", "b a\n".repeat(200));
+    let id = detached(&folder, "slow", &["--number", "5000", "--reduces", "1", "--split-size", "100"]);
+    assert!(id.starts_with("job_"), "{id}");
+    wait_until("a map that runs", || {
+        let tasks = json(&["task", "list", &id]);
+        tasks.as_array().expect("an array").iter().any(|task| task["state"] == "active")
+    });
+    let why = nap(&["task", "explain", &format!("{id}_r_0000")]).succeeded().stdout;
+    assert!(why.contains("pending") && why.contains("maps"), "{why}");
+    nap(&["job", "wait", &id]).succeeded();
+    assert_eq!(joined(&folder.path("out")), b"a\t200\nb\t200\n");
+    let listed = json(&["job", "status", &id]);
+    assert_eq!(listed[0]["state"], "succeeded");
+    let counters = json(&["job", "counters", &id]);
+    assert_eq!(counters[0]["counters"]["MAP_INPUT_RECORDS"], 200);
+    let history = json(&["job", "history", &id]);
+    let attempts = history[0]["attempts"].as_array().expect("an array");
+    assert!(attempts.len() >= 9 && attempts.iter().all(|attempt| attempt["end"].is_string()), "{attempts:?}");
+}
+
+#[test]
+fn a_killed_job_and_a_killed_task_do_as_they_are_told() {
+    let folder = Folder::new();
+    folder.write("in", "line\n");
+    let id = detached(&folder, "endless", &[]);
+    let running = folder.path("in.running");
+    wait_until("a map that runs", || running.exists());
+    std::fs::remove_file(&running).expect("it was there");
+    nap(&["task", "kill", &format!("{id}_m_0000")]).succeeded();
+    wait_until("its second attempt", || running.exists());
+    let said = std::fs::read_to_string(&running).expect("a readable file");
+    assert!(said.starts_with(&format!("{id}_m_0000.2 ")), "{said}");
+    nap(&["job", "kill", &id]).succeeded();
+    nap(&["job", "wait", &id]).failed(1, &["killed"]);
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn a_straggler_is_overtaken_by_a_duplicate() {
+    let folder = Folder::new();
+    folder.write("in", "b a\n".repeat(60));
+    let began = Instant::now();
+    let more = ["--number", "600", "--reduces", "1", "--split-size", "40"];
+    job(&folder, "straggler", &more).succeeded();
+    assert!(began.elapsed() < Duration::from_secs(300), "it waited for the straggler");
+    assert_eq!(joined(&folder.path("out")), b"a\t60\nb\t60\n");
+    assert_eq!(counter(&folder.path("out"), "MAP_INPUT_RECORDS"), 60, "only one of two attempts counts");
+    assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), 7);
+}
+
+#[test]
+fn the_job_of_higher_priority_gets_the_slots_first() {
+    let folder = Folder::new();
+    folder.write("in", "b a\n".repeat(1600));
+    let more = ["--number", "5000", "--reduces", "1", "--split-size", "100"];
+    let low = detached(&folder, "slow", &more);
+    let high = [&more[..], &["--priority", "5"]].concat();
+    let other = Folder::new();
+    other.write("in", "b a\n".repeat(400));
+    let high = detached(&other, "slow", &high);
+    nap(&["job", "wait", &high, &low]).succeeded();
+    let ended = |id: &str| json(&["job", "status", id])[0]["ended_millis"].as_u64().expect("it has ended");
+    assert!(ended(&high) < ended(&low), "the one submitted first was done first");
+    assert_eq!(joined(&other.path("out")), b"a\t400\nb\t400\n");
+}
+
+#[test]
+fn an_input_that_no_worker_can_read_is_named_with_the_host() {
+    let folder = Folder::new();
+    folder.write("in", "x\n".repeat(400));
+    let id = detached(&folder, "slow", &["--number", "20000", "--reduces", "1", "--split-size", "100"]);
+    std::fs::remove_file(folder.path("in")).expect("it was there");
+    nap(&["job", "wait", &id]).failed(1, &["failed 4 times"]);
+    let status = json(&["job", "status", &id]);
+    let reason = status[0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains(&folder.path("in").display().to_string()), "{reason}");
+    assert!(reason.contains("No such file"), "{reason}");
+}
+
+#[test]
+fn words_are_counted_on_the_cluster_as_they_are_embedded() {
+    let folder = Folder::new();
+    folder.write("in", "to be or not to be\n");
+    job(&folder, "words-of-bytes", &["--reduces", "2"]).succeeded();
+    assert_eq!(sorted_lines(&joined(&folder.path("out"))), b"be\t2\nnot\t1\nor\t1\nto\t2\n");
+}
