@@ -57,7 +57,7 @@ pub fn run(command: &mut Command) -> Ended {
     let Output { status, stdout, stderr } =
         command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let mut texts = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    if command.get_envs().any(|(name, _)| name == "NAPREDUCE_CLUSTER") {
+    if command.get_envs().any(|(name, value)| name == "NAPREDUCE_CLUSTER" && value.is_some()) {
         number_jobs_anew(&mut texts);
     }
     let [stdout, stderr] = texts;
