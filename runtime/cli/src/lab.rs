@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use napreduce_lab::{
-    Interrupt, LabError, MemorySettings, PeerSettings, Resources, Session, SpeedSettings, StartSettings,
-    WorkSettings, cpus,
+    ClusterSettings, Interrupt, LabError, MemorySettings, PeerSettings, Resources, Session, SpeedSettings,
+    StartSettings, WorkSettings, cpus,
 };
 use serde::Serialize;
 
@@ -90,6 +90,21 @@ fn experiment(experiment: &Experiment) -> Result<bool> {
             let report = napreduce_lab::start(&settings, &session)?;
             print(&arguments.common, &report, || report.table())?;
             Ok(true)
+        }
+        Experiment::Cluster(arguments) => {
+            let settings = ClusterSettings {
+                size: arguments.size,
+                split_size: arguments.split_size,
+                runs: arguments.runs,
+                workers: arguments.workers,
+                encrypted: arguments.encrypted,
+                resources: resources(&arguments.common),
+                binaries: binaries(&arguments.common)?,
+                work: work(&arguments.common),
+            };
+            let report = napreduce_lab::cluster(&settings, &session)?;
+            print(&arguments.common, &report, || report.table())?;
+            Ok(report.succeeded())
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting.
+//! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting,
+//! what a cluster costs.
 //!
 //! Owns how experiments are run, judged and reported. Jobs are measured as their users run them, as programs from start
 //! to exit, so nothing here links the runtime. Arguments and the terminal belong to the `nap` binary.
@@ -19,6 +20,8 @@
 
 mod bytes;
 mod check;
+mod cluster;
+mod daemons;
 mod input;
 mod job_result;
 mod machine;
@@ -35,6 +38,8 @@ mod workspace;
 
 pub use bytes::ByteSize;
 pub use check::CheckError;
+pub use cluster::{ClusterReport, ClusterRun, ClusterSettings, PathReport, ShufflePath, SlotsError, cluster};
+pub use daemons::DaemonError;
 pub use input::InputError;
 pub use job_result::JobResultError;
 pub use machine::{Machine, cpus};
@@ -71,6 +76,12 @@ pub enum LabError {
     /// A job's summary is wrong.
     #[error(transparent)]
     JobResult(#[from] JobResultError),
+    /// A daemon is missing or failed.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    /// The slots cannot be shared out among the workers.
+    #[error(transparent)]
+    Slots(#[from] SlotsError),
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),
@@ -84,6 +95,9 @@ impl LabError {
             | LabError::Peer(PeerError::Interrupted(error))
             | LabError::Input(InputError::Interrupted(error))
             | LabError::Process(ProcessError::Interrupted(error))
+            | LabError::Daemon(
+                DaemonError::Interrupted(error) | DaemonError::Process(ProcessError::Interrupted(error)),
+            )
             | LabError::Check(CheckError::Interrupted(error)) => error,
             _ => return None,
         };
@@ -93,7 +107,8 @@ impl LabError {
     /// Whether other arguments could help: something named by the user is missing or of no use.
     pub fn is_usage(&self) -> bool {
         match self {
-            LabError::Program(_) => true,
+            LabError::Program(_) | LabError::Slots(_) => true,
+            LabError::Daemon(error) => matches!(error, DaemonError::Missing { .. }),
             LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script { .. }),
             LabError::Work(error) => matches!(error, WorkError::Make { .. } | WorkError::Room { .. }),
             _ => false,

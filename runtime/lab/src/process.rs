@@ -5,7 +5,7 @@
 mod interrupt;
 mod tree;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -157,25 +157,15 @@ pub fn run(
 ) -> Result<Usage, ProcessError> {
     interrupt.check()?;
     let name = command.name();
-    let errors = folder.join(format!("{name}.err"));
-    let mut process = Command::new(&command.program);
-    process
-        .args(&command.arguments)
-        .envs(command.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(log(&folder.join(format!("{name}.out")))?)
-        .stderr(log(&errors)?)
-        .process_group(0);
     let before = tree::children_time();
     let start = Instant::now();
-    let mut child =
-        process.spawn().map_err(|source| ProcessError::Start { program: command.program.clone(), source })?;
+    let mut child = spawn(command, &name, folder)?;
     let (status, memory) = watch(&mut child, &name, sampling, interrupt)?;
     let wall = start.elapsed();
     let after = tree::children_time();
     if !status.success() {
-        return Err(ProcessError::Failed { name, status, last_words: last_words(&errors) });
+        let last_words = last_words(&folder.join(format!("{name}.err")));
+        return Err(ProcessError::Failed { name, status, last_words });
     }
     Ok(Usage {
         wall_seconds: wall.as_secs_f64(),
@@ -183,6 +173,29 @@ pub fn run(
         system_seconds: (after.system - before.system).max(0.0),
         memory,
     })
+}
+
+/// Starts `command` in a process group of its own with `folder` as its working folder; what it prints goes to
+/// `folder/NAME.out` and `folder/NAME.err`. Whoever calls this sees to its end.
+pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child, ProcessError> {
+    let mut process = Command::new(&command.program);
+    // Settings of whoever runs the experiment are none of the experiment's.
+    for (variable, _) in std::env::vars_os().filter(|(variable, _)| is_setting(variable)) {
+        process.env_remove(variable);
+    }
+    process
+        .args(&command.arguments)
+        .envs(command.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(log(&folder.join(format!("{name}.out")))?)
+        .stderr(log(&folder.join(format!("{name}.err")))?)
+        .process_group(0);
+    process.spawn().map_err(|source| ProcessError::Start { program: command.program.clone(), source })
+}
+
+fn is_setting(variable: &OsStr) -> bool {
+    variable.as_encoded_bytes().starts_with(b"NAPREDUCE_")
 }
 
 /// Runs `command` as [`run`] does and returns what it printed on its standard output.
@@ -200,7 +213,8 @@ fn log(path: &Path) -> Result<File, ProcessError> {
     File::create(path).map_err(|source| ProcessError::Log { path: path.to_owned(), source })
 }
 
-fn last_words(errors: &Path) -> String {
+/// The end of what a program wrote to its standard error, as the end of a message.
+pub fn last_words(errors: &Path) -> String {
     let text = fs::read(errors).unwrap_or_default();
     let end = &text[text.len().saturating_sub(LAST_WORDS_MAX)..];
     let end = String::from_utf8_lossy(end);
@@ -294,6 +308,11 @@ mod tests {
         let command = CommandLine::new("/nowhere/at-all");
         let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
         assert!(error.starts_with("cannot start /nowhere/at-all"), "{error}");
+    }
+
+    #[test]
+    fn settings_of_napreduce_are_not_passed_on() {
+        assert!(is_setting(OsStr::new("NAPREDUCE_CLUSTER")) && !is_setting(OsStr::new("PATH")));
     }
 
     #[test]
