@@ -133,6 +133,27 @@ fn bytes_that_are_no_message_end_their_connection_only() {
     assert!(lines.contains("longer than") && lines.contains("cannot decode"), "{lines}");
 }
 
+/// A request names numbers; whoever puts a path in their place has sent no message, and gets no file.
+#[test]
+fn a_path_in_the_place_of_an_attempt_is_no_request() {
+    let served = Served::start().with_maps(1, 100);
+    for encrypt in [false, true] {
+        for path in ["../../etc/passwd", "/etc/passwd", "job_0001_m_0000.1/../../../../etc/passwd"] {
+            let mut line = served.client(encrypt);
+            // As `Fetch{partition: 0, items: [path]}` and as `ReadLog{attempt: path, ..}` would be encoded.
+            for variant in 0_u8..4 {
+                // A connection that was ended says so, then or now.
+                let _ = line.send(&(variant, 0_u8, vec![path.to_owned()]));
+            }
+            match line.receive::<FromDataServer>() {
+                Ok(None | Some(FromDataServer::Refused { .. })) | Err(_) => {}
+                Ok(Some(other)) => panic!("{path} was answered by {other:?}"),
+            }
+        }
+    }
+    Reduce::new(1).gather(served.inputs(1));
+}
+
 #[test]
 fn a_connection_for_another_role_is_not_served() {
     let served = Served::start();
