@@ -199,7 +199,7 @@ impl Coordinator {
             let detail = self.find(job)?;
             let how = detail.summary.phase.in_words();
             let why = detail.summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            return Ok(vec![format!("{job} is {how}{why}")]);
+            return Ok(vec![format!("{job} has ended, {how}{why}")]);
         };
         match task {
             Some(task) if known.task_state(task).is_none() => {
