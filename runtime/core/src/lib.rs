@@ -13,6 +13,7 @@ mod event;
 mod ids;
 mod job;
 mod preemption;
+mod ratio;
 mod scheduler;
 mod settings;
 mod states;
@@ -25,6 +26,7 @@ pub use event::{Event, FailureClass, Report};
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{PreemptRequest, Primitive, RequestState};
+pub use ratio::{Ratio, RatioError};
 pub use scheduler::{Action, Actions, Fifo, Offer, Scheduler};
 pub use settings::{EngineSettings, SetAsideSettings, SpeculationSettings};
 pub use states::{

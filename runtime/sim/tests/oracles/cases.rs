@@ -1,0 +1,69 @@
+//! Reading the cases and telling how they went.
+//!
+//! Owns the folder, the shape that all files share, exact numbers, and the report. Does not own what a case means.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use napreduce_core::Ratio;
+use serde_json::Value;
+
+/// A file of cases of one family.
+pub struct CaseFile {
+    pub path: String,
+    pub family: String,
+    pub content: Value,
+}
+
+/// The files of the folder, in order of their names.
+pub fn files() -> Vec<CaseFile> {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracles");
+    let folder = env::var_os("NAPREDUCE_ORACLES").map_or(own, PathBuf::from);
+    let entries =
+        fs::read_dir(&folder).unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    assert!(!paths.is_empty(), "{} holds no .json file", folder.display());
+    paths.into_iter().map(|path| read(&path)).collect()
+}
+
+fn read(path: &PathBuf) -> CaseFile {
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    let content: Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{} is no JSON: {error}", path.display()));
+    let family = content["family"].as_str().unwrap_or_else(|| panic!("{} names no family", path.display()));
+    CaseFile { path: path.display().to_string(), family: family.to_owned(), content }
+}
+
+/// Checks every case of a family, says how many there were, and fails with all that went wrong.
+pub fn check(family: &str, mut case_holds: impl FnMut(&Value) -> Result<(), String>) {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for file in files().into_iter().filter(|file| file.family == family) {
+        let cases = file.content["cases"].as_array().unwrap_or_else(|| panic!("{} has no cases", file.path));
+        if let Some(said) = file.content["case_count"].as_u64() {
+            assert_eq!(said, cases.len() as u64, "{} says how many cases it has", file.path);
+        }
+        for case in cases {
+            count += 1;
+            if let Err(why) = case_holds(case) {
+                wrong.push(format!("{}: {why}", case["id"].as_str().unwrap_or("a case without id")));
+            }
+        }
+    }
+    println!("{family}: {count} cases");
+    assert!(
+        wrong.is_empty(),
+        "{family}: {} of {count} cases do not hold:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// An exact number: an integer, a decimal at its decimal value, or a text `p` or `p/q`.
+pub fn exact(value: &Value) -> Ratio {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
