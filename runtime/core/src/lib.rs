@@ -19,6 +19,11 @@ mod settings;
 mod states;
 mod time;
 
+/// The decisions of each policy as pure functions, for tests and simulators.
+pub mod policy {
+    pub use crate::scheduler::{fcs, hfsp};
+}
+
 pub use cluster::{Attempt, ClusterView, Explanation, Job, Reservation, Tally, Worker};
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};

@@ -3,7 +3,9 @@
 //! Owns the trait and the vocabulary of actions. Does not own the execution: a policy decides, the engine acts, and
 //! refuses what is not possible.
 
+pub mod fcs;
 mod fifo;
+pub mod hfsp;
 
 pub use fifo::Fifo;
 

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
+mod fcs;
+mod hfsp;
 
 /// Every family that a file of the folder may name; each has a test of its own.
 const FAMILIES: [&str; 16] = [

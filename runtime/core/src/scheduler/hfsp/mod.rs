@@ -1,0 +1,15 @@
+//! HFSP, the Hadoop fair sojourn protocol: jobs one after another, in the order in which they would be done if they
+//! shared the cluster fairly.
+//!
+//! Owns the virtual cluster that this order comes from, the estimates of sizes, and the choice of victims.
+
+pub mod divisible;
+pub mod misjudgement;
+pub mod shares;
+pub mod size;
+pub mod victims;
+mod virtual_cluster;
+mod virtual_job;
+
+pub use virtual_cluster::{Projection, VirtualCluster};
+pub use virtual_job::ENDLESS;
