@@ -21,7 +21,7 @@ mod time;
 
 /// The decisions of each policy as pure functions, for tests and simulators.
 pub mod policy {
-    pub use crate::scheduler::{fcs, hfsp};
+    pub use crate::scheduler::{fair, fcs, hfsp, natjam};
 }
 
 pub use cluster::{Attempt, ClusterView, Explanation, Job, Reservation, Tally, Worker};

@@ -3,9 +3,11 @@
 //! Owns the trait and the vocabulary of actions. Does not own the execution: a policy decides, the engine acts, and
 //! refuses what is not possible.
 
+pub mod fair;
 pub mod fcs;
 mod fifo;
 pub mod hfsp;
+pub mod natjam;
 
 pub use fifo::Fifo;
 

@@ -5,7 +5,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod assignment_order;
 mod cases;
+mod fair_preemption;
+mod fair_shares;
 mod fcs;
 mod hfsp;
 

@@ -1,0 +1,16 @@
+//! Fair: every pool, and every job in a pool, gets its weighted part of the slots.
+//!
+//! Owns the policy: shares, the order in which free slots are given, and preemption on behalf of jobs that starve. The
+//! pure decisions stand in files of their own, over plain numbers; see `docs/schedulers/fair.md`.
+
+mod order;
+mod shares;
+mod starvation;
+mod update;
+mod victims;
+
+pub use order::{Name, Standing, Turn, Weight};
+pub use shares::{Claim, UNBOUNDED, shares};
+pub use starvation::{JobNeed, Patience, PoolNeed, starvation};
+pub use update::{JobPicture, PoolPicture, Starved, is_utilised, recheck_after, set_shares, starved};
+pub use victims::{Container, Holder, Host, Room, Search};

@@ -1,0 +1,14 @@
+//! Natjam: production before research, and research gives way; or one queue by deadline.
+//!
+//! Owns the two policies. The pure decisions stand in files of their own, over plain numbers; see
+//! `docs/schedulers/natjam.md`.
+
+mod eviction;
+mod reclaim;
+mod urgency;
+
+pub use eviction::{Evictions, Holding, JobEviction};
+pub use reclaim::{Aged, ReclaimLimits, ReclaimList, Reclaimed, new_requests};
+pub use urgency::{
+    Contender, DeadlineEviction, DeadlineSelection, MixedPair, Urgency, UrgencyKey, claimant, victim,
+};
