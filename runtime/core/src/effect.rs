@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
 use crate::job::JobOutcome;
+use crate::preemption::Primitive;
 use crate::time::Time;
 
 /// Something the driver of the engine must do, in the order given.
@@ -25,6 +26,11 @@ pub enum Effect {
     WorkerMayLeave {
         /// The worker.
         worker: WorkerId,
+    },
+    /// The policy wants a job that the driver knows by this name submitted now.
+    SubmitWanted {
+        /// The name.
+        name: String,
     },
     /// Hand in `Event::Woken` at this time; a later effect with an earlier time wins.
     WakeAt(Time),
@@ -146,6 +152,21 @@ pub enum Record {
     AttemptEnded(AttemptId, String),
     /// An attempt saved its work and exited; its task goes on from there.
     Checkpointed(AttemptId),
+    /// The slot of an attempt is wanted back.
+    PreemptRequested {
+        /// The victim.
+        attempt: AttemptId,
+        /// How, after what the settings made of the wish.
+        primitive: Primitive,
+        /// The job the slot is freed for.
+        beneficiary: Option<JobId>,
+        /// Why, for people.
+        reason: String,
+    },
+    /// An attempt is stopped and gave up its slot.
+    Suspended(AttemptId),
+    /// A stopped attempt runs again.
+    Resumed(AttemptId),
     /// How a job will end is decided; its live attempts are killed first.
     JobDecided(JobId, JobOutcome),
     /// A job is over; none of its attempts is left.

@@ -87,7 +87,10 @@ pub enum Report {
     /// The work is done and the part file is written; the attempt asks to be the one that commits.
     CommitRequested,
     /// The attempt ended well: its map output is sealed, or its part is committed.
-    Done,
+    Done {
+        /// Bytes it wrote for reduces or as its part; zero when nobody counted.
+        output_bytes: u64,
+    },
     /// The attempt ended badly.
     Failed {
         /// Whose fault it was.

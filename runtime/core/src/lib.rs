@@ -17,23 +17,26 @@ mod ratio;
 mod scheduler;
 mod settings;
 mod states;
-mod time;
+pub mod time;
 
 /// The decisions of each policy as pure functions, for tests and simulators.
 pub mod policy {
     pub use crate::scheduler::{fair, fcs, hfsp, natjam};
 }
 
-pub use cluster::{Attempt, ClusterView, Explanation, Job, Reservation, Tally, Worker};
+pub use cluster::{Attempt, ClusterView, Explanation, Job, Reservation, Tally, TaskHistory, Worker};
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};
 pub use event::{Event, FailureClass, Report};
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
-pub use preemption::{PreemptRequest, Primitive, RequestState};
+pub use preemption::{PreemptRequest, Primitive, RequestState, TaskEviction};
 pub use ratio::{Ratio, RatioError};
-pub use scheduler::{Action, Actions, Fifo, Offer, Scheduler};
-pub use settings::{EngineSettings, SetAsideSettings, SpeculationSettings};
+pub use scheduler::{Action, Actions, Composed, Fifo, Offer, Preempt, Release, Scheduler, serving};
+pub use settings::{
+    CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, SetAsideSettings,
+    SpeculationSettings,
+};
 pub use states::{
     AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
     WorkerInput, WorkerState,

@@ -13,6 +13,8 @@
 //!
 //! A request is open until one of the three outcomes in lower case; then it is counted and forgotten.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId};
@@ -20,6 +22,7 @@ use crate::time::{Span, Time};
 
 /// How a slot is taken from an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Primitive {
     /// Let it finish; with a grace, kill it afterwards.
     Wait,
@@ -29,6 +32,35 @@ pub enum Primitive {
     Suspend,
     /// Save the work and exit.
     Checkpoint,
+}
+
+impl fmt::Display for Primitive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Primitive::Wait => "wait",
+            Primitive::Kill => "kill",
+            Primitive::Suspend => "suspend",
+            Primitive::Checkpoint => "checkpoint",
+        })
+    }
+}
+
+/// Which attempts of a job go first when the job is asked to release slots and may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskEviction {
+    /// Those that will be done soonest: resumed together at one later moment, they hold their job up the least (Natjam,
+    /// Theorem 2.1).
+    #[default]
+    ShortestRemaining,
+    /// Those that will be done last.
+    LongestRemaining,
+    /// Any, each as likely as the other.
+    Random,
+    /// Those launched last.
+    Youngest,
+    /// Those that have done the smallest share of their work.
+    LeastProgress,
 }
 
 /// How far an open request is.
@@ -48,8 +80,10 @@ pub enum RequestState {
 pub struct PreemptRequest {
     /// The victim.
     pub attempt: AttemptId,
-    /// How.
+    /// How, after what the settings made of what was asked for.
     pub primitive: Primitive,
+    /// How the policy wanted it.
+    pub asked: Primitive,
     /// How long the victim may take before it is killed, if ever.
     pub grace: Option<Span>,
     /// Why this one; for people.

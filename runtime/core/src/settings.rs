@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::TaskKind;
+use crate::preemption::Primitive;
 use crate::time::Span;
 
 /// What can be chosen about an engine.
@@ -20,11 +22,24 @@ pub struct EngineSettings {
     pub set_aside: Option<SetAsideSettings>,
     /// When an attempt that takes much longer than its like gets a duplicate; never, without.
     pub speculation: Option<SpeculationSettings>,
+    /// What becomes of a primitive that a policy prefers.
+    #[serde(default)]
+    pub preemption: PreemptionSettings,
+    /// Orders tell reduces which map outputs to read. A driver that moves no data has no use for that.
+    #[serde(default = "yes")]
+    pub name_outputs: bool,
+    /// Where the engine's own random choices start.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Default for EngineSettings {
     /// Lenient, with escalation, a reservation of 400 ms (twice the usual heartbeat interval), and workers set aside. No
-    /// speculation: on a single machine a duplicate would only take what the straggler needs.
+    /// speculation: on a single machine a duplicate would only take what the straggler needs. Every primitive as asked.
     fn default() -> EngineSettings {
         EngineSettings {
             strict: false,
@@ -32,8 +47,96 @@ impl Default for EngineSettings {
             reservation: Span::from_millis(400),
             set_aside: Some(SetAsideSettings::default()),
             speculation: None,
+            preemption: PreemptionSettings::default(),
+            name_outputs: true,
+            seed: 0,
         }
     }
+}
+
+/// What becomes of the primitive that a policy prefers: it is asked in this order whether the kind of task can be
+/// preempted so, whether its worker can keep another suspended attempt, and whether it is worth its cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct PreemptionSettings {
+    /// How maps can be preempted.
+    pub map: KindPreemption,
+    /// How reduces can be preempted.
+    pub reduce: KindPreemption,
+    /// How many suspended attempts a worker keeps at most; any number, without.
+    pub suspended_max: Option<u32>,
+    /// What becomes of a suspend when a worker keeps that many.
+    pub when_full: Instead,
+    /// When a primitive that saves work is not worth it; always is, without.
+    pub cost: Option<CostRule>,
+}
+
+impl Default for PreemptionSettings {
+    /// Everything can be preempted as asked, everywhere.
+    fn default() -> PreemptionSettings {
+        let (map, reduce) = (KindPreemption::default(), KindPreemption::default());
+        PreemptionSettings { map, reduce, suspended_max: None, when_full: Instead::Wait, cost: None }
+    }
+}
+
+impl PreemptionSettings {
+    /// How tasks of a kind can be preempted.
+    pub fn of(&self, kind: TaskKind) -> KindPreemption {
+        match kind {
+            TaskKind::Map => self.map,
+            TaskKind::Reduce => self.reduce,
+        }
+    }
+}
+
+/// How tasks of one kind can be preempted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct KindPreemption {
+    /// They can be suspended.
+    pub suspend: bool,
+    /// They can be checkpointed.
+    pub checkpoint: bool,
+    /// What is done if they cannot be preempted as asked.
+    pub otherwise: Instead,
+}
+
+impl Default for KindPreemption {
+    fn default() -> KindPreemption {
+        KindPreemption { suspend: true, checkpoint: true, otherwise: Instead::Kill }
+    }
+}
+
+/// What can always be done instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instead {
+    /// Let it finish.
+    Wait,
+    /// End it.
+    Kill,
+}
+
+impl From<Instead> for Primitive {
+    fn from(instead: Instead) -> Primitive {
+        match instead {
+            Instead::Wait => Primitive::Wait,
+            Instead::Kill => Primitive::Kill,
+        }
+    }
+}
+
+/// What saving work costs. Below it, the work is lost instead; and what ends sooner than it could be saved is let finish
+/// (OS-Assisted Task Preemption for Hadoop, V-A, recommends both without numbers).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CostRule {
+    /// From the order to the free slot.
+    #[serde(with = "crate::time::text")]
+    pub suspend: Span,
+    /// From the free slot to work that goes on.
+    #[serde(with = "crate::time::text")]
+    pub resume: Span,
 }
 
 /// When a worker is set aside, and for how long. Half of the workers with map slots stay in use in

@@ -1,11 +1,13 @@
 //! Time as the brain sees it: integer microseconds handed in by whoever drives the engine.
 //!
-//! Owns the two newtypes and their arithmetic, which saturates instead of wrapping. Does not own a clock.
+//! Owns the two newtypes, their arithmetic, which saturates instead of wrapping, and their text. Does not own a clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
+
+use crate::ratio::Ratio;
 
 /// An instant: microseconds since an origin that the driver chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -69,5 +71,101 @@ impl fmt::Display for Time {
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:06}s", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// A text that is no span.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no span of time; give a number and a unit: 250us, 500ms, 1.35s, 10m or 2h")]
+pub struct SpanError(pub String);
+
+/// The units of a span in text, and their microseconds.
+const UNITS: [(&str, u64); 5] =
+    [("us", 1), ("ms", 1_000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)];
+
+impl std::str::FromStr for Span {
+    type Err = SpanError;
+
+    /// Reads `500ms` or `1.35s`: whole microseconds, in a unit that is named.
+    fn from_str(text: &str) -> Result<Span, SpanError> {
+        let wrong = || SpanError(text.to_owned());
+        let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
+        let (number, unit) = text.split_at(unit_at);
+        let (_, micros) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let number: Ratio = number.parse().map_err(|_| wrong())?;
+        let span = number * Ratio::whole(*micros);
+        if span.denominator() != 1 {
+            return Err(wrong());
+        }
+        u64::try_from(span.numerator()).map(Span).map_err(|_| wrong())
+    }
+}
+
+impl Span {
+    /// The span as [`str::parse`] reads it, in the largest unit that needs no decimals.
+    pub fn to_text(self) -> String {
+        let whole =
+            UNITS.iter().rev().find(|(_, micros)| self.0.is_multiple_of(*micros) && self.0 >= *micros);
+        let (unit, micros) = whole.unwrap_or(&("s", 1_000_000));
+        format!("{}{unit}", self.0 / micros)
+    }
+}
+
+/// Spans in files that people write: a number and a unit.
+pub mod text {
+    use super::Span;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// Writes `3s`.
+    pub fn serialize<S: Serializer>(span: &Span, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&span.to_text())
+    }
+
+    /// Reads `3s`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// Spans that may be without end: a number and a unit, or `never`.
+pub mod text_or_never {
+    use super::Span;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// Writes `3s` or `never`.
+    pub fn serialize<S: Serializer>(span: &Option<Span>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&span.map_or_else(|| "never".to_owned(), Span::to_text))
+    }
+
+    /// Reads `3s` or `never`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == "never" {
+            return Ok(None);
+        }
+        text.parse().map(Some).map_err(|error| D::Error::custom(format!("{error}, or never")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_and_written_with_a_unit() {
+        for (text, micros) in
+            [("250us", 250), ("500ms", 500_000), ("1.35s", 1_350_000), ("10m", 600_000_000), ("0s", 0)]
+        {
+            let span: Span = text.parse().expect(text);
+            assert_eq!(span, Span(micros), "{text}");
+            assert_eq!(span.to_text().parse(), Ok(span), "{text}");
+        }
+        for wrong in ["", "3", "s", "3 s", "-1s", "0.5us", "1e3s", "99999999999999999h", "3weeks"] {
+            assert_eq!(wrong.parse::<Span>(), Err(SpanError(wrong.to_owned())), "{wrong}");
+        }
+        assert_eq!(
+            (Span::from_secs(15).to_text(), Span(1_350_000).to_text()),
+            ("15s".into(), "1350ms".into())
+        );
     }
 }

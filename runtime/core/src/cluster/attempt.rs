@@ -23,6 +23,14 @@ pub struct Attempt {
     pub(crate) launched_at: u64,
     pub(crate) bytes_done: u64,
     pub(crate) bytes_total: u64,
+    /// Bytes a second at work, smoothed over its reports.
+    #[serde(default)]
+    pub(crate) smoothed_rate: Option<u64>,
+    /// How long it had been at work when it last reported progress.
+    #[serde(default)]
+    pub(crate) reported_at: Span,
+    #[serde(default)]
+    pub(crate) output_bytes: u64,
     pub(crate) suspends: u32,
     /// The slow attempt at the same task beside which it was launched.
     pub(crate) duplicate_of: Option<AttemptId>,
@@ -49,6 +57,9 @@ impl Attempt {
             launched_at: event,
             bytes_done: 0,
             bytes_total: 0,
+            smoothed_rate: None,
+            reported_at: Span::default(),
+            output_bytes: 0,
             suspends: 0,
             duplicate_of: None,
             duplicated: false,
@@ -138,6 +149,26 @@ impl Attempt {
         let remaining =
             (u128::from(self.active_time(now).0) * left).checked_div(u128::from(self.bytes_done))?;
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
+    }
+
+    /// How long it will be at work yet by its smoothed rate, counted from its last report; unknown before it has one.
+    pub fn smoothed_remaining(&self) -> Option<Span> {
+        let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?) * 1_000_000;
+        let remaining = left.checked_div(u128::from(self.smoothed_rate?))?;
+        Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
+    }
+
+    /// Takes in a report of progress: a quarter of the new rate and three of the old one make the smoothed rate.
+    pub(crate) fn progressed(&mut self, now: Time, bytes_done: u64, bytes_total: u64) {
+        let active = self.active_time(now);
+        let (more, span) = (bytes_done.saturating_sub(self.bytes_done), active.0 - self.reported_at.0);
+        if let Some(rate) = (u128::from(more) * 1_000_000).checked_div(u128::from(span)) {
+            let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+            let old = self.smoothed_rate.unwrap_or(rate);
+            self.smoothed_rate = Some(old - old / 4 + rate / 4);
+            self.reported_at = active;
+        }
+        (self.bytes_done, self.bytes_total) = (bytes_done, bytes_total);
     }
 
     pub(crate) fn start_clock(&mut self, now: Time) {

@@ -101,8 +101,9 @@ impl Cluster {
         worker.used[kind] += u32::from(attempt.holds_slot);
         job.live.insert(id);
         job.holding[kind] += u32::from(attempt.holds_slot);
+        self.held_slots[kind] += u32::from(attempt.holds_slot);
         if attempt.state == AttemptState::Suspended {
-            job.suspended[kind].insert((attempt.worker, id));
+            self.list_suspended(id, attempt.worker, true);
         }
         match self.attempts.insert(id, attempt) {
             Some(_) => Err(format!("{id} is there twice")),
@@ -139,16 +140,10 @@ impl Cluster {
             }
             self.list_worker(id);
         }
-        for job in self.jobs.values() {
-            for kind in TaskKind::ALL {
-                if job.wants(kind) {
-                    self.wanting[kind].insert(job.giving_order());
-                }
-                if job.may_have_stragglers(kind) {
-                    self.speculable[kind].insert(job.id);
-                }
-            }
-        }
+        let requests: Vec<PreemptRequest> = self.requests.values().cloned().collect();
+        requests.iter().for_each(|request| self.list_request(request, true));
+        let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
+        jobs.into_iter().for_each(|job| self.refresh(job));
     }
 }
 

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
-use crate::cluster::GivingOrder;
 use crate::cluster::image::per_kind;
 use crate::cluster::task::{Phase, Task};
+use crate::cluster::{GivingOrder, Listed};
 use crate::effect::{MapOutput, Start};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobSpec};
@@ -38,6 +38,16 @@ pub struct Job {
     pub(crate) maps_lost: u32,
     /// Workers that keep a free slot for this job.
     pub(crate) reserved_on: BTreeSet<WorkerId>,
+    /// Open requests to free a slot for it, and free slots that are kept for it.
+    pub(crate) promised: ByKind<u32>,
+    /// Open requests for slots that it holds.
+    pub(crate) requested: ByKind<u32>,
+    /// Bytes its finished maps wrote for reduces.
+    pub(crate) map_output_bytes: u64,
+    /// In which indices it is.
+    pub(crate) listed: ByKind<Listed>,
+    /// The policy is yet to be told of it.
+    pub(crate) changed: bool,
 }
 
 /// A job without what follows from its tasks and the attempts at them.
@@ -69,6 +79,11 @@ impl Job {
             outputs: BTreeMap::new(),
             maps_lost: 0,
             reserved_on: BTreeSet::new(),
+            promised: ByKind::default(),
+            requested: ByKind::default(),
+            map_output_bytes: 0,
+            listed: ByKind::default(),
+            changed: false,
         }
     }
 
@@ -109,22 +124,19 @@ impl Job {
             }
         }
         let maps_lost = phases.map.tasks.iter().filter(|task| task.lost).count() as u32;
-        let reserved_on = BTreeSet::new();
-        let (live, suspended, holding) = (BTreeSet::new(), ByKind::default(), ByKind::default());
+        let map_output_bytes =
+            phases.map.done_tasks().fold(0_u64, |sum, task| sum.saturating_add(task.output_bytes));
+        let nothing = JobSpec { maps: Vec::new(), reduces: 0, ..spec.clone() };
         Ok(Job {
-            id,
             spec,
-            submitted,
             state,
             outcome,
             phases,
-            live,
-            suspended,
-            holding,
             awaiting_inputs,
             outputs,
             maps_lost,
-            reserved_on,
+            map_output_bytes,
+            ..Job::new(id, nothing, submitted)
         })
     }
 
@@ -300,6 +312,24 @@ impl Job {
 
     pub(crate) fn task_mut(&mut self, task: TaskId) -> Option<&mut Task> {
         self.phases[task.kind].task_mut(task.index)
+    }
+
+    /// The task goes on from this checkpoint, made there and then; from its beginning, without.
+    pub(crate) fn set_checkpoint(&mut self, task: TaskId, made: Option<(u32, WorkerId, Time)>) {
+        let pending = self.phases[task.kind].pending.contains(&task.index);
+        if pending {
+            self.remove_pending(task);
+        }
+        if let Some(known) = self.task_mut(task) {
+            known.checkpoint = made.map(|(number, ..)| number);
+            known.checkpoint_made = made.map(|(_, worker, at)| (worker, at));
+            if made.is_none() {
+                known.kept = Span::default();
+            }
+        }
+        if pending {
+            self.add_pending(task);
+        }
     }
 
     pub(crate) fn add_pending(&mut self, task: TaskId) {

@@ -6,6 +6,7 @@ mod attempt;
 mod explain;
 mod image;
 mod job;
+mod job_view;
 mod task;
 mod view;
 mod worker;
@@ -15,6 +16,7 @@ pub use explain::Explanation;
 pub(crate) use image::ClusterImage;
 
 pub use job::Job;
+pub use job_view::TaskHistory;
 pub use view::{ClusterView, Tally};
 pub use worker::{Reservation, Worker};
 
@@ -46,6 +48,14 @@ pub(crate) enum Deadline {
     Aside(WorkerId),
 }
 
+/// In which indices a job is with its tasks of one kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Listed {
+    wanting: bool,
+    launchable: bool,
+    speculable: bool,
+}
+
 /// The state behind the engine.
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
@@ -65,6 +75,18 @@ pub(crate) struct Cluster {
     pub deadlines: BTreeSet<(Time, Deadline)>,
     pub free: ByKind<BTreeSet<OfferOrder>>,
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
+    /// How many jobs have a task of a kind that could be launched.
+    pub launchable: ByKind<u32>,
+    /// Suspended attempts of active jobs by worker.
+    pub suspended_on: ByKind<BTreeMap<WorkerId, u32>>,
+    /// Slots of the workers that take attempts, those of them that are free, and all that are held.
+    pub slots: ByKind<u64>,
+    pub free_slots: ByKind<u64>,
+    pub held_slots: ByKind<u32>,
+    /// Open requests by the kind of their victim.
+    pub freeing: ByKind<u32>,
+    /// Jobs the policy has to be told of.
+    pub changed: Vec<JobId>,
     /// Jobs some of whose attempts of a kind may be stragglers.
     pub speculable: ByKind<BTreeSet<JobId>>,
     pub tally: Tally,
@@ -108,7 +130,11 @@ impl Cluster {
             TaskInput::AttemptDone => job.phases[id.kind].done += 1,
             TaskInput::AttemptEnded => job.add_pending(id),
             TaskInput::OutputLost => {
-                job.phases[id.kind].done -= 1;
+                let phase = &mut job.phases[id.kind];
+                phase.done -= 1;
+                let task = &phase.tasks[id.index as usize];
+                phase.worked.0 = phase.worked.0.saturating_sub(task.took.0);
+                job.map_output_bytes = job.map_output_bytes.saturating_sub(task.output_bytes);
                 job.add_pending(id);
             }
         }
@@ -132,7 +158,7 @@ impl Cluster {
         job.live.remove(&id);
         job.awaiting_inputs.remove(&id);
         if before == AttemptState::Suspended {
-            job.suspended[kind].remove(&(attempt.worker, id));
+            self.list_suspended(id, attempt.worker, false);
         }
         self.task_mut(id.task).live.retain(|number| *number != id.number);
         if attempt.holds_slot {
@@ -144,19 +170,31 @@ impl Cluster {
     /// Brings in line what follows from a job's state: whether it is among those that want slots or may have
     /// stragglers, and whether slots are still kept for it. To be called after every change of a job.
     pub fn refresh(&mut self, id: JobId) {
-        let Some(job) = self.jobs.get(&id) else { return };
+        self.touch(id);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
         let key = job.giving_order();
         for kind in TaskKind::ALL {
-            if job.wants(kind) {
+            let listed = Listed {
+                wanting: job.wants(kind),
+                launchable: job.eligible_count(kind) > 0,
+                speculable: job.may_have_stragglers(kind),
+            };
+            let before = std::mem::replace(&mut job.listed[kind], listed);
+            if listed.wanting && !before.wanting {
                 self.wanting[kind].insert(key);
-            } else {
+            } else if !listed.wanting && before.wanting {
                 self.wanting[kind].remove(&key);
             }
-            if job.may_have_stragglers(kind) {
+            self.launchable[kind] =
+                self.launchable[kind] + u32::from(listed.launchable) - u32::from(before.launchable);
+            if listed.speculable && !before.speculable {
                 self.speculable[kind].insert(id);
-            } else {
+            } else if !listed.speculable && before.speculable {
                 self.speculable[kind].remove(&id);
             }
+        }
+        if job.reserved_on.is_empty() {
+            return;
         }
         for worker in job.reserved_on.clone() {
             self.drop_reservations(worker, |cluster, kept| {
@@ -174,20 +212,67 @@ impl Cluster {
             mine
         });
         self.change_used(worker, kind, |used| used + 1);
+        self.held_slots[kind] += 1;
         self.job_mut(job).holding[kind] += 1;
+        self.touch(job);
     }
 
     /// Takes back the slot of an attempt of a job.
     pub fn vacate(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
         self.change_used(worker, kind, |used| used - 1);
+        self.held_slots[kind] -= 1;
         self.job_mut(job).holding[kind] -= 1;
+        self.touch(job);
+    }
+
+    /// The policy has to be told of this job.
+    pub fn touch(&mut self, id: JobId) {
+        let told = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
+        if told != Some(true) {
+            self.changed.push(id);
+        }
+    }
+
+    /// An open request is there, or no longer: its victim's job and its beneficiary count it.
+    pub fn list_request(&mut self, request: &PreemptRequest, there: bool) {
+        let (kind, victim) = (request.attempt.task.kind, request.attempt.task.job);
+        let counted = |count: &mut u32| *count = if there { *count + 1 } else { *count - 1 };
+        counted(&mut self.freeing[kind]);
+        if let Some(job) = self.jobs.get_mut(&victim) {
+            counted(&mut job.requested[kind]);
+            self.touch(victim);
+        }
+        if let Some(id) = request.beneficiary
+            && let Some(job) = self.jobs.get_mut(&id)
+        {
+            counted(&mut job.promised[kind]);
+            self.touch(id);
+        }
+    }
+
+    /// A suspended attempt of an active job is there, or no longer.
+    pub fn list_suspended(&mut self, id: AttemptId, worker: WorkerId, there: bool) {
+        let kind = id.task.kind;
+        let listed = &mut self.job_mut(id.task.job).suspended[kind];
+        let changed = if there { listed.insert((worker, id)) } else { listed.remove(&(worker, id)) };
+        if !changed {
+            return;
+        }
+        let count = self.suspended_on[kind].entry(worker).or_default();
+        *count = if there { *count + 1 } else { *count - 1 };
+        if *count == 0 {
+            self.suspended_on[kind].remove(&worker);
+        }
     }
 
     /// Keeps a free slot for a job until a time.
     pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
         self.deadlines.insert((reservation.until, Deadline::Reservation(worker)));
         self.worker_mut(worker).reservations.push(reservation);
-        self.job_mut(reservation.job).reserved_on.insert(worker);
+        let job = self.job_mut(reservation.job);
+        job.reserved_on.insert(worker);
+        job.promised[reservation.kind] += 1;
+        self.touch(reservation.job);
     }
 
     /// Gives up the reservations on a worker that `unwanted` names.
@@ -196,16 +281,22 @@ impl Cluster {
         worker: WorkerId,
         mut unwanted: impl FnMut(&Cluster, &Reservation) -> bool,
     ) {
+        if self.workers[&worker].reservations.is_empty() {
+            return;
+        }
         let all = std::mem::take(&mut self.worker_mut(worker).reservations);
         let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| unwanted(self, one));
         for gone in &dropped {
             if !kept.iter().any(|one| one.until == gone.until) {
                 self.deadlines.remove(&(gone.until, Deadline::Reservation(worker)));
             }
-            if !kept.iter().any(|one| one.job == gone.job)
-                && let Some(job) = self.jobs.get_mut(&gone.job)
-            {
-                job.reserved_on.remove(&worker);
+            let last = !kept.iter().any(|one| one.job == gone.job);
+            if let Some(job) = self.jobs.get_mut(&gone.job) {
+                job.promised[gone.kind] -= 1;
+                if last {
+                    job.reserved_on.remove(&worker);
+                }
+                self.touch(gone.job);
             }
         }
         self.worker_mut(worker).reservations = kept;
@@ -214,12 +305,21 @@ impl Cluster {
     /// Enters a worker that came up among those with free slots, or takes one that is lost out.
     pub fn list_worker(&mut self, worker: WorkerId) {
         for kind in TaskKind::ALL {
-            let known = &self.workers[&worker];
+            let known = self.worker_mut(worker);
             let free = known.free(kind);
-            if known.takes_attempts() && free > 0 {
+            let (takes, slots) = (known.takes_attempts(), known.slots[kind]);
+            let before = std::mem::replace(&mut known.listed[kind], takes);
+            if takes && free > 0 {
                 self.free[kind].insert((Reverse(free), worker));
             } else {
                 self.free[kind].remove(&(Reverse(free), worker));
+            }
+            if takes && !before {
+                self.slots[kind] += u64::from(slots);
+                self.free_slots[kind] += u64::from(free);
+            } else if !takes && before {
+                self.slots[kind] -= u64::from(slots);
+                self.free_slots[kind] -= u64::from(free);
             }
         }
     }
@@ -240,6 +340,9 @@ impl Cluster {
 
     /// A worker that is set aside though more than half are, since others are gone; the one for the shortest time yet.
     pub fn one_too_many_aside(&self) -> Option<WorkerId> {
+        if self.aside.is_empty() {
+            return None;
+        }
         let too_many = |kind: &TaskKind| {
             let (aside, up) = self.count_up(*kind);
             aside * 2 > up
@@ -257,6 +360,10 @@ impl Cluster {
 
     /// Finds anew which tasks are to be kept from which workers, when the workers that can be used are others.
     pub fn find_avoided(&mut self) {
+        if self.jobs.values().all(|job| TaskKind::ALL.iter().all(|kind| job.phases[*kind].failed.is_empty()))
+        {
+            return;
+        }
         let usable = per_kind(|kind| self.usable(kind));
         let mut changed = Vec::new();
         for job in self.jobs.values_mut() {
@@ -276,6 +383,9 @@ impl Cluster {
         known.used[kind] = change(known.used[kind]);
         let after = known.free(kind);
         let up = known.takes_attempts();
+        if known.listed[kind] {
+            self.free_slots[kind] = self.free_slots[kind] + u64::from(after) - u64::from(before);
+        }
         self.free[kind].remove(&(Reverse(before), worker));
         if up && after > 0 {
             self.free[kind].insert((Reverse(after), worker));

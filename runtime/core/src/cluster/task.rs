@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
 use crate::states::TaskState;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// What is known of a task; its index is its position in its phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,8 +23,18 @@ pub(crate) struct Task {
     pub committer: Option<u32>,
     /// The attempt whose checkpoint the task goes on from.
     pub checkpoint: Option<u32>,
-    /// How long the attempt that did it was at work.
+    /// Where and when that checkpoint was made.
+    pub checkpoint_made: Option<(WorkerId, Time)>,
+    /// How long attempts were at work for what that checkpoint holds.
+    pub kept: Span,
+    /// When the first attempt at it was launched.
+    pub first_launched: Option<Time>,
+    /// How often its slot was taken from it.
+    pub preemptions: u32,
+    /// How long attempts were at work for it, without work that was lost.
     pub took: Span,
+    /// Bytes the attempt that did it wrote.
+    pub output_bytes: u64,
     /// The attempt that did it, and where.
     pub done_by: Option<(u32, WorkerId)>,
     /// The attempt that did it and the worker that holds what it wrote for reduces.
@@ -46,10 +56,14 @@ pub(crate) struct Phase {
     pub pending: BTreeSet<u32>,
     /// Pending tasks by the workers that hold their input.
     pub local: BTreeMap<WorkerId, BTreeSet<u32>>,
+    /// Pending tasks that go on from a checkpoint, by when it was made.
+    pub checkpointed: BTreeSet<(Time, u32)>,
     /// Tasks that failed somewhere, and the tasks not to be run on a worker while another one can have them.
     pub failed: BTreeSet<u32>,
     pub avoided: BTreeMap<WorkerId, BTreeSet<u32>>,
     pub done: u32,
+    /// How long attempts were at work for the tasks that are done.
+    pub worked: Span,
 }
 
 impl Task {
@@ -60,7 +74,12 @@ impl Task {
             live: Vec::new(),
             committer: None,
             checkpoint: None,
+            checkpoint_made: None,
+            kept: Span::default(),
+            first_launched: None,
+            preemptions: 0,
             took: Span::default(),
+            output_bytes: 0,
             done_by: None,
             output: None,
             lost: false,
@@ -85,9 +104,11 @@ impl Phase {
             tasks: (0..count).map(|_| Task::new()).collect(),
             pending: (0..count).collect(),
             local: BTreeMap::new(),
+            checkpointed: BTreeSet::new(),
             failed: BTreeSet::new(),
             avoided: BTreeMap::new(),
             done: 0,
+            worked: Span::default(),
         }
     }
 
@@ -97,6 +118,7 @@ impl Phase {
         let failed = (0..).zip(&tasks).filter(|(_, task)| !task.failed_on.is_empty()).map(|(index, _)| index);
         let failed = failed.collect();
         let mut phase = Phase { tasks, failed, done, ..Phase::of_reduces(0) };
+        phase.worked = phase.sum_of_work();
         for index in 0..phase.total() {
             if phase.tasks[index as usize].state == TaskState::Pending {
                 phase.add_pending(index, preferred(index));
@@ -124,8 +146,7 @@ impl Phase {
     /// A pending task for `worker`: one whose input is there if there is one, else the first; none that failed there
     /// and can run elsewhere.
     pub fn next(&self, worker: WorkerId) -> Option<u32> {
-        let local = self.local.get(&worker).and_then(|local| self.first_for(worker, local));
-        local.or_else(|| self.first_for(worker, &self.pending))
+        self.next_local(worker).or_else(|| self.first_for(worker, &self.pending))
     }
 
     fn first_for(&self, worker: WorkerId, of: &BTreeSet<u32>) -> Option<u32> {
@@ -170,13 +191,50 @@ impl Phase {
         }
     }
 
+    /// How long attempts were at work for the tasks that are done, from scratch.
+    pub fn sum_of_work(&self) -> Span {
+        self.done_tasks().fold(Span::default(), |sum, task| sum + task.took)
+    }
+
+    /// The tasks that are done.
+    pub fn done_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(|task| task.state == TaskState::Done)
+    }
+
+    /// A pending task for `worker` whose input, or checkpoint, is there.
+    pub fn next_local(&self, worker: WorkerId) -> Option<u32> {
+        self.first_for(worker, self.local.get(&worker)?)
+    }
+
+    /// A pending task for `worker` that has no checkpoint.
+    pub fn next_fresh(&self, worker: WorkerId) -> Option<u32> {
+        let fresh = |index: &u32| self.tasks[*index as usize].checkpoint.is_none();
+        self.pending.iter().copied().filter(fresh).find(|index| !self.avoids(*index, worker))
+    }
+
     pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId]) {
         self.pending.insert(index);
-        self.add_local(index, preferred);
+        match self.tasks[index as usize].checkpoint_made {
+            Some((worker, made)) => {
+                self.checkpointed.insert((made, index));
+                self.add_local(index, &[worker]);
+            }
+            None => self.add_local(index, preferred),
+        }
     }
 
     pub fn remove_pending(&mut self, index: u32, preferred: &[WorkerId]) {
         self.pending.remove(&index);
+        match self.tasks[index as usize].checkpoint_made {
+            Some((worker, made)) => {
+                self.checkpointed.remove(&(made, index));
+                self.remove_local(index, &[worker]);
+            }
+            None => self.remove_local(index, preferred),
+        }
+    }
+
+    fn remove_local(&mut self, index: u32, preferred: &[WorkerId]) {
         for worker in preferred {
             if let Some(tasks) = self.local.get_mut(worker) {
                 tasks.remove(&index);

@@ -92,6 +92,31 @@ impl<'a> ClusterView<'a> {
         self.cluster.free[kind].iter().map(|&(Reverse(free), worker)| (worker, free))
     }
 
+    /// How many slots of a kind the workers have that take attempts.
+    pub fn slots(&self, kind: TaskKind) -> u32 {
+        u32::try_from(self.cluster.slots[kind]).unwrap_or(u32::MAX)
+    }
+
+    /// How many of those are free, reserved ones included.
+    pub fn free_slots(&self, kind: TaskKind) -> u32 {
+        u32::try_from(self.cluster.free_slots[kind]).unwrap_or(u32::MAX)
+    }
+
+    /// How many slots of a kind are held, on whatever worker.
+    pub fn used(&self, kind: TaskKind) -> u32 {
+        self.cluster.held_slots[kind]
+    }
+
+    /// How many open requests there are for attempts of a kind.
+    pub fn freeing(&self, kind: TaskKind) -> u32 {
+        self.cluster.freeing[kind]
+    }
+
+    /// Whether a job of which something is suspended on this worker could use a slot of a kind there.
+    pub fn has_suspended(&self, kind: TaskKind, worker: WorkerId) -> bool {
+        self.cluster.suspended_on[kind].contains_key(&worker)
+    }
+
     /// The live attempts of all jobs, by id.
     pub fn attempts(&self) -> impl Iterator<Item = &'a Attempt> + use<'a> {
         self.cluster.attempts.values()

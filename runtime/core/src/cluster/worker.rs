@@ -41,6 +41,8 @@ pub struct Worker {
     pub(crate) attempts: BTreeSet<AttemptId>,
     pub(crate) reservations: Vec<Reservation>,
     pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
+    /// Its slots are counted among those of the cluster.
+    pub(crate) listed: ByKind<bool>,
 }
 
 /// A worker without what follows from the attempts on it.
@@ -70,6 +72,7 @@ impl Worker {
             attempts: BTreeSet::new(),
             reservations: Vec::new(),
             declined: ByKind::default(),
+            listed: ByKind::default(),
         }
     }
 

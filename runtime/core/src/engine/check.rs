@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use crate::cluster::{Cluster, Deadline, Job};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskId, TaskKind};
+use crate::preemption::PreemptRequest;
 use crate::states::{AttemptState, JobState, TaskState, WorkerState};
 
 /// Fails with a text when the condition does not hold.
@@ -138,6 +139,22 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
         ensure!(listed == job.wants(kind), "{id}: wants a {kind} slot and is not listed, or the reverse");
         let listed = cluster.speculable[kind].contains(&id);
         ensure!(listed == job.may_have_stragglers(kind), "{id}: wrongly listed for {kind} stragglers");
+        let of = |request: &&PreemptRequest| request.attempt.task.kind == kind;
+        let requests = cluster.requests.values().filter(of);
+        let victims = requests.clone().filter(|request| request.attempt.task.job == id).count() as u32;
+        let for_it = requests.filter(|request| request.beneficiary == Some(id)).count();
+        let kept = cluster.workers.values().flat_map(|worker| &worker.reservations);
+        let kept = kept.filter(|kept| kept.job == id && kept.kind == kind).count();
+        ensure!(
+            job.requested[kind] == victims,
+            "{id}: {} {kind} slots wanted back, {victims} asked for",
+            job.requested[kind]
+        );
+        ensure!(
+            job.promised[kind] as usize == for_it + kept,
+            "{id}: {} {kind} slots promised, {for_it} + {kept} by count",
+            job.promised[kind]
+        );
         let holding = job.live.iter().filter(|one| one.task.kind == kind && cluster.attempts[one].holds_slot);
         ensure!(job.holding[kind] == holding.count() as u32, "{id}: {kind} slots held are miscounted");
     }
@@ -148,6 +165,11 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     let phase = &job.phases[kind];
     let done = phase.tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
     ensure!(phase.done == done, "{}: {} {kind} tasks done by count, {done} by state", job.id, phase.done);
+    let marked = (0..).zip(&phase.tasks).filter(|(_, task)| task.state == TaskState::Pending);
+    let marked = marked.filter_map(|(index, task)| Some((task.checkpoint_made?.1, index)));
+    let marked: std::collections::BTreeSet<_> = marked.collect();
+    ensure!(phase.checkpointed == marked, "{}: {kind} tasks with a checkpoint are miscounted", job.id);
+    ensure!(phase.worked == phase.sum_of_work(), "{}: {kind} work is miscounted", job.id);
     let local_is_pending = phase.local.values().flatten().all(|index| phase.pending.contains(index));
     ensure!(local_is_pending, "{}: a {kind} task is listed as local, but is not pending", job.id);
     let usable = cluster.usable(kind);
@@ -208,6 +230,39 @@ impl Engine {
     }
 }
 
+/// The sums that are kept in step, counted from scratch.
+fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
+    let usable = cluster.workers.values().filter(|one| one.takes_attempts());
+    let (slots, free) = usable.fold((0, 0), |(slots, free), one| {
+        (slots + u64::from(one.slots(kind)), free + u64::from(one.free(kind)))
+    });
+    ensure!(cluster.slots[kind] == slots, "{} {kind} slots by count, {slots} there", cluster.slots[kind]);
+    ensure!(
+        cluster.free_slots[kind] == free,
+        "{} {kind} slots free by count, {free} are",
+        cluster.free_slots[kind]
+    );
+    let held = cluster.attempts.values().filter(|one| one.id.task.kind == kind && one.holds_slot).count();
+    ensure!(
+        cluster.held_slots[kind] as usize == held,
+        "{} {kind} slots held by count, {held} are",
+        cluster.held_slots[kind]
+    );
+    let freeing = cluster.requests.keys().filter(|id| id.task.kind == kind).count();
+    ensure!(cluster.freeing[kind] as usize == freeing, "{freeing} {kind} slots are being freed, miscounted");
+    let launchable = cluster.jobs.values().filter(|job| job.eligible_count(kind) > 0).count();
+    ensure!(
+        cluster.launchable[kind] as usize == launchable,
+        "{launchable} jobs have {kind}s to launch, miscounted"
+    );
+    let mut suspended = std::collections::BTreeMap::new();
+    for (worker, _) in cluster.jobs.values().flat_map(|job| &job.suspended[kind]) {
+        *suspended.entry(*worker).or_insert(0) += 1;
+    }
+    ensure!(cluster.suspended_on[kind] == suspended, "suspended {kind}s are miscounted");
+    Ok(())
+}
+
 fn check_indices(cluster: &Cluster) -> Result<(), String> {
     for (due, deadline) in &cluster.deadlines {
         let known = match deadline {
@@ -237,6 +292,7 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         let workers = cluster.workers.values();
         let free = workers.filter(|one| one.takes_attempts() && one.free(kind) > 0).count();
         ensure!(free == cluster.free[kind].len(), "free {kind} slots are listed twice");
+        check_totals(cluster, kind)?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::event::FailureClass;
 use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
+use crate::time::Span;
 
 /// Why an attempt failed, as its worker says.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Engine {
             match (outcome, failure) {
                 (AttemptOutcome::Done, _) => self.task_done(&attempt),
                 (AttemptOutcome::Failed, Some(failure)) => self.task_failed(&attempt, failure),
-                (AttemptOutcome::Checkpointed, _) => self.checkpointed(id),
+                (AttemptOutcome::Checkpointed, _) => self.checkpointed(&attempt),
                 (AttemptOutcome::Lost, _) => self.retry(id, format!("{} was lost", attempt.worker)),
                 (AttemptOutcome::Failed, None) | (AttemptOutcome::Killed, _) => {
                     let why = self.why_killed(&attempt);
@@ -72,9 +73,17 @@ impl Engine {
         self.trust_again(attempt.worker);
         let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
         let took = attempt.active_time(self.cluster.now);
+        let job = self.cluster.job_mut(id.task.job);
+        let kept = job.task(id.task).map_or(Span::default(), |task| task.kept);
+        job.set_checkpoint(id.task, None);
+        let took = took + kept;
+        job.phases[id.task.kind].worked = job.phases[id.task.kind].worked + took;
+        if feeds_reduces {
+            job.map_output_bytes = job.map_output_bytes.saturating_add(attempt.output_bytes);
+        }
         let task = self.cluster.task_mut(id.task);
-        task.checkpoint = None;
         task.took = took;
+        task.output_bytes = attempt.output_bytes;
         task.done_by = Some((id.number, attempt.worker));
         let beside = std::mem::take(&mut task.live);
         let was_lost = std::mem::take(&mut task.lost);
@@ -109,10 +118,14 @@ impl Engine {
         live.into_iter().for_each(|attempt| self.grant_commit(attempt));
     }
 
-    fn checkpointed(&mut self, id: AttemptId) {
+    fn checkpointed(&mut self, attempt: &Attempt) {
+        let id = attempt.id;
         self.record(Record::Checkpointed(id));
         self.cluster.step_task_without(id);
-        self.cluster.task_mut(id.task).checkpoint = Some(id.number);
+        let made = (id.number, attempt.worker, self.cluster.now);
+        self.cluster.job_mut(id.task.job).set_checkpoint(id.task, Some(made));
+        let task = self.cluster.task_mut(id.task);
+        task.kept = task.kept + attempt.active_time(made.2);
     }
 
     /// The attempt is gone, and nobody is to blame.
@@ -131,7 +144,7 @@ impl Engine {
         } else if failure.class == FailureClass::Task || !excused {
             if attempt.from != Start::Fresh && self.cluster.jobs.contains_key(&id.task.job) {
                 // The checkpoint may be what is wrong; a task must not fail for good before it was tried without.
-                self.cluster.task_mut(id.task).checkpoint = None;
+                self.cluster.job_mut(id.task.job).set_checkpoint(id.task, None);
             }
             self.count_failure(id.task, attempt.worker, failure.reason);
             self.hold_against(attempt.worker, id.task);

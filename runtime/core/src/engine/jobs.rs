@@ -66,6 +66,7 @@ impl Engine {
         }
         job.state = job.state.on(JobInput::Drained).expect("a stopping job can end");
         let outcome = job.outcome.take().expect("the outcome was decided with the step to stopping");
+        self.cluster.touch(id);
         self.cluster.jobs.remove(&id);
         self.job_over(id, outcome);
     }

@@ -4,6 +4,7 @@
 //! clocks, transport or storage: the driver hands in time and events and carries out the effects in their order.
 
 mod check;
+mod choices;
 mod containment;
 mod drain;
 mod endings;
@@ -20,6 +21,9 @@ mod workers;
 pub use snapshot::{EngineSnapshot, SnapshotError};
 
 use std::collections::BTreeSet;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg32;
 
 use crate::cluster::{Cluster, ClusterView};
 use crate::effect::{Effect, Order, Record};
@@ -60,6 +64,10 @@ pub struct Engine {
     armed: Option<Time>,
     /// When stragglers are looked for next.
     speculate_at: Option<Time>,
+    /// The policy wants no other slot of the kind that is being offered.
+    declined_kind: bool,
+    /// For what it chooses at random.
+    random: Pcg32,
 }
 
 impl Engine {
@@ -73,6 +81,8 @@ impl Engine {
             wakes: BTreeSet::new(),
             armed: None,
             speculate_at: None,
+            declined_kind: false,
+            random: Pcg32::seed_from_u64(settings.seed),
         }
     }
 
@@ -82,16 +92,44 @@ impl Engine {
     /// # Panics
     /// With `strict` settings, when the scheduler takes an action that is not possible.
     pub fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
+        self.handle_batch(now, std::slice::from_ref(&event))
+    }
+
+    /// Takes in events that happened at the same instant, in this order, and decides once, after all of them.
+    ///
+    /// # Panics
+    /// As [`Engine::handle`] does.
+    pub fn handle_batch(&mut self, now: Time, events: &[Event]) -> Vec<Effect> {
         self.cluster.now = self.cluster.now.max(now);
-        self.cluster.events += 1;
-        self.apply(&event);
-        self.expire();
-        self.let_workers_leave();
-        self.scheduler.on_event(self.cluster.now, &event, &ClusterView::new(&self.cluster));
+        for event in events {
+            self.cluster.events += 1;
+            self.apply(event);
+            self.expire();
+            self.let_workers_leave();
+            self.tell_changed();
+            self.scheduler.on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
+        }
         self.schedule();
         self.speculate();
         self.arm();
         std::mem::take(&mut self.effects)
+    }
+
+    /// Names the jobs that changed to the policy.
+    fn tell_changed(&mut self) {
+        if self.cluster.changed.is_empty() {
+            return;
+        }
+        let mut changed = std::mem::take(&mut self.cluster.changed);
+        for id in &changed {
+            if let Some(job) = self.cluster.jobs.get_mut(id) {
+                job.changed = false;
+            }
+        }
+        for id in changed.drain(..) {
+            self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
+        }
+        self.cluster.changed = changed;
     }
 
     /// When `Event::Woken` is to be handed in: the last `Effect::WakeAt` that counts. For a driver that was restarted.

@@ -2,11 +2,12 @@
 //!
 //! Owns whether an attempt may start or go on where the scheduler wants it. Does not own the choice.
 
-use crate::cluster::Attempt;
+use crate::cluster::{Attempt, Reservation};
 use crate::effect::{Order, Record, Start};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput, TaskState};
+use crate::time::Time;
 
 impl Engine {
     /// Starts an attempt, or says why that is not possible.
@@ -36,20 +37,23 @@ impl Engine {
         duplicate_of: Option<AttemptId>,
     ) {
         let job = self.cluster.job(id.job);
-        let inputs = if id.kind == TaskKind::Reduce { job.map_outputs() } else { Vec::new() };
-        let complete = id.kind == TaskKind::Map || inputs.len() == job.phases.map.tasks.len();
+        let named = id.kind == TaskKind::Reduce && self.settings.name_outputs;
+        let inputs = if named { job.map_outputs() } else { Vec::new() };
+        let complete = !named || inputs.len() == job.phases.map.tasks.len();
 
+        let now = self.cluster.now;
         let launched =
             if duplicate_of.is_none() { TaskInput::Launched } else { TaskInput::DuplicateLaunched };
         self.cluster.step_task(id, launched);
         let task = self.cluster.task_mut(id);
         task.launched += 1;
+        task.first_launched.get_or_insert(now);
         let attempt = AttemptId { task: id, number: task.launched };
         task.live.push(attempt.number);
         if let Some(slow) = duplicate_of {
             self.cluster.attempt_mut(slow).duplicated = true;
         }
-        let mut known = Attempt::new(attempt, worker, from, self.cluster.now, self.cluster.events);
+        let mut known = Attempt::new(attempt, worker, from, now, self.cluster.events);
         known.duplicate_of = duplicate_of;
         self.cluster.attempts.insert(attempt, known);
         self.cluster.worker_mut(worker).attempts.insert(attempt);
@@ -74,10 +78,33 @@ impl Engine {
         }
         self.slot_for(worker, id.task.kind, id.task.job)?;
         self.cluster.attempt_mut(id).holds_slot = true;
-        self.cluster.job_mut(id.task.job).suspended[id.task.kind].remove(&(worker, id));
+        self.cluster.list_suspended(id, worker, false);
         self.cluster.occupy(worker, id.task.kind, id.task.job);
         self.cluster.refresh(id.task.job);
         self.order(id, AttemptInput::ResumeOrdered, Order::Resume { attempt: id });
+        Ok(())
+    }
+
+    /// Keeps a free slot for a job, or says why that is not possible.
+    pub(super) fn keep_slot(
+        &mut self,
+        id: WorkerId,
+        kind: TaskKind,
+        job: JobId,
+        until: Time,
+    ) -> Result<(), String> {
+        let wants = self.cluster.jobs.get(&job).is_some_and(|job| job.wants_on(kind, id));
+        let worker = self.cluster.workers.get(&id).filter(|worker| worker.takes_attempts());
+        let worker = worker.ok_or_else(|| format!("{id} takes no attempts"))?;
+        if worker.reservation_of(job, kind).is_some() {
+            return Ok(());
+        }
+        if !wants || worker.free(kind) <= worker.reserved(kind) || until <= self.cluster.now {
+            return Err(format!(
+                "{id} has no free {kind} slot to keep for {job} until {until}, or {job} no use for it"
+            ));
+        }
+        self.cluster.reserve(id, Reservation { job, kind, until });
         Ok(())
     }
 

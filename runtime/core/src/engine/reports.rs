@@ -23,7 +23,7 @@ impl Engine {
             Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
             Report::InputsLost { outputs, reason } => self.inputs_lost(id, outputs, reason),
             Report::CommitRequested => self.commit_requested(id),
-            Report::Done => self.done(id),
+            Report::Done { output_bytes } => self.done(id, *output_bytes),
             Report::Failed { class, reason, lost_outputs } => {
                 let failure =
                     Failure { class: *class, reason: reason.clone(), lost_outputs: lost_outputs.clone() };
@@ -45,6 +45,9 @@ impl Engine {
         let Some((_, AttemptState::Running)) = self.step(id, input) else { return };
         let now = self.cluster.now;
         self.cluster.attempt_mut(id).start_clock(now);
+        if input == AttemptInput::Resumed {
+            self.record(Record::Resumed(id));
+        }
         // A commit it asked for just before it was stopped comes first: it is the quickest way to a free slot.
         self.grant_commit(id);
         self.advance_request(id);
@@ -59,7 +62,8 @@ impl Engine {
         attempt.holds_slot = false;
         let worker = attempt.worker;
         self.cluster.vacate(worker, id.task.kind, id.task.job);
-        self.cluster.job_mut(id.task.job).suspended[id.task.kind].insert((worker, id));
+        self.cluster.list_suspended(id, worker, true);
+        self.record(Record::Suspended(id));
         self.close_request(id, worker, true);
         self.cluster.refresh(id.task.job);
         if self.cluster.workers[&worker].state == WorkerState::Draining {
@@ -69,10 +73,10 @@ impl Engine {
     }
 
     fn progressed(&mut self, id: AttemptId, bytes_done: u64, bytes_total: u64) {
+        let now = self.cluster.now;
         if self.step(id, AttemptInput::Progressed).is_some() {
             let attempt = self.cluster.attempt_mut(id);
-            attempt.bytes_done = bytes_done;
-            attempt.bytes_total = bytes_total;
+            attempt.progressed(now, bytes_done, bytes_total);
         }
     }
 
@@ -113,12 +117,13 @@ impl Engine {
         self.send(worker, Order::Commit { attempt: id });
     }
 
-    fn done(&mut self, id: AttemptId) {
+    fn done(&mut self, id: AttemptId, output_bytes: u64) {
         let commits = self.cluster.job(id.task.job).commits(id.task.kind);
         if commits && self.cluster.task_mut(id.task).committer != Some(id.number) {
             let failure = Failure::retryable("it said it was done, but had no right to commit");
             self.attempt_exits(id, AttemptInput::Failed, Some(failure));
         } else {
+            self.cluster.attempt_mut(id).output_bytes = output_bytes;
             self.attempt_exits(id, AttemptInput::Done, None);
         }
     }

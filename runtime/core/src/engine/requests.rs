@@ -4,23 +4,18 @@
 //! Does not own the choice of victims.
 
 use crate::cluster::{Deadline, Reservation};
-use crate::effect::Order;
+use crate::effect::{Order, Record};
 use crate::engine::Engine;
-use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive, RequestState};
-use crate::states::{AttemptInput, AttemptState, JobState, WorkerState};
-use crate::time::{Span, Time};
+use crate::scheduler::Preempt;
+use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
+use crate::time::Time;
 
 impl Engine {
     /// Opens a request, or says why that is not possible. Asking again while one is open changes nothing.
-    pub(super) fn preempt(
-        &mut self,
-        id: AttemptId,
-        primitive: Primitive,
-        grace: Option<Span>,
-        reason: &str,
-        beneficiary: Option<JobId>,
-    ) -> Result<(), String> {
+    pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), String> {
+        let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
         let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
         if self.cluster.requests.contains_key(&id) {
             return Ok(());
@@ -28,7 +23,7 @@ impl Engine {
         if attempt.state == AttemptState::Killing {
             return Err(format!("{id} is being killed already"));
         }
-        if !attempt.holds_slot && primitive != Primitive::Kill {
+        if !attempt.holds_slot && asked != Primitive::Kill {
             return Err(format!("{id} is suspended and has no slot to give; it can only be killed"));
         }
         if let Some(job) = beneficiary
@@ -36,13 +31,18 @@ impl Engine {
         {
             return Err(format!("{job}, for which {id} is to give its slot, is not active"));
         }
-        let created = self.cluster.now;
-        let (reason, state) = (reason.to_owned(), RequestState::Created);
-        let request = PreemptRequest { attempt: id, primitive, grace, reason, beneficiary, created, state };
+        let (primitive, instead) = self.primitive_for(attempt, asked);
+        let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
+        let (created, state) = (self.cluster.now, RequestState::Created);
+        let record = reason.clone();
+        let request =
+            PreemptRequest { attempt: id, primitive, asked, grace, reason, beneficiary, created, state };
         if let Some(due) = self.due(&request) {
             self.cluster.deadlines.insert((due, Deadline::Grace(id)));
         }
+        self.cluster.list_request(&request, true);
         self.cluster.requests.insert(id, request);
+        self.record(Record::PreemptRequested { attempt: id, primitive, beneficiary, reason: record });
         self.advance_request(id);
         Ok(())
     }
@@ -124,7 +124,8 @@ impl Engine {
             return false;
         }
         let worker = attempt.worker;
-        if self.cluster.job_mut(id.task.job).suspended[id.task.kind].remove(&(worker, id)) {
+        if attempt.state == AttemptState::Suspended {
+            self.cluster.list_suspended(id, worker, false);
             self.cluster.refresh(id.task.job);
         }
         self.order(id, AttemptInput::KillOrdered, Order::Kill { attempt: id })
@@ -144,6 +145,12 @@ impl Engine {
     /// for whom it was freed.
     pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool) {
         let Some(request) = self.remove_request(id) else { return };
+        if let Some(task) = self.cluster.jobs.get_mut(&id.task.job).and_then(|job| job.task_mut(id.task))
+            && slot_freed
+            && task.state != TaskState::Done
+        {
+            task.preemptions += 1;
+        }
         if self.cluster.workers[&worker].state != WorkerState::Up {
             self.cluster.tally.requests_cancelled += 1;
             return;
@@ -165,12 +172,25 @@ impl Engine {
 
     /// A job needs no slots any more: nothing is freed for it.
     pub(super) fn withdraw_requests_for(&mut self, job: JobId) {
+        if self
+            .cluster
+            .jobs
+            .get(&job)
+            .is_none_or(|job| TaskKind::ALL.iter().all(|kind| job.promised[*kind] == 0))
+        {
+            return;
+        }
         let for_it = self.cluster.requests.values_mut().filter(|request| request.beneficiary == Some(job));
         let mut withdrawn = Vec::new();
         for request in for_it {
             match request.state {
                 RequestState::Created => withdrawn.push(request.attempt),
-                RequestState::Ordered | RequestState::Forced => request.beneficiary = None,
+                RequestState::Ordered | RequestState::Forced => {
+                    request.beneficiary = None;
+                    if let Some(job) = self.cluster.jobs.get_mut(&job) {
+                        job.promised[request.attempt.task.kind] -= 1;
+                    }
+                }
             }
         }
         for id in withdrawn {
@@ -181,6 +201,7 @@ impl Engine {
 
     fn remove_request(&mut self, id: AttemptId) -> Option<PreemptRequest> {
         let request = self.cluster.requests.remove(&id)?;
+        self.cluster.list_request(&request, false);
         if let Some(due) = self.due(&request) {
             self.cluster.deadlines.remove(&(due, Deadline::Grace(id)));
         }

@@ -2,12 +2,14 @@
 //!
 //! Owns the order of offers and the timers. Does not own any decision.
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::ops::Bound;
 
 use crate::cluster::{ClusterView, Deadline, OfferOrder};
 use crate::effect::Effect;
 use crate::engine::Engine;
-use crate::ids::TaskKind;
+use crate::ids::{TaskKind, WorkerId};
 use crate::scheduler::{Action, Actions, Offer};
 use crate::time::{Span, Time};
 
@@ -27,24 +29,58 @@ impl Engine {
     /// was taken comes again further down, with one slot less; a declined one does not.
     fn offer_slots(&mut self, kind: TaskKind) {
         let mut offered: Option<OfferOrder> = None;
-        while !self.cluster.wanting[kind].is_empty() {
+        self.declined_kind = false;
+        while self.cluster.launchable[kind] > 0 && !self.declined_kind {
             let rest = (offered.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
             let Some(&next) = self.cluster.free[kind].range(rest).next() else { return };
             offered = Some(next);
-            let worker = next.1;
-            let known = &self.cluster.workers[&worker];
-            let kept: Vec<_> =
-                known.reservations().iter().filter(|kept| kept.kind == kind).copied().collect();
-            for reservation in kept {
-                let job = reservation.job;
-                if self.cluster.workers[&worker].reservation_of(job, kind).is_some() {
-                    self.ask(Some(Offer { worker, kind, reserved_for: Some(job) }));
+            self.offer_worker(kind, next.1);
+        }
+        self.offer_where_suspended(kind, offered);
+    }
+
+    /// When nothing can be launched, a slot is of use only where something is suspended. Workers that come up to
+    /// `offered` in the order were offered already.
+    fn offer_where_suspended(&mut self, kind: TaskKind, offered: Option<OfferOrder>) {
+        if self.declined_kind || self.cluster.suspended_on[kind].is_empty() {
+            return;
+        }
+        let mut there: Vec<OfferOrder> = self.cluster.suspended_on[kind]
+            .keys()
+            .map(|id| (Reverse(self.cluster.workers[id].free(kind)), *id))
+            .collect();
+        there.sort_unstable();
+        for (free, worker) in there {
+            let new = offered.is_none_or(|last| (free, worker) > last);
+            let mut left = if new { free.0 } else { 0 };
+            while left > 0 && self.cluster.suspended_on[kind].contains_key(&worker) && !self.declined_kind {
+                let listed = self.cluster.free[kind].contains(&(Reverse(left), worker));
+                if !listed {
+                    break;
                 }
+                self.offer_worker(kind, worker);
+                let after = self.cluster.workers[&worker].free(kind);
+                left = if after < left { after } else { 0 };
             }
-            let known = &self.cluster.workers[&worker];
-            if known.free(kind) > known.reserved(kind) {
-                self.ask(Some(Offer { worker, kind, reserved_for: None }));
+        }
+    }
+
+    /// Offers a worker's free slots: each that is kept for a job to that job, and one that is not to all.
+    fn offer_worker(&mut self, kind: TaskKind, worker: WorkerId) {
+        let known = &self.cluster.workers[&worker];
+        if known.reservations().is_empty() {
+            return self.ask(Some(Offer { worker, kind, reserved_for: None }));
+        }
+        let kept: Vec<_> = known.reservations().iter().filter(|kept| kept.kind == kind).copied().collect();
+        for reservation in kept {
+            let job = reservation.job;
+            if self.cluster.workers[&worker].reservation_of(job, kind).is_some() {
+                self.ask(Some(Offer { worker, kind, reserved_for: Some(job) }));
             }
+        }
+        let known = &self.cluster.workers[&worker];
+        if known.free(kind) > known.reserved(kind) {
+            self.ask(Some(Offer { worker, kind, reserved_for: None }));
         }
     }
 
@@ -52,6 +88,7 @@ impl Engine {
         if let Some(offer) = offer {
             self.cluster.worker_mut(offer.worker).declined[offer.kind] = None;
         }
+        self.tell_changed();
         let mut actions = Actions::new(offer);
         self.scheduler.schedule(self.cluster.now, &ClusterView::new(&self.cluster), &mut actions);
         for action in actions.into_taken() {
@@ -68,21 +105,31 @@ impl Engine {
         match *action {
             Action::Launch { task, worker, from } => self.launch(task, worker, from),
             Action::Resume { attempt } => self.resume(attempt),
-            Action::Preempt { attempt, primitive, grace, ref reason, beneficiary } => {
-                self.preempt(attempt, primitive, grace, reason, beneficiary)
+            Action::Preempt(ref wish) => self.preempt(wish),
+            Action::Release(ref wish) => self.release(wish),
+            Action::Reserve { worker, kind, job, until } => self.keep_slot(worker, kind, job, until),
+            Action::Submit { ref name } => {
+                self.effects.push(Effect::SubmitWanted { name: name.clone() });
+                Ok(())
             }
             Action::Cancel { attempt } => self.cancel(attempt),
             Action::WakeAt(time) => {
                 self.wakes.insert(time.max(self.cluster.now + TICK));
                 Ok(())
             }
-            Action::Decline { reason } => {
-                let offer = offer.ok_or("no slot was offered")?;
-                self.cluster.worker_mut(offer.worker).declined[offer.kind] = Some(reason.into());
-                self.cluster.tally.slots_declined += 1;
-                Ok(())
+            Action::Decline { ref reason } => self.note_declined(offer, reason.clone()),
+            Action::DeclineKind { ref reason } => {
+                self.declined_kind = true;
+                self.note_declined(offer, reason.clone())
             }
         }
+    }
+
+    fn note_declined(&mut self, offer: Option<Offer>, reason: Cow<'static, str>) -> Result<(), String> {
+        let offer = offer.ok_or("no slot was offered")?;
+        self.cluster.worker_mut(offer.worker).declined[offer.kind] = Some(reason);
+        self.cluster.tally.slots_declined += 1;
+        Ok(())
     }
 
     /// Does what is due: graces that are over, reservations that expire, workers that get work again.

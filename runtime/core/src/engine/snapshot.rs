@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, ClusterImage};
@@ -14,7 +15,7 @@ use crate::settings::EngineSettings;
 use crate::time::Time;
 
 /// Raised with every change that makes older snapshots mean something else.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// An engine between two events, as plain data for any self-describing format, JSON among them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,7 @@ pub struct EngineSnapshot {
     armed: Option<Time>,
     speculate_at: Option<Time>,
     scheduler: Option<String>,
+    random: Pcg32,
 }
 
 /// Why no engine can go on from a snapshot.
@@ -64,6 +66,7 @@ impl Engine {
             armed: self.armed,
             speculate_at: self.speculate_at,
             scheduler: self.scheduler.save(),
+            random: self.random.clone(),
         }
     }
 
@@ -83,8 +86,18 @@ impl Engine {
         let damaged = |what| SnapshotError::Damaged { what };
         let cluster = Cluster::from_image(snapshot.cluster).map_err(damaged)?;
         scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
-        let EngineSnapshot { wakes, armed, speculate_at, .. } = snapshot;
-        let engine = Engine { cluster, scheduler, settings, effects: Vec::new(), wakes, armed, speculate_at };
+        let EngineSnapshot { wakes, armed, speculate_at, random, .. } = snapshot;
+        let engine = Engine {
+            cluster,
+            scheduler,
+            settings,
+            effects: Vec::new(),
+            wakes,
+            armed,
+            speculate_at,
+            declined_kind: false,
+            random,
+        };
         engine.check().map_err(damaged)?;
         Ok(engine)
     }

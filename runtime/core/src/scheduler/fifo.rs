@@ -4,7 +4,8 @@
 
 use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
-use crate::scheduler::{Actions, Offer, Scheduler};
+use crate::scheduler::serving::serve;
+use crate::scheduler::{Actions, Scheduler};
 use crate::time::Time;
 
 /// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the first.
@@ -14,32 +15,19 @@ pub struct Fifo {
     pub ignore_priority: bool,
 }
 
-impl Fifo {
-    /// Gives the offered slot to a job, if the job has a use for it there. Its suspended work comes first: it is older.
-    fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
-        if let Some(attempt) = job.suspended_on(offer.kind, offer.worker) {
-            actions.resume(attempt);
-            return true;
-        }
-        let Some(task) = job.next_task(offer.kind, offer.worker) else { return false };
-        actions.launch(task, offer.worker, job.start_of(task));
-        true
-    }
-}
-
 impl Scheduler for Fifo {
     fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
 
     fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let Some(offer) = actions.offer() else { return };
         let served = if let Some(beneficiary) = offer.reserved_for {
-            view.job(beneficiary).is_some_and(|job| Fifo::serve(job, offer, actions))
+            view.job(beneficiary).is_some_and(|job| serve(job, offer, actions))
         } else if self.ignore_priority {
             let mut jobs: Vec<&Job> = view.wanting(offer.kind).collect();
             jobs.sort_by_key(|job| (job.submitted(), job.id()));
-            jobs.into_iter().any(|job| Fifo::serve(job, offer, actions))
+            jobs.into_iter().any(|job| serve(job, offer, actions))
         } else {
-            view.wanting(offer.kind).any(|job| Fifo::serve(job, offer, actions))
+            view.wanting(offer.kind).any(|job| serve(job, offer, actions))
         };
         if !served {
             actions.decline("every job that wants a slot waits for one of another worker");

@@ -1,28 +1,33 @@
-//! What a policy is: three calls, and the actions it may take.
+//! What a policy is: the calls it gets. The policies are in the folders below, their actions in `actions`.
 //!
-//! Owns the trait and the vocabulary of actions. Does not own the execution: a policy decides, the engine acts, and
-//! refuses what is not possible.
+//! Owns the trait. Does not own the execution: a policy decides, the engine acts, and refuses what is not possible.
 
+mod actions;
+mod composed;
 pub mod fair;
 pub mod fcs;
 mod fifo;
 pub mod hfsp;
 pub mod natjam;
+pub mod serving;
 
+pub use actions::{Action, Actions, Offer, Preempt, Release};
+pub use composed::Composed;
 pub use fifo::Fifo;
 
 use crate::cluster::ClusterView;
-use crate::effect::Start;
 use crate::event::Event;
-use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-use crate::preemption::Primitive;
-use crate::time::{Span, Time};
+use crate::ids::JobId;
+use crate::time::Time;
 
 /// A scheduling policy.
 ///
 /// After each event the engine first tells the policy of it, then offers every free slot that some job wants, one call
 /// of `schedule` each, and at last calls `schedule` once without an offer. Actions are carried out after each call, so
-/// the next call sees what they did.
+/// the next call sees what they did. Before each of these calls it names the jobs that changed since the last one.
+///
+/// An event may lead to as many calls as there are free slots, so a call may not look at every job or worker: what a
+/// policy needs in some order it keeps in that order, changed in `job_changed`.
 ///
 /// ```
 /// use napreduce_core::{Actions, ClusterView, Engine, EngineSettings, Event, Scheduler, Time};
@@ -54,6 +59,10 @@ pub trait Scheduler: Send {
     /// Something happened; the view shows the state after it.
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>);
 
+    /// What this job holds, wants, has suspended or is promised may be different from when it was last named here, or
+    /// it is over and the view does not know it. After a restore every job is named.
+    fn job_changed(&mut self, _now: Time, _job: JobId, _view: &ClusterView<'_>) {}
+
     /// Decide. `actions.offer()` is the free slot offered; the usual answer is one launch or resume that takes it, or
     /// to decline it. Without an offer: the place for preemption, when all slots are given that can be.
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions);
@@ -77,103 +86,4 @@ pub trait Scheduler: Send {
 
     /// When to be called again even if nothing happens; strictly later than `now`.
     fn next_wakeup(&self, now: Time) -> Option<Time>;
-}
-
-/// A free slot on offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offer {
-    /// Where.
-    pub worker: WorkerId,
-    /// Which kind.
-    pub kind: TaskKind,
-    /// The only job that may use it, when it was freed for one.
-    pub reserved_for: Option<JobId>,
-}
-
-/// What a policy can decide.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Start an attempt at a pending task in a free slot of a worker.
-    Launch {
-        /// The task.
-        task: TaskId,
-        /// Where.
-        worker: WorkerId,
-        /// At the beginning, or at the task's checkpoint.
-        from: Start,
-    },
-    /// Continue a suspended attempt in a free slot of its worker.
-    Resume {
-        /// The attempt.
-        attempt: AttemptId,
-    },
-    /// Take the slot of an attempt. While such a request is open, asking again changes nothing.
-    Preempt {
-        /// The victim.
-        attempt: AttemptId,
-        /// How.
-        primitive: Primitive,
-        /// How long the victim may take before it is killed, if ever. `Kill` waits so long and then kills; the others
-        /// become a kill after it, if the settings allow that.
-        grace: Option<Span>,
-        /// Why this one; for people.
-        reason: String,
-        /// The job that gets the slot first.
-        beneficiary: Option<JobId>,
-    },
-    /// Withdraw the open request for an attempt. An order that was sent is not taken back, but the slot is nobody's in
-    /// particular and the grace no longer ends in a kill.
-    Cancel {
-        /// The victim.
-        attempt: AttemptId,
-    },
-    /// Call again at this time.
-    WakeAt(Time),
-    /// Leave the offered slot empty for now; it is offered again after the next event.
-    Decline {
-        /// Why; for people.
-        reason: &'static str,
-    },
-}
-
-/// Collects what a policy decides in one call.
-#[derive(Debug)]
-pub struct Actions {
-    offer: Option<Offer>,
-    taken: Vec<Action>,
-}
-
-impl Actions {
-    pub(crate) fn new(offer: Option<Offer>) -> Actions {
-        Actions { offer, taken: Vec::new() }
-    }
-
-    pub(crate) fn into_taken(self) -> Vec<Action> {
-        self.taken
-    }
-
-    /// The free slot this call is about.
-    pub fn offer(&self) -> Option<Offer> {
-        self.offer
-    }
-
-    /// Take an action; actions are carried out in the order taken.
-    pub fn push(&mut self, action: Action) {
-        self.taken.push(action);
-    }
-
-    /// Start an attempt: see [`Action::Launch`].
-    pub fn launch(&mut self, task: TaskId, worker: WorkerId, from: Start) {
-        self.push(Action::Launch { task, worker, from });
-    }
-
-    /// Continue an attempt: see [`Action::Resume`].
-    pub fn resume(&mut self, attempt: AttemptId) {
-        self.push(Action::Resume { attempt });
-    }
-
-    /// Leave the offered slot empty: see [`Action::Decline`].
-    pub fn decline(&mut self, reason: &'static str) {
-        self.push(Action::Decline { reason });
-    }
 }

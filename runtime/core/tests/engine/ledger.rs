@@ -54,7 +54,10 @@ impl Ledger {
                 assert!(self.ended.insert(*job), "{job} ended twice");
                 assert_eq!(self.decided.get(job), Some(outcome), "{job} ended otherwise than decided");
             }
-            Effect::WakeAt(_) | Effect::WorkerMayLeave { .. } | Effect::Warn { .. } => {}
+            Effect::WakeAt(_)
+            | Effect::WorkerMayLeave { .. }
+            | Effect::SubmitWanted { .. }
+            | Effect::Warn { .. } => {}
         }
     }
 
@@ -79,7 +82,10 @@ impl Ledger {
             Record::JobAccepted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerSetAside { .. }
-            | Record::WorkerLeft(_) => {}
+            | Record::WorkerLeft(_)
+            | Record::PreemptRequested { .. }
+            | Record::Suspended(_)
+            | Record::Resumed(_) => {}
             Record::AttemptLaunched { attempt, worker, .. } => {
                 assert!(
                     !self.decided.contains_key(&attempt.task.job),

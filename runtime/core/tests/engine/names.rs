@@ -89,6 +89,11 @@ fn record(record: &Record) -> String {
         Record::OutputLost(task) => format!("lost {}", name_task(*task)),
         Record::AttemptEnded(attempt, why) => format!("ended {}: {why}", name(*attempt)),
         Record::Checkpointed(attempt) => format!("checkpointed {}", name(*attempt)),
+        Record::PreemptRequested { attempt, primitive, .. } => {
+            format!("wanted {primitive} {}", name(*attempt))
+        }
+        Record::Suspended(attempt) => format!("suspended {}", name(*attempt)),
+        Record::Resumed(attempt) => format!("resumed {}", name(*attempt)),
         Record::JobDecided(job, how) => format!("decided {} {}", job.0, outcome(how)),
         Record::JobEnded(job, how) => format!("ended {} {}", job.0, outcome(how)),
     }
@@ -102,6 +107,7 @@ pub fn describe(effect: &Effect) -> String {
         Effect::WakeAt(time) => format!("wake at {}ms", time.0 / 1000),
         Effect::WorkerMayLeave { worker } => format!("leave {}", worker.0),
         Effect::JobEnded { job, outcome: how } => format!("job {} {}", job.0, outcome(how)),
+        Effect::SubmitWanted { name } => format!("submit {name}"),
         Effect::Warn { message } => format!("warn {message}"),
     }
 }

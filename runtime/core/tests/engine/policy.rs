@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_core::{
-    Action, Actions, AttemptState, ClusterView, Event, Job, JobId, JobState, Offer, Primitive, Scheduler,
-    Span, Start, TaskId, TaskKind, Time, WorkerId,
+    Action, Actions, AttemptState, ClusterView, Event, Job, JobId, JobState, Offer, Preempt, Primitive,
+    Scheduler, Span, Start, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -65,7 +65,7 @@ impl RandomPolicy {
         let beneficiary = if self.rng.random_bool(0.7) { self.one(&jobs) } else { None };
         let graces = [None, Some(Span(0)), Some(Span::from_millis(2)), Some(Span::from_millis(9))];
         let grace = self.one(&graces)?;
-        Some(Action::Preempt { attempt, primitive, grace, reason: "a whim".to_owned(), beneficiary })
+        Some(Action::Preempt(Preempt { attempt, primitive, grace, reason: "a whim".to_owned(), beneficiary }))
     }
 
     fn nonsense(&mut self) -> Action {
@@ -79,14 +79,14 @@ impl RandomPolicy {
             1 => Action::Launch { task, worker, from: Start::Checkpoint(attempt) },
             2 => Action::Resume { attempt },
             3 => Action::Cancel { attempt },
-            4 => Action::Decline { reason: "a whim" },
-            _ => Action::Preempt {
+            4 => Action::Decline { reason: "a whim".into() },
+            _ => Action::Preempt(Preempt {
                 attempt,
                 primitive: Primitive::Suspend,
                 grace: None,
                 reason: "a whim".to_owned(),
                 beneficiary: Some(job),
-            },
+            }),
         }
     }
 }

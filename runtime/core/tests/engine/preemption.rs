@@ -42,7 +42,7 @@ fn checkpoint_ends_the_attempt_and_the_next_goes_on_from_there() {
     contest(
         "show records
          policy checkpoint m0.1 for 2
-             > checkpoint m0.1
+             > record wanted checkpoint m0.1; checkpoint m0.1
          checkpointed m0.1
              > record checkpointed m0.1; record launched 2:m0.1 on 1; launch 2:m0.1 on 1
          failed 2:m0.1 fatal: no
@@ -97,7 +97,7 @@ fn kill_does_not_count_as_a_failure_and_says_why() {
          job 1 maps 1 attempts 1
              > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
          policy kill m0.1
-             > kill m0.1
+             > record wanted kill m0.1; kill m0.1
          killed m0.1
              > record ended m0.1: preempted: the script says so
              > record launched m0.2 on 1; launch m0.2 on 1",

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_core::{
-    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, JobId, MapSpec, Order,
-    Report, SetAsideSettings, Slots, Span, SpeculationSettings, Tally, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, Instead, JobId,
+    KindPreemption, MapSpec, Order, PreemptionSettings, Report, SetAsideSettings, Slots, Span,
+    SpeculationSettings, Tally, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -51,6 +52,14 @@ impl Run {
         let settings = EngineSettings {
             strict: !hostile,
             escalate: seed.is_multiple_of(2),
+            seed,
+            name_outputs: true,
+            preemption: PreemptionSettings {
+                map: KindPreemption { suspend: !seed.is_multiple_of(4), ..KindPreemption::default() },
+                suspended_max: (!seed.is_multiple_of(3)).then_some(1),
+                when_full: if seed.is_multiple_of(2) { Instead::Kill } else { Instead::Wait },
+                ..PreemptionSettings::default()
+            },
             reservation: Span::from_millis(seed % 7),
             set_aside: (!seed.is_multiple_of(3)).then_some(SetAsideSettings {
                 failures: if seed.is_multiple_of(7) { 2 } else { 1 },
@@ -127,7 +136,7 @@ impl Run {
                     let daemon = self.daemons.remove(worker).expect("a worker leaves once");
                     assert!(self.hostile || daemon.is_empty(), "{worker} leaves while it runs something");
                 }
-                Effect::Record(_) | Effect::JobEnded { .. } => {}
+                Effect::Record(_) | Effect::SubmitWanted { .. } | Effect::JobEnded { .. } => {}
             }
         }
         self.effects.push(effects);
@@ -321,7 +330,7 @@ fn any_report(rng: &mut Pcg32) -> Report {
         0 => Report::Started,
         1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
         2 => Report::CommitRequested,
-        3 => Report::Done,
+        3 => Report::Done { output_bytes: 0 },
         4 => Report::Failed { class: FailureClass::Task, reason: "no".to_owned(), lost_outputs: Vec::new() },
         5 => Report::Killed,
         6 => Report::Suspended,

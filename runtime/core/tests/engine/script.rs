@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, Fifo, JobId, JobSpec, MapSpec, Order, Primitive, Report, Scheduler, Slots, Span,
+    FailureClass, Fifo, JobId, JobSpec, MapSpec, Order, Preempt, Primitive, Report, Scheduler, Slots, Span,
     SpeculationSettings, Start, TaskKind, Time, WorkerId,
 };
 
@@ -257,7 +257,7 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
     match what {
         "started" => Report::Started,
         "commits" => Report::CommitRequested,
-        "done" => Report::Done,
+        "done" => Report::Done { output_bytes: 0 },
         "suspended" => Report::Suspended,
         "resumed" => Report::Resumed,
         "checkpointed" => Report::Checkpointed,
@@ -290,7 +290,7 @@ fn action(words: &[&str]) -> Action {
     let primitive = match words[0] {
         "cancel" => return Action::Cancel { attempt: attempt(words[1]) },
         "resume" => return Action::Resume { attempt: attempt(words[1]) },
-        "decline" => return Action::Decline { reason: "not now" },
+        "decline" => return Action::Decline { reason: "not now".into() },
         "wake" => return Action::WakeAt(Time(0) + millis(words[1])),
         "launch" => {
             let from = value("from").map_or(Start::Fresh, |of| Start::Checkpoint(attempt(of)));
@@ -303,11 +303,11 @@ fn action(words: &[&str]) -> Action {
         "checkpoint" => Primitive::Checkpoint,
         other => panic!("'{other}' is no action"),
     };
-    Action::Preempt {
+    Action::Preempt(Preempt {
         attempt: attempt(words[1]),
         primitive,
         grace: value("grace").map(millis),
         reason: "the script says so".to_owned(),
         beneficiary: value("for").map(|job| JobId(number(job))),
-    }
+    })
 }

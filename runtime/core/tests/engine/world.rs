@@ -178,12 +178,12 @@ impl Process {
                 (Some(Doing::Working), Some(Report::Progressed { bytes_done: 1, bytes_total: 2 }))
             }
             Doing::Working => self.finish(),
-            Doing::Asking if self.granted => (None, Some(Report::Done)),
+            Doing::Asking if self.granted => (None, Some(Report::Done { output_bytes: 0 })),
             Doing::Asking | Doing::Stopped => stays,
             Doing::Stopping | Doing::Saving | Doing::Dying if races && !self.commits => {
-                (None, Some(Report::Done))
+                (None, Some(Report::Done { output_bytes: 0 }))
             }
-            Doing::Saving if self.granted => (None, Some(Report::Done)),
+            Doing::Saving if self.granted => (None, Some(Report::Done { output_bytes: 0 })),
             Doing::Stopping | Doing::Saving if races && !self.asked && self.has_read_everything() => {
                 (Some(self.doing), Some(Report::CommitRequested))
             }
@@ -204,7 +204,7 @@ impl Process {
         if self.commits {
             (Some(Doing::Asking), Some(Report::CommitRequested))
         } else {
-            (None, Some(Report::Done))
+            (None, Some(Report::Done { output_bytes: 0 }))
         }
     }
 

@@ -48,7 +48,7 @@ impl Books {
                     self.told.entry(*worker).or_default().push(ToWorker::Leave);
                 }
                 Effect::JobEnded { job, outcome } => self.job_ended(*job, outcome),
-                Effect::WakeAt(_) => {}
+                Effect::WakeAt(_) | Effect::SubmitWanted { .. } => {}
                 Effect::Warn { message } => {
                     let expected = message.contains("is set aside") || message.contains("cannot be killed");
                     assert!(expected, "{message}");

@@ -106,7 +106,10 @@ impl Coordinator {
                 Effect::Send { worker, order } => self.tell(*worker, ToWorker::Obey(order.clone())),
                 Effect::WorkerMayLeave { worker } => self.tell(*worker, ToWorker::Leave),
                 Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
-                Effect::Record(_) | Effect::JobEnded { .. } | Effect::Warn { .. } => {}
+                Effect::Record(_)
+                | Effect::JobEnded { .. }
+                | Effect::SubmitWanted { .. }
+                | Effect::Warn { .. } => {}
             }
         }
         effects

@@ -110,8 +110,8 @@ impl Process {
                 self.doing = Doing::Asking;
                 (true, Some(Report::CommitRequested))
             }
-            Doing::Working => (false, Some(Report::Done)),
-            Doing::Asking if self.promoted => (false, Some(Report::Done)),
+            Doing::Working => (false, Some(Report::Done { output_bytes: 0 })),
+            Doing::Asking if self.promoted => (false, Some(Report::Done { output_bytes: 0 })),
             Doing::Asking if self.granted => {
                 self.promoted = true;
                 world.promote(self.attempt);
@@ -119,7 +119,9 @@ impl Process {
             }
             Doing::Asking => (true, None),
             // It may have been quicker than the kill.
-            Doing::Dying if self.promoted && rng.random_bool(0.5) => (false, Some(Report::Done)),
+            Doing::Dying if self.promoted && rng.random_bool(0.5) => {
+                (false, Some(Report::Done { output_bytes: 0 }))
+            }
             Doing::Dying => (false, Some(Report::Killed)),
         }
     }

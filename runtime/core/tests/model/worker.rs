@@ -102,7 +102,7 @@ impl Worker {
             self.processes.remove(&attempt);
         }
         let report = report?;
-        if report == Report::Done && attempt.task.kind == TaskKind::Map {
+        if matches!(report, Report::Done { .. }) && attempt.task.kind == TaskKind::Map {
             self.held.insert(attempt);
         }
         Some(self.outbox.push((attempt, report)))

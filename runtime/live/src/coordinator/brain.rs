@@ -133,6 +133,10 @@ impl Brain {
         match effect {
             Effect::Record(record) => self.keep(&record),
             Effect::Warn { message } => self.notices.push(format!("warning: {message}")),
+            Effect::SubmitWanted { name } => {
+                let why = "a job program submits its jobs itself";
+                self.notices.push(format!("warning: the scheduler wants job {name} submitted, but {why}"));
+            }
             Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
             Effect::WorkerMayLeave { worker } => self.order(worker, WorkerOrder::Leave),
             Effect::JobEnded { job, outcome } => {
@@ -260,6 +264,9 @@ fn job_of(record: &Record) -> Option<JobId> {
         | Record::CommitGranted(attempt)
         | Record::TaskDone(attempt)
         | Record::AttemptEnded(attempt, _)
+        | Record::PreemptRequested { attempt, .. }
+        | Record::Suspended(attempt)
+        | Record::Resumed(attempt)
         | Record::Checkpointed(attempt) => attempt.task.job,
         Record::OutputLost(task) => task.job,
     })

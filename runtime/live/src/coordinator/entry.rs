@@ -10,6 +10,7 @@ use napreduce_core::{AttemptId, Event, JobId, JobSpec, MapSpec, Report, Slots, S
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::{BlobStore, PinnedBlob};
+use crate::counters::Counter;
 use crate::plan::JobPlan;
 use crate::protocol::{Blob, SideFile, WorkerReport};
 
@@ -127,8 +128,9 @@ fn reported(worker: WorkerId, report: &WorkerReport) -> Event {
         WorkerReport::Happened { attempt, report } => {
             Event::Reported { worker, attempt: *attempt, report: report.clone() }
         }
-        WorkerReport::Finished { attempt, .. } => {
-            Event::Reported { worker, attempt: *attempt, report: Report::Done }
+        WorkerReport::Finished { attempt, counters, .. } => {
+            let output_bytes = counters.of(Counter::MapOutputMaterializedBytes);
+            Event::Reported { worker, attempt: *attempt, report: Report::Done { output_bytes } }
         }
         WorkerReport::Draining { hand_back } => Event::WorkerDrainRequested { worker, hand_back: *hand_back },
     }

@@ -144,6 +144,12 @@ impl LiveJob {
             }
             Record::AttemptEnded(attempt, why) => self.on_attempt_end(at_millis, *attempt, why),
             Record::Checkpointed(attempt) => self.on_attempt_end(at_millis, *attempt, "checkpointed"),
+            Record::PreemptRequested { attempt, primitive, beneficiary, reason } => {
+                let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+                self.say(at_millis, format!("{attempt} is to give its slot{whom} by {primitive}: {reason}"));
+            }
+            Record::Suspended(attempt) => self.say(at_millis, format!("{attempt} is suspended")),
+            Record::Resumed(attempt) => self.say(at_millis, format!("{attempt} runs again")),
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerLeft(_)

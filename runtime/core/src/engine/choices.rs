@@ -1,0 +1,116 @@
+//! What the engine chooses for a policy: the primitive that is possible, and the attempts that give up slots.
+//!
+//! Owns the fallbacks of the preemption settings, and task eviction. Does not own the wish, nor its life (`requests`).
+
+use std::cmp::Reverse;
+
+use rand::seq::SliceRandom;
+
+use crate::cluster::{Attempt, Job};
+use crate::engine::Engine;
+use crate::ids::{AttemptId, TaskKind, WorkerId};
+use crate::preemption::{Primitive, TaskEviction};
+use crate::scheduler::{Preempt, Release};
+use crate::states::AttemptState;
+use crate::time::Span;
+
+impl Engine {
+    /// The primitive that is used when this one is asked for, and why it is another one.
+    pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
+        let rules = &self.settings.preemption;
+        let kind = attempt.id.task.kind;
+        let can = rules.of(kind);
+        let possible = match asked {
+            Primitive::Suspend => can.suspend,
+            Primitive::Checkpoint => can.checkpoint,
+            Primitive::Wait | Primitive::Kill => return (asked, None),
+        };
+        if !possible {
+            let instead = can.otherwise.into();
+            return (instead, Some(format!("{instead} instead of {asked}, which {kind}s cannot do here")));
+        }
+        if let Some(most) = rules.suspended_max
+            && asked == Primitive::Suspend
+            && self.stopped_on(attempt.worker) >= most
+        {
+            let (instead, worker) = (rules.when_full.into(), attempt.worker);
+            return (
+                instead,
+                Some(format!("{instead} instead of {asked}: {worker} keeps {most} suspended attempts")),
+            );
+        }
+        let Some(rule) = rules.cost else { return (asked, None) };
+        if attempt.remaining(self.cluster.now).is_some_and(|rest| rest < rule.suspend) {
+            return (
+                Primitive::Wait,
+                Some(format!("wait instead of {asked}: it ends sooner than that takes")),
+            );
+        }
+        if attempt.active_time(self.cluster.now) < rule.suspend + rule.resume {
+            return (
+                Primitive::Kill,
+                Some(format!("kill instead of {asked}: it has done less than that costs")),
+            );
+        }
+        (asked, None)
+    }
+
+    /// How many attempts are suspended on a worker, or about to be.
+    fn stopped_on(&self, worker: WorkerId) -> u32 {
+        let stopped = |id: &AttemptId| {
+            matches!(self.cluster.attempts[id].state, AttemptState::Suspended | AttemptState::Suspending)
+        };
+        self.cluster.workers[&worker].attempts().filter(stopped).count() as u32
+    }
+
+    /// Opens requests for as many slots of a job as wanted, or as there are.
+    pub(super) fn release(&mut self, wish: &Release) -> Result<(), String> {
+        let job = self.cluster.jobs.get(&wish.job).ok_or_else(|| format!("there is no {}", wish.job))?;
+        let mut able = self.releasable(job, wish.kind);
+        if wish.eviction == TaskEviction::Random {
+            able.shuffle(&mut self.random);
+        } else {
+            let unknown = self.mean_remaining(&able);
+            able.sort_by_cached_key(|id| eviction_key(&self.cluster.attempts[id], wish.eviction, unknown));
+        }
+        able.truncate(wish.count as usize);
+        for attempt in able {
+            let Release { primitive, grace, beneficiary, .. } = *wish;
+            self.preempt(&Preempt { attempt, primitive, grace, reason: wish.reason.clone(), beneficiary })?;
+        }
+        Ok(())
+    }
+
+    /// The attempts of a job that could give up a slot and are not asked to yet.
+    fn releasable(&self, job: &Job, kind: TaskKind) -> Vec<AttemptId> {
+        let (first, last) = AttemptId::range_of(job.id, kind);
+        let able = |id: &AttemptId| {
+            let attempt = &self.cluster.attempts[id];
+            attempt.holds_slot
+                && attempt.state != AttemptState::Killing
+                && !self.cluster.requests.contains_key(id)
+        };
+        job.live.range(first..=last).copied().filter(able).collect()
+    }
+
+    /// What attempts that said nothing of their progress are taken to have left: the mean of the others.
+    fn mean_remaining(&self, of: &[AttemptId]) -> Span {
+        let known: Vec<Span> =
+            of.iter().filter_map(|id| self.cluster.attempts[id].smoothed_remaining()).collect();
+        let sum: u128 = known.iter().map(|span| u128::from(span.0)).sum();
+        let mean = sum.checked_div(known.len() as u128).unwrap_or_default();
+        Span(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+}
+
+/// The order in which attempts go; of equal ones the younger, then the one with the larger index.
+fn eviction_key(attempt: &Attempt, eviction: TaskEviction, unknown: Span) -> impl Ord + use<> {
+    let remaining = attempt.smoothed_remaining().unwrap_or(unknown).0;
+    let by = match eviction {
+        TaskEviction::ShortestRemaining => remaining,
+        TaskEviction::LongestRemaining => u64::MAX - remaining,
+        TaskEviction::LeastProgress => u64::from(attempt.progress_millionths().unwrap_or_default()),
+        TaskEviction::Youngest | TaskEviction::Random => 0,
+    };
+    (by, Reverse(attempt.launched), Reverse(attempt.id))
+}
