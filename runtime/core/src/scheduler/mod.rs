@@ -3,6 +3,7 @@
 //! Owns the trait. Does not own the execution: a policy decides, the engine acts, and refuses what is not possible.
 
 mod actions;
+pub mod capacity;
 mod composed;
 pub mod fair;
 pub mod fcs;

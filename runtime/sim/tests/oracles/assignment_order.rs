@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use napreduce_core::Time;
+use napreduce_core::policy::capacity;
 use napreduce_core::policy::fair::{Name, Standing, Weight};
+use napreduce_core::{Ratio, Time};
 use serde_json::Value;
 
 use crate::cases::{check, exact};
@@ -14,6 +15,7 @@ fn oracle_assignment_order() {
         let children = case["children"].as_array().ok_or("no children")?;
         let got: Vec<String> = match case["kind"].as_str() {
             Some("fair") => fair(children),
+            Some("capacity") => capacity(children),
             other => return Err(format!("unknown kind {other:?}")),
         };
         let expected = case["expect_order"].as_array().ok_or("no expected order")?;
@@ -50,4 +52,26 @@ fn whole(children: &[Value], what: &str) -> Vec<u64> {
     let unit: i128 = all.map(|amount| amount.denominator()).product();
     let scaled = |child: &Value| exact(&child[what]).numerator() * (unit / exact(&child[what]).denominator());
     children.iter().map(|child| u64::try_from(scaled(child)).unwrap()).collect()
+}
+
+/// The names of the children in the order of Capacity.
+fn capacity(children: &[Value]) -> Vec<String> {
+    let number = |child: &Value, what: &str| -> Ratio { exact(&child[what]) };
+    let standing = |child: &'_ Value| {
+        let name = child["name"].as_str().unwrap().to_owned();
+        let priority = i32::try_from(child["priority"].as_i64().unwrap_or_default()).unwrap();
+        (name, number(child, "used"), number(child, "guaranteed"), priority)
+    };
+    let children: Vec<(String, Ratio, Ratio, i32)> = children.iter().map(standing).collect();
+    let mut standings: Vec<capacity::Standing<'_>> = children
+        .iter()
+        .map(|&(ref name, used, guaranteed, priority)| capacity::Standing {
+            name,
+            used,
+            guaranteed,
+            priority,
+        })
+        .collect();
+    standings.sort_by(capacity::Standing::compare);
+    standings.into_iter().map(|standing| standing.name.to_owned()).collect()
 }

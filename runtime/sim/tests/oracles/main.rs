@@ -6,6 +6,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod assignment_order;
+mod capacity_interqueue;
+mod capacity_intraqueue;
+mod capacity_snapshot;
 mod cases;
 mod fair_preemption;
 mod fair_shares;
