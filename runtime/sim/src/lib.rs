@@ -2,3 +2,17 @@
 //!
 //! Owns virtual time, workers, failures, workloads and what is measured of a run. Does not own any rule about jobs, tasks
 //! or slots: those are the engine's; nor what a user sees of it: that is the operator's command.
+
+mod alone;
+mod job;
+mod run;
+mod settings;
+mod simulation;
+mod workload;
+
+pub use alone::alone;
+pub use job::{JobPlan, MapTask, ReduceTask};
+pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
+pub use settings::{Cost, Failures, Overheads, ProgressMark, SimulationSettings};
+pub use simulation::{Books, BooksError, Simulation};
+pub use workload::Workload;

@@ -1,0 +1,108 @@
+//! How long a job takes alone on a cluster: what its slowdown is measured against.
+//!
+//! Owns the list schedule of one job: each free slot takes the next task. Does not own contention, failures and data
+//! locality: alone there is none. The waiting of heartbeats is left out too, so that slowdown shows it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use napreduce_core::Span;
+
+use crate::job::JobPlan;
+use crate::settings::SimulationSettings;
+
+/// How long a job takes alone.
+pub fn alone(plan: &JobPlan, settings: &SimulationSettings) -> Span {
+    let machines = u64::from(settings.machines);
+    let slots = (machines * u64::from(settings.slots.map), machines * u64::from(settings.slots.reduce));
+    let start = settings.overheads.launch.0 + settings.overheads.order_latency.0;
+    let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0 + start).collect();
+    let ends = list_schedule(&maps, slots.0);
+    let maps_end = ends.iter().copied().max().unwrap_or(0);
+    if plan.reduces.is_empty() {
+        return Span(maps_end);
+    }
+    let open_at = reduces_open_at(plan, ends);
+    Span(reduces_end(plan, slots.1, open_at, maps_end, start).max(maps_end))
+}
+
+/// When enough maps are done for reduces to begin.
+fn reduces_open_at(plan: &JobPlan, mut ends: Vec<u64>) -> u64 {
+    let needed = (ends.len() as u64 * u64::from(plan.slowstart_permille)).div_ceil(1000);
+    ends.sort_unstable();
+    match usize::try_from(needed) {
+        Ok(0) | Err(_) => 0,
+        Ok(needed) => ends.get(needed - 1).copied().unwrap_or(0),
+    }
+}
+
+fn reduces_end(plan: &JobPlan, slots: u64, open_at: u64, maps_end: u64, start: u64) -> u64 {
+    let maps = plan.maps.len().max(1) as u64;
+    let mut free = slots_free_at(plan.reduces.len(), slots, open_at);
+    let mut last = 0;
+    for task in &plan.reduces {
+        let Some(Reverse(begins)) = free.pop() else { break };
+        // It has fetched everything at the earliest one map's share after the last map.
+        let fetched = (begins + start + task.shuffle.0).max(if begins < maps_end {
+            maps_end + task.shuffle.0 / maps
+        } else {
+            0
+        });
+        let end = fetched + task.reduce.0;
+        last = last.max(end);
+        free.push(Reverse(end));
+    }
+    last
+}
+
+fn slots_free_at(tasks: usize, slots: u64, at: u64) -> BinaryHeap<Reverse<u64>> {
+    let used = (tasks as u64).min(slots.max(1));
+    (0..used).map(|_| Reverse(at)).collect()
+}
+
+/// When each task ends, if each free slot takes the next one.
+fn list_schedule(tasks: &[u64], slots: u64) -> Vec<u64> {
+    let slots = slots.max(1);
+    let equal = tasks.windows(2).all(|pair| pair[0] == pair[1]);
+    if equal || tasks.len() as u64 <= slots {
+        return (0..).zip(tasks).map(|(index, task)| (index / slots + 1) * task).collect();
+    }
+    let mut free = slots_free_at(tasks.len(), slots, 0);
+    let mut ends = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let Some(Reverse(begins)) = free.pop() else { break };
+        ends.push(begins + task);
+        free.push(Reverse(begins + task));
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use napreduce_core::{Slots, Time};
+
+    fn settings() -> SimulationSettings {
+        SimulationSettings::new(1, Slots { map: 2, reduce: 1 })
+    }
+
+    #[test]
+    fn maps_come_in_waves_and_reduces_after_them() {
+        let plan = JobPlan::new("job", Time(0)).with_maps(3, Span(10)).with_reduces(2, Span(1), Span(4));
+        assert_eq!(alone(&plan, &settings()), Span(20 + 2 * 5));
+    }
+
+    #[test]
+    fn unequal_maps_take_the_slot_that_is_free_first() {
+        let plan =
+            JobPlan::new("job", Time(0)).with_maps(1, Span(10)).with_maps(2, Span(3)).with_maps(1, Span(5));
+        assert_eq!(alone(&plan, &settings()), Span(11));
+    }
+
+    #[test]
+    fn reduces_that_begin_early_fetch_the_last_share_after_the_last_map() {
+        let mut plan = JobPlan::new("job", Time(0)).with_maps(4, Span(10)).with_reduces(1, Span(8), Span(4));
+        plan.slowstart_permille = 0;
+        assert_eq!(alone(&plan, &settings()), Span(20 + 2 + 4));
+    }
+}

@@ -1,0 +1,128 @@
+//! What a simulated job is made of: its tasks with their exact work, and all that a policy may know of it.
+//!
+//! Owns the plain data between workloads and the simulation. Does not own where it comes from nor how it runs.
+
+use std::sync::Arc;
+
+use napreduce_core::{Span, TaskKind, Time};
+use serde::{Deserialize, Serialize};
+
+/// A job to be simulated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobPlan {
+    /// Its name, by which triggers and reports refer to it.
+    pub name: Arc<str>,
+    /// Who submits it.
+    pub user: Arc<str>,
+    /// The queue it goes to.
+    pub queue: Arc<str>,
+    /// A label under which results are grouped.
+    pub class: Arc<str>,
+    /// Higher is more important.
+    pub priority: i32,
+    /// When it is submitted; of no meaning for a job that is submitted by a trigger.
+    pub submit: Time,
+    /// How long after its submission it should be done, if that matters.
+    pub deadline: Option<Span>,
+    /// Its map tasks in order.
+    pub maps: Vec<MapTask>,
+    /// Its reduce tasks in order; none makes it map-only.
+    pub reduces: Vec<ReduceTask>,
+    /// Reduces become eligible when this many thousandths of the maps are done.
+    pub slowstart_permille: u32,
+    /// How often a task may fail before the job does.
+    pub attempts_max: u32,
+    /// Memory of one of its tasks in bytes: what a suspend may swap and a checkpoint writes.
+    pub memory: u64,
+}
+
+/// A map task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapTask {
+    /// How long it works.
+    pub work: Span,
+    /// Bytes of input; zero where they do not matter, and progress is then told in microseconds of work.
+    pub bytes: u64,
+    /// Bytes it writes for the reduces.
+    pub output_bytes: u64,
+    /// The machines that hold its input, from 0.
+    pub preferred: Vec<u32>,
+}
+
+/// A reduce task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReduceTask {
+    /// How long it fetches map outputs, were they all there; the share of each map is the same.
+    pub shuffle: Span,
+    /// How long it works on them.
+    pub reduce: Span,
+    /// Bytes of input; zero where they do not matter.
+    pub bytes: u64,
+}
+
+impl JobPlan {
+    /// A job without tasks that is submitted at a time, with the defaults of everything else: no deadline, priority 0,
+    /// reduces after the last map, four attempts for each task.
+    pub fn new(name: impl Into<Arc<str>>, submit: Time) -> JobPlan {
+        JobPlan {
+            name: name.into(),
+            user: "user".into(),
+            queue: "default".into(),
+            class: "".into(),
+            priority: 0,
+            submit,
+            deadline: None,
+            maps: Vec::new(),
+            reduces: Vec::new(),
+            slowstart_permille: 1000,
+            attempts_max: 4,
+            memory: 0,
+        }
+    }
+
+    /// The same with this many more maps of so much work each.
+    #[must_use]
+    pub fn with_maps(mut self, count: u32, work: Span) -> JobPlan {
+        self.maps.extend((0..count).map(|_| MapTask { work, ..MapTask::default() }));
+        self
+    }
+
+    /// The same with this many more reduces of so much work each.
+    #[must_use]
+    pub fn with_reduces(mut self, count: u32, shuffle: Span, reduce: Span) -> JobPlan {
+        self.reduces.extend((0..count).map(|_| ReduceTask { shuffle, reduce, bytes: 0 }));
+        self
+    }
+
+    /// How many tasks of a kind it has.
+    pub fn tasks(&self, kind: TaskKind) -> usize {
+        match kind {
+            TaskKind::Map => self.maps.len(),
+            TaskKind::Reduce => self.reduces.len(),
+        }
+    }
+
+    /// The work of one of its tasks, in microseconds.
+    pub fn work_of(&self, kind: TaskKind, index: u32) -> u64 {
+        match kind {
+            TaskKind::Map => self.maps[index as usize].work.0,
+            TaskKind::Reduce => self.reduces[index as usize].work().0,
+        }
+    }
+
+    /// The work of all its tasks of a kind.
+    pub fn work(&self, kind: TaskKind) -> Span {
+        let total: u64 = match kind {
+            TaskKind::Map => self.maps.iter().map(|task| task.work.0).sum(),
+            TaskKind::Reduce => self.reduces.iter().map(|task| task.work().0).sum(),
+        };
+        Span(total)
+    }
+}
+
+impl ReduceTask {
+    /// All of its work.
+    pub fn work(&self) -> Span {
+        self.shuffle + self.reduce
+    }
+}

@@ -1,0 +1,250 @@
+//! What came of a run: the result of each job, the books, and why a run can fail.
+//!
+//! Owns plain data. Does not own means and percentiles: `metrics` does.
+
+use std::io;
+use std::sync::Arc;
+
+use napreduce_core::{JobId, Span, Tally, TaskKind, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::alone::alone;
+use crate::job::JobPlan;
+use crate::settings::SimulationSettings;
+use crate::simulation::{Books, BooksError};
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The jobs that ended, in the order of their ends.
+    pub jobs: Vec<JobResult>,
+    /// Where slot time went.
+    pub books: Books,
+    /// Events handed to the engine.
+    pub events: u64,
+    /// The most events of one instant.
+    pub busiest_instant: u64,
+    /// When the run ended.
+    pub ended: Time,
+    /// Machines that were lost.
+    pub machines_lost: u32,
+    /// How often the engine ignored something.
+    pub warnings: u64,
+    /// The last such case.
+    pub last_warning: Option<String>,
+    /// Jobs that had not ended when the run was cut off.
+    pub unfinished: usize,
+    /// Jobs that wait for a trigger that never came.
+    pub never_submitted: Vec<String>,
+    /// What the engine counted.
+    pub tally: Tally,
+    /// Slots held by each job over time, when that was asked for.
+    pub allocation: Allocation,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// Every task was done.
+    Succeeded,
+    /// A task failed too often.
+    Failed,
+    /// It was killed.
+    Killed,
+}
+
+/// How often attempts gave up a slot, by what was done to them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preemptions {
+    /// Stopped where they were.
+    pub suspend: u64,
+    /// Saved and ended.
+    pub checkpoint: u64,
+    /// Killed.
+    pub kill: u64,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobResult {
+    /// Its number.
+    pub job: JobId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its label.
+    pub class: Arc<str>,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When it ended.
+    pub ended: Time,
+    /// How.
+    pub ending: Ending,
+    /// When it should have been done.
+    pub deadline: Option<Time>,
+    /// How long it would have taken alone on the same machines.
+    pub alone: Span,
+    /// The work of its tasks.
+    pub work: Span,
+    /// How many maps and reduces it has.
+    pub tasks: [u32; 2],
+    /// From its last map to the first slot of a reduce; zero if that came before.
+    pub reduce_wait: Span,
+    /// How often its attempts were preempted.
+    pub preemptions: Preemptions,
+    /// Its work that was lost.
+    pub wasted: Span,
+}
+
+impl JobResult {
+    pub(crate) fn begin(job: JobId, plan: &JobPlan, now: Time, settings: &SimulationSettings) -> JobResult {
+        JobResult {
+            job,
+            name: plan.name.clone(),
+            class: plan.class.clone(),
+            submitted: now,
+            ended: now,
+            ending: Ending::Succeeded,
+            deadline: plan.deadline.map(|span| now + span),
+            alone: alone(plan, settings),
+            work: plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
+            tasks: [plan.maps.len() as u32, plan.reduces.len() as u32],
+            reduce_wait: Span(0),
+            preemptions: Preemptions::default(),
+            wasted: Span(0),
+        }
+    }
+
+    /// From its submission to its end.
+    pub fn sojourn(&self) -> Span {
+        self.ended.since(self.submitted)
+    }
+
+    /// Its sojourn in relation to the time it would have taken alone.
+    pub fn slowdown(&self) -> f64 {
+        if self.alone.0 == 0 { 1.0 } else { self.sojourn().0 as f64 / self.alone.0 as f64 }
+    }
+
+    /// Whether it had a deadline and was not done by then.
+    pub fn missed(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.ended > deadline || self.ending != Ending::Succeeded)
+    }
+}
+
+impl Run {
+    pub(crate) fn new(_: &SimulationSettings) -> Run {
+        Run {
+            jobs: Vec::new(),
+            books: Books::default(),
+            events: 0,
+            busiest_instant: 0,
+            ended: Time(0),
+            machines_lost: 0,
+            warnings: 0,
+            last_warning: None,
+            unfinished: 0,
+            never_submitted: Vec::new(),
+            tally: Tally::default(),
+            allocation: Allocation::default(),
+        }
+    }
+
+    /// The first job of a name.
+    pub fn job(&self, name: &str) -> Option<&JobResult> {
+        self.jobs.iter().find(|job| &*job.name == name)
+    }
+}
+
+/// How many slots each job held, as steps in time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// The steps in the order of time.
+    pub steps: Vec<AllocationStep>,
+}
+
+/// One job holds more or fewer slots from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocationStep {
+    /// From when.
+    pub time: Time,
+    /// The job.
+    pub job: JobId,
+    /// Which slots.
+    pub kind: TaskKind,
+    /// How many more.
+    pub change: i32,
+}
+
+impl Allocation {
+    pub(crate) fn change(&mut self, time: Time, job: JobId, kind: TaskKind, change: i32) {
+        // Steps of one instant are one step, as long as they follow each other.
+        if let Some(last) = self.steps.last_mut()
+            && (last.time, last.job, last.kind) == (time, job, kind)
+        {
+            last.change += change;
+            return;
+        }
+        self.steps.push(AllocationStep { time, job, kind, change });
+    }
+
+    /// The steps of one job and kind: from when it held how many.
+    pub fn levels(&self, job: JobId, kind: TaskKind) -> Vec<(Time, u32)> {
+        let mut levels: Vec<(Time, u32)> = Vec::new();
+        let mut level = 0_i64;
+        for step in self.steps.iter().filter(|step| step.job == job && step.kind == kind) {
+            level += i64::from(step.change);
+            let now = u32::try_from(level).unwrap_or(0);
+            match levels.last_mut() {
+                Some(last) if last.0 == step.time => last.1 = now,
+                _ => levels.push((step.time, now)),
+            }
+        }
+        levels.dedup_by_key(|(_, level)| *level);
+        levels
+    }
+}
+
+/// Why a simulation cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// Nothing will ever happen again, but there is work.
+    #[error(
+        "nothing happens after {at}, but {jobs} jobs have not ended{}; see whether there are slots of both kinds, and \
+         whether the policy gives them to every job", first.map_or(String::new(), |job| format!(" (the first is {job})"))
+    )]
+    Stalled {
+        /// Since when.
+        at: Time,
+        /// How many have not ended.
+        jobs: usize,
+        /// One of them.
+        first: Option<JobId>,
+    },
+    /// The workload goes back in time.
+    #[error("a job is to be submitted at {at}, after one at {after}; sort the workload by submit time")]
+    OutOfOrder {
+        /// When the later job is to be submitted.
+        at: Time,
+        /// The time of the one before it.
+        after: Time,
+    },
+    /// A trigger names a job that the workload does not have, or that was submitted before.
+    #[error(
+        "a trigger submits {name}, but no job of that name waits for a trigger; mark it with submit = \"trigger\""
+    )]
+    NoSuchJob {
+        /// The name.
+        name: String,
+    },
+    /// The engine speaks of a job that is not there.
+    #[error("the engine speaks of {job}, which is not there; this is a bug in napreduce")]
+    UnknownJob {
+        /// Which.
+        job: JobId,
+    },
+    /// The sums do not agree.
+    #[error(transparent)]
+    Books(#[from] BooksError),
+    /// The log cannot be written.
+    #[error("the event log cannot be written: {0}")]
+    Log(#[from] io::Error),
+}

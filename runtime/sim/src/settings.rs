@@ -1,0 +1,130 @@
+//! What can be chosen about a simulation: machines, overheads, failures, and what is watched.
+//!
+//! Owns the settings and their defaults: everything that costs time costs nothing unless it is asked for. Does not own
+//! what any of them does.
+
+use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time};
+use serde::{Deserialize, Serialize};
+
+/// What can be chosen about a simulation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SimulationSettings {
+    /// How many machines there are.
+    pub machines: u32,
+    /// How many attempts of each kind each of them runs at once.
+    pub slots: Slots,
+    /// The settings of the engine; always strict.
+    pub engine: EngineSettings,
+    /// What takes time besides work.
+    pub overheads: Overheads,
+    /// What goes wrong.
+    pub failures: Failures,
+    /// Of everything random in the simulation itself. Policies and workloads have seeds of their own.
+    pub seed: u64,
+    /// How often every attempt at work reports its progress; never, without.
+    pub progress_period: Option<Span>,
+    /// Points of progress that are reported exactly when they are reached.
+    pub marks: Vec<ProgressMark>,
+    /// Whether the slots held by each job are kept as a function of time.
+    pub record_allocation: bool,
+    /// Ends the run at this time, whatever is unfinished.
+    pub until: Option<Time>,
+}
+
+impl SimulationSettings {
+    /// Machines with slots, and everything else for free.
+    pub fn new(machines: u32, slots: Slots) -> SimulationSettings {
+        SimulationSettings {
+            machines,
+            slots,
+            engine: EngineSettings { strict: true, ..EngineSettings::default() },
+            overheads: Overheads::default(),
+            failures: Failures::default(),
+            seed: 0,
+            progress_period: None,
+            marks: Vec::new(),
+            record_allocation: false,
+            until: None,
+        }
+    }
+}
+
+/// A point of progress of one task that is reported when it is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressMark {
+    /// The job, by name.
+    pub job: String,
+    /// The kind of the task.
+    pub kind: TaskKind,
+    /// Its number, from 0.
+    pub index: u32,
+    /// The share of its work.
+    pub share: Ratio,
+}
+
+/// What takes time besides work. All zero by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Overheads {
+    /// Workers speak with the coordinator at 0, h, 2h and so on alone; whenever there is something to say, if zero.
+    pub heartbeat: Span,
+    /// With heartbeats: a worker also speaks when a task there ends.
+    pub out_of_band: bool,
+    /// From when an order leaves until it acts on the worker.
+    pub order_latency: Span,
+    /// From the order to the first work of an attempt.
+    pub launch: Span,
+    /// From the order to the free slot. The bytes are those that are swapped out.
+    pub suspend: Cost,
+    /// From the order to the first work. The bytes are those that were swapped out.
+    pub resume: Cost,
+    /// From the order to the free slot. The bytes are the memory of the task.
+    pub checkpoint_write: Cost,
+    /// On top of the launch of an attempt that goes on from a checkpoint. The bytes are the memory of the task.
+    pub checkpoint_read: Cost,
+    /// On top of that, when the checkpoint was written by another worker: its input is fetched again.
+    pub restore_elsewhere: Span,
+    /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
+    pub checkpoint_loss: Span,
+    /// Memory of a worker in bytes that suspended attempts use before anything is swapped. Nothing is ever swapped
+    /// without it.
+    pub spare_memory: Option<u64>,
+    /// From the order to the free slot.
+    pub kill: Span,
+}
+
+/// A time that grows with the bytes that are moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Cost {
+    /// Always.
+    pub fixed: Span,
+    /// Bytes a second, on top; no matter how many bytes, without.
+    pub bandwidth: Option<u64>,
+}
+
+impl Cost {
+    /// The same for any number of bytes.
+    pub const fn fixed(fixed: Span) -> Cost {
+        Cost { fixed, bandwidth: None }
+    }
+
+    /// How long it takes for so many bytes.
+    pub fn of(self, bytes: u64) -> Span {
+        let moved = self.bandwidth.map_or(0, |rate| u128::from(bytes) * 1_000_000 / u128::from(rate.max(1)));
+        self.fixed + Span(u64::try_from(moved).unwrap_or(u64::MAX))
+    }
+}
+
+/// What goes wrong, by the seed. Nothing by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Failures {
+    /// The probability that an attempt fails, at a uniform point of its work; 0 to 1. Which attempts do does not depend
+    /// on the policy.
+    pub attempt: f64,
+    /// The mean time until a machine is lost, exponentially distributed; never, without.
+    pub machine_mean: Option<Span>,
+    /// After how long a lost machine is back, empty; never, without.
+    pub machine_return: Option<Span>,
+}

@@ -1,0 +1,122 @@
+//! What goes wrong, by the seed: attempts that fail, and machines that are lost and come back.
+//!
+//! Owns the drawing. Every draw is a function of the seed and of what it is about, so that the same attempts fail under
+//! every policy. Does not own what a failure means.
+
+use napreduce_core::{AttemptId, Event, Span, TaskKind};
+
+use super::Simulation;
+use super::attempts::Phase;
+use super::queue::Due;
+use super::reports::Group;
+use super::workers::VirtualWorker;
+
+/// After how much work of so much an attempt fails, if it does.
+pub(super) fn fails_after(seed: u64, id: AttemptId, probability: f64, work: u64) -> Option<u64> {
+    if probability <= 0.0 {
+        return None;
+    }
+    let kind = u64::from(id.task.kind == TaskKind::Reduce);
+    let words = [u64::from(id.task.job.0), kind, u64::from(id.task.index), u64::from(id.number)];
+    let drawn = draw(seed, 1, &words);
+    (uniform(drawn) < probability).then(|| (uniform(scramble(drawn)) * work as f64) as u64)
+}
+
+/// How long the `life`-th life of a machine lasts.
+fn lifetime(seed: u64, machine: u32, life: u64, mean: Span) -> Span {
+    let drawn = uniform(draw(seed, 2, &[u64::from(machine), life]));
+    Span(((-(1.0 - drawn).ln()) * mean.0 as f64) as u64 + 1)
+}
+
+/// A number that depends on all of these, and looks like any other.
+fn draw(seed: u64, purpose: u64, words: &[u64]) -> u64 {
+    words.iter().fold(scramble(seed ^ scramble(purpose)), |state, word| scramble(state ^ scramble(*word)))
+}
+
+/// The finaliser of splitmix64.
+fn scramble(word: u64) -> u64 {
+    let mut mixed = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// Uniform in [0, 1).
+fn uniform(word: u64) -> f64 {
+    (word >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+impl Simulation {
+    /// A machine joins, for the first time or again, as a new worker.
+    pub(super) fn join(&mut self, machine: u32) {
+        let index = u32::try_from(self.workers.len()).expect("fewer workers than numbers");
+        let id = napreduce_core::WorkerId(index + 1);
+        let slots = self.settings.slots;
+        self.workers.push(VirtualWorker::new(id, machine, slots));
+        self.on_machine[machine as usize] = index;
+        self.run.books.slots_added(slots.map, slots.reduce);
+        self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots });
+        if let Some(mean) = self.settings.failures.machine_mean {
+            let life = lifetime(self.settings.seed, machine, u64::from(index), mean);
+            self.queue.push(self.now + life, Due::Lost { worker: index });
+        }
+    }
+
+    /// A worker is gone with all it had.
+    pub(super) fn lose(&mut self, worker: u32) {
+        let known = &mut self.workers[worker as usize];
+        known.up = false;
+        known.beat = None;
+        known.reports.clear();
+        known.orders.clear();
+        let (id, machine, attempts) = (known.id, known.machine, std::mem::take(&mut known.attempts));
+        for place in attempts {
+            self.bring_up_to_date(place);
+            let attempt = self.attempts.at_mut(place);
+            // What it does on its way out is nobody's concern any more.
+            attempt.phase = Phase::Gone;
+            let (task, lost, held, position) =
+                (attempt.id, attempt.executed(), attempt.holds_slot, attempt.place);
+            self.run.books.wasted += lost;
+            self.jobs.at_mut(task.task.job).result.wasted.0 += lost;
+            if held {
+                self.slot_freed(task);
+            }
+            self.forget(place, task, worker, position);
+        }
+        let slots = self.settings.slots;
+        self.run.books.slots_removed(slots.map, slots.reduce);
+        self.run.machines_lost += 1;
+        self.batch.push(Group::Failure, worker, None, Event::WorkerLost { worker: id });
+        if let Some(after) = self.settings.failures.machine_return {
+            self.queue.push(self.now + after, Due::Returns { machine });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use napreduce_core::{JobId, TaskId};
+
+    fn attempt(index: u32) -> AttemptId {
+        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+    }
+
+    #[test]
+    fn as_many_attempts_fail_as_were_asked_for() {
+        let failed: Vec<u64> =
+            (0..10_000).filter_map(|index| fails_after(7, attempt(index), 0.25, 1_000)).collect();
+        assert!((2_350..2_650).contains(&failed.len()), "{} of 10000", failed.len());
+        let mean = failed.iter().sum::<u64>() / failed.len() as u64;
+        assert!((480..520).contains(&mean) && failed.iter().all(|at| *at < 1_000), "{mean}");
+        assert_eq!(fails_after(7, attempt(3), 0.0, 1_000), None);
+    }
+
+    #[test]
+    fn machines_live_as_long_as_they_should_on_average() {
+        let mean = Span::from_secs(100);
+        let total: u64 = (0..10_000).map(|life| lifetime(1, 3, life, mean).0).sum();
+        assert!((97..103).contains(&(total / 10_000 / 1_000_000)), "{total}");
+    }
+}

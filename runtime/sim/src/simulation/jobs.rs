@@ -1,0 +1,298 @@
+//! Jobs of the simulation from their submission to their end.
+//!
+//! Owns what is remembered of a job while it runs, and its result. Does not own which of its tasks runs when.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use napreduce_core::{
+    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Report, TaskId, TaskKind, Time, WorkerId,
+};
+
+use super::Simulation;
+use super::attempts::Phase;
+use super::reports::Group;
+use crate::job::JobPlan;
+use crate::run::{Ending, JobResult, SimulationError};
+
+/// A checkpoint.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    /// The worker that wrote it.
+    pub worker: u32,
+    /// The work of the task that is done in it.
+    pub done: u64,
+}
+
+/// A job that runs.
+#[derive(Debug)]
+pub(super) struct RunningJob {
+    pub plan: JobPlan,
+    pub result: JobResult,
+    pub maps_done: u32,
+    /// How many maps were done at least once.
+    maps_seen: u32,
+    maps_end: Option<Time>,
+    first_reduce: Option<Time>,
+    /// When the number of finished maps changed while reduces fetched, and what it was then.
+    pub history: Vec<(Time, u32)>,
+    /// The places of its live reduces.
+    pub reduces: Vec<u32>,
+    pub checkpoints: BTreeMap<(TaskKind, u32), Kept>,
+    done: [Vec<u64>; 2],
+    seen: Vec<u64>,
+}
+
+/// The jobs that run, by number.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    first: u32,
+    all: VecDeque<Option<Box<RunningJob>>>,
+    pub running: usize,
+}
+
+impl Jobs {
+    /// Keeps a job; its number is the next one, from 1.
+    fn push(&mut self, job: RunningJob) -> JobId {
+        self.all.push_back(Some(Box::new(job)));
+        self.running += 1;
+        JobId(self.first + self.all.len() as u32)
+    }
+
+    fn next_id(&self) -> JobId {
+        JobId(self.first + self.all.len() as u32 + 1)
+    }
+
+    pub fn get_mut(&mut self, JobId(job): JobId) -> Option<&mut RunningJob> {
+        let position = job.checked_sub(self.first + 1)?;
+        self.all.get_mut(position as usize)?.as_deref_mut()
+    }
+
+    pub fn at_mut(&mut self, job: JobId) -> &mut RunningJob {
+        self.get_mut(job).expect("a job is kept until the engine says that it ended")
+    }
+
+    fn remove(&mut self, JobId(job): JobId) -> Option<Box<RunningJob>> {
+        let removed = self.all.get_mut(job.checked_sub(self.first + 1)? as usize)?.take()?;
+        self.running -= 1;
+        while let Some(None) = self.all.front() {
+            self.all.pop_front();
+            self.first += 1;
+        }
+        Some(removed)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &RunningJob> {
+        self.all.iter().flatten().map(|job| &**job)
+    }
+}
+
+impl RunningJob {
+    fn new(plan: JobPlan, result: JobResult) -> RunningJob {
+        let bits = |tasks: usize| vec![0; tasks.div_ceil(64)];
+        let done = [bits(plan.maps.len()), bits(plan.reduces.len())];
+        let seen = if plan.reduces.is_empty() { Vec::new() } else { bits(plan.maps.len()) };
+        RunningJob {
+            plan,
+            result,
+            maps_done: 0,
+            maps_seen: 0,
+            maps_end: None,
+            first_reduce: None,
+            history: Vec::new(),
+            reduces: Vec::new(),
+            checkpoints: BTreeMap::new(),
+            done,
+            seen,
+        }
+    }
+
+    pub fn maps(&self) -> u32 {
+        self.plan.maps.len() as u32
+    }
+
+    /// Whether every map output is there.
+    pub fn maps_complete(&self) -> bool {
+        self.maps_done == self.maps()
+    }
+
+    pub fn add_reduce(&mut self, place: u32) -> u32 {
+        self.reduces.push(place);
+        self.reduces.len() as u32 - 1
+    }
+
+    /// Takes a reduce out of the list; the one that has its position now, if there is one.
+    pub fn remove_reduce(&mut self, kind: TaskKind, position: u32) -> Option<u32> {
+        if kind == TaskKind::Map {
+            return None;
+        }
+        self.reduces.swap_remove(position as usize);
+        self.reduces.get(position as usize).copied()
+    }
+
+    /// A reduce was given a slot.
+    pub fn reduce_launched(&mut self, now: Time) {
+        self.first_reduce.get_or_insert(now);
+    }
+}
+
+/// Sets or clears the bit of a task; whether it changed.
+fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
+    let (word, bit) = (&mut bits[index as usize / 64], 1_u64 << (index % 64));
+    let was = *word & bit != 0;
+    if on {
+        *word |= bit
+    } else {
+        *word &= !bit
+    }
+    was != on
+}
+
+impl Simulation {
+    /// Submits a job now.
+    pub(super) fn submit(&mut self, plan: JobPlan) {
+        let spec = self.spec_of(&plan);
+        let result = JobResult::begin(self.jobs.next_id(), &plan, self.now, &self.settings);
+        let job = self.jobs.push(RunningJob::new(plan, result));
+        self.run.books.job_came();
+        self.batch.push(
+            Group::Arrival,
+            0,
+            Some(AttemptId { task: TaskId { job, kind: TaskKind::Map, index: 0 }, number: 0 }),
+            Event::JobSubmitted { job, spec },
+        );
+    }
+
+    fn spec_of(&self, plan: &JobPlan) -> JobSpec {
+        let on = |machine: &u32| -> Option<WorkerId> {
+            let worker = *self.on_machine.get(*machine as usize)?;
+            Some(self.workers[worker as usize].id)
+        };
+        let map = |task: &crate::job::MapTask| MapSpec {
+            bytes: task.bytes,
+            preferred: task.preferred.iter().filter_map(on).collect(),
+        };
+        JobSpec {
+            name: plan.name.to_string(),
+            user: plan.user.to_string(),
+            queue: plan.queue.to_string(),
+            priority: plan.priority,
+            deadline: plan.deadline.map(|span| self.now + span),
+            maps: plan.maps.iter().map(map).collect(),
+            reduces: plan.reduces.len() as u32,
+            attempts_max: plan.attempts_max,
+            slowstart_permille: plan.slowstart_permille,
+        }
+    }
+
+    /// The engine says that a task is done.
+    pub(super) fn task_done(&mut self, id: AttemptId) {
+        let (kind, index) = (id.task.kind, id.task.index);
+        let found = self.finishing.iter().find(|(attempt, _)| *attempt == id);
+        let &(_, executed) = found.expect("a task is done by an attempt that said so in this batch");
+        let job = self.jobs.at_mut(id.task.job);
+        assert!(mark(&mut job.done[super::books::of(kind)], index, true), "{} is done twice", id.task);
+        let total = job.plan.work_of(kind, index);
+        let before = total - executed;
+        let more = job.checkpoints.remove(&(kind, index)).map_or(0, |kept| kept.done.saturating_sub(before));
+        self.run.books.useful += total;
+        self.run.books.wasted = self.run.books.wasted + more - executed;
+        job.result.wasted.0 = job.result.wasted.0 + more - executed;
+        match kind {
+            TaskKind::Reduce => {
+                assert!(job.maps_seen == job.maps(), "{} is done before the last map of its job", id.task);
+            }
+            TaskKind::Map if !job.plan.reduces.is_empty() => {
+                job.maps_done += 1;
+                job.maps_seen += u32::from(mark(&mut job.seen, index, true));
+                if job.maps_complete() {
+                    job.maps_end.get_or_insert(self.now);
+                }
+                self.maps_changed(id.task.job);
+            }
+            TaskKind::Map => {}
+        }
+    }
+
+    /// The engine says that the output of a map is lost.
+    pub(super) fn output_lost(&mut self, task: TaskId) {
+        let job = self.jobs.at_mut(task.job);
+        assert!(mark(&mut job.done[0], task.index, false), "{task} was not done, but its output is lost");
+        let total = job.plan.work_of(task.kind, task.index);
+        job.maps_done -= 1;
+        job.result.wasted.0 += total;
+        self.run.books.useful -= total;
+        self.run.books.wasted += total;
+        self.maps_changed(task.job);
+    }
+
+    /// Another number of map outputs is there: reduces that fetch go on or wait.
+    fn maps_changed(&mut self, id: JobId) {
+        let now = self.now;
+        let job = self.jobs.at_mut(id);
+        if job.reduces.is_empty() {
+            return;
+        }
+        job.history.push((now, job.maps_done));
+        let complete = job.maps_complete();
+        for position in 0..job.reduces.len() {
+            let place = self.jobs.at_mut(id).reduces[position];
+            let attempt = self.attempts.at(place);
+            match attempt.phase {
+                Phase::Fetching if complete => self.begin_work(place),
+                Phase::Working if !complete && attempt.done < attempt.shuffle => self.begin_work(place),
+                _ => {}
+            }
+        }
+    }
+
+    /// The engine says that a job is over.
+    pub(super) fn job_ended(&mut self, id: JobId, outcome: &JobOutcome) -> Result<(), SimulationError> {
+        let Some(mut job) = self.jobs.remove(id) else {
+            return Err(SimulationError::UnknownJob { job: id });
+        };
+        let left: u64 = job.checkpoints.values().map(|kept| kept.done).sum();
+        self.run.books.wasted += left;
+        job.result.wasted.0 += left;
+        job.result.ended = self.now;
+        job.result.ending = match outcome {
+            JobOutcome::Succeeded => Ending::Succeeded,
+            JobOutcome::Failed { .. } => Ending::Failed,
+            JobOutcome::Killed { .. } => Ending::Killed,
+        };
+        if let (Some(end), Some(first)) = (job.maps_end, job.first_reduce) {
+            job.result.reduce_wait = first.since(end);
+        }
+        if job.result.ending == Ending::Succeeded {
+            let kinds = if job.plan.reduces.is_empty() { TaskKind::Map } else { TaskKind::Reduce };
+            let done: u32 = job.done[super::books::of(kinds)].iter().map(|word| word.count_ones()).sum();
+            assert_eq!(done as usize, job.plan.tasks(kinds), "{id} ended before its tasks");
+        }
+        self.run.books.job_went(job.result.sojourn());
+        self.run.jobs.push(job.result);
+        Ok(())
+    }
+
+    /// Every attempt at work tells how far it is.
+    pub(super) fn tick(&mut self) {
+        let Some(period) = self.settings.progress_period else { return };
+        self.queue.push(self.now + period, super::queue::Due::Tick);
+        for worker in 0..self.workers.len() {
+            for position in 0..self.workers[worker].attempts.len() {
+                let place = self.workers[worker].attempts[position];
+                self.tell_progress(place);
+            }
+        }
+    }
+
+    /// An attempt tells how far it is, if it is at work.
+    pub(super) fn tell_progress(&mut self, place: u32) {
+        if self.attempts.at(place).phase == Phase::Fetching {
+            self.bring_up_to_date(place);
+        }
+        let attempt = self.attempts.at(place);
+        if matches!(attempt.phase, Phase::Working | Phase::Fetching) {
+            let (bytes_done, bytes_total) = attempt.progress(self.now);
+            self.tell(place, Report::Progressed { bytes_done, bytes_total });
+        }
+    }
+}

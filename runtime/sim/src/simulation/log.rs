@@ -1,0 +1,103 @@
+//! The event log: what was handed to the engine and what it wanted done, as text.
+//!
+//! Owns the form: a line for each event with its time, and under it, indented, a line for each effect. Equal seeds and
+//! inputs give equal bytes. Does not own where it goes.
+
+use std::io::{self, Write};
+
+use napreduce_core::{Effect, Event, Order, Record, Report, Start, Time};
+
+/// Writes the log.
+pub(super) struct Log {
+    to: Box<dyn Write>,
+}
+
+impl Log {
+    pub fn new(to: Box<dyn Write>) -> Log {
+        Log { to }
+    }
+
+    pub fn events(&mut self, now: Time, events: &[Event]) -> io::Result<()> {
+        for event in events {
+            write!(self.to, "{now} ")?;
+            match event {
+                Event::WorkerJoined { worker, slots } => {
+                    writeln!(
+                        self.to,
+                        "{worker} joined with {} map and {} reduce slots",
+                        slots.map, slots.reduce
+                    )
+                }
+                Event::WorkerLost { worker } => writeln!(self.to, "{worker} lost"),
+                Event::JobSubmitted { job, spec } => writeln!(
+                    self.to,
+                    "{job} {} submitted by {} to {} with {} maps and {} reduces",
+                    spec.name,
+                    spec.user,
+                    spec.queue,
+                    spec.maps.len(),
+                    spec.reduces
+                ),
+                Event::Reported { worker, attempt, report } => {
+                    writeln!(self.to, "{attempt} on {worker} {}", said(report))
+                }
+                Event::Woken => writeln!(self.to, "woken"),
+                other => writeln!(self.to, "{other:?}"),
+            }?;
+        }
+        Ok(())
+    }
+
+    pub fn effects(&mut self, effects: &[Effect]) -> io::Result<()> {
+        for effect in effects {
+            match effect {
+                Effect::Send { worker, order } => writeln!(self.to, "  {worker}: {}", wanted(order)),
+                Effect::WakeAt(time) => writeln!(self.to, "  wake at {time}"),
+                Effect::JobEnded { job, outcome } => writeln!(self.to, "  {job} ended: {outcome:?}"),
+                Effect::Warn { message } => writeln!(self.to, "  warning: {message}"),
+                Effect::Record(Record::TaskDone(attempt)) => {
+                    writeln!(self.to, "  {} done by {attempt}", attempt.task)
+                }
+                Effect::Record(Record::OutputLost(task)) => writeln!(self.to, "  output of {task} lost"),
+                Effect::Record(Record::AttemptEnded(attempt, why)) => {
+                    writeln!(self.to, "  {attempt} ended: {why}")
+                }
+                Effect::Record(_) => Ok(()),
+                other => writeln!(self.to, "  {other:?}"),
+            }?;
+        }
+        Ok(())
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn said(report: &Report) -> String {
+    match report {
+        Report::Started => "started".to_owned(),
+        Report::Progressed { bytes_done, bytes_total } => format!("progressed {bytes_done}/{bytes_total}"),
+        Report::CommitRequested => "asks to commit".to_owned(),
+        Report::Failed { reason, .. } => format!("failed: {reason}"),
+        Report::Killed => "killed".to_owned(),
+        Report::Suspended => "suspended".to_owned(),
+        Report::Resumed => "resumed".to_owned(),
+        Report::Checkpointed => "checkpointed".to_owned(),
+        Report::InputsLost { reason, .. } => format!("lost inputs: {reason}"),
+        Report::Done => "done".to_owned(),
+    }
+}
+
+fn wanted(order: &Order) -> String {
+    match order {
+        Order::Launch { attempt, from: Start::Fresh, .. } => format!("launch {attempt}"),
+        Order::Launch { attempt, from: Start::Checkpoint(of), .. } => format!("restore {attempt} from {of}"),
+        Order::MoreInputs { attempt, inputs } => format!("{} more inputs for {attempt}", inputs.len()),
+        Order::Kill { attempt } => format!("kill {attempt}"),
+        Order::Commit { attempt } => format!("commit {attempt}"),
+        Order::Suspend { attempt } => format!("suspend {attempt}"),
+        Order::Resume { attempt } => format!("resume {attempt}"),
+        Order::Checkpoint { attempt } => format!("checkpoint {attempt}"),
+    }
+}

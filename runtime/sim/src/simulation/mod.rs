@@ -1,0 +1,299 @@
+//! The simulation: virtual time, and virtual workers around the Engine.
+//!
+//! Owns time, and the order in which things happen: all that is due at one instant and not caused by each other is handed
+//! to the engine together, in the order of the specification; what the engine wants done follows, and what that causes
+//! at the same instant is the next round of it. Does not own any rule about jobs, tasks or slots.
+//!
+//! ```text
+//!   workload -> submissions --+
+//!   queue    -> phases end ---+--> batch --> Engine --> effects --> orders --> virtual workers --> queue
+//!            -> heartbeats ---+
+//! ```
+
+mod attempts;
+mod books;
+mod failures;
+mod jobs;
+mod log;
+mod marks;
+mod orders;
+mod queue;
+mod reports;
+mod work;
+mod workers;
+
+pub use books::{Books, BooksError};
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time};
+
+use self::attempts::Attempts;
+use self::jobs::Jobs;
+use self::log::Log;
+use self::marks::Marks;
+use self::queue::{Due, Queue};
+use self::reports::Batch;
+use self::workers::VirtualWorker;
+use crate::job::JobPlan;
+use crate::run::{Run, SimulationError};
+use crate::settings::SimulationSettings;
+use crate::workload::Workload;
+
+/// So many instants without anything but timers mean that nothing will ever happen again.
+const IDLE_INSTANTS_MAX: u32 = 200_000;
+
+/// A run of a workload under a policy, in virtual time.
+///
+/// ```
+/// use napreduce_core::{Fifo, Slots, Span, Time};
+/// use napreduce_sim::{JobPlan, Simulation, SimulationSettings, Workload};
+///
+/// let first = JobPlan::new("first", Time(0)).with_maps(3, Span::from_secs(10));
+/// let second = JobPlan::new("second", Time(5)).with_maps(1, Span::from_secs(1));
+/// let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
+/// let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![first, second])).run()?;
+/// let ends: Vec<Time> = run.jobs.iter().map(|job| job.ended).collect();
+/// assert_eq!(ends, [Time(11_000_000), Time(20_000_000)]);
+/// # Ok::<(), napreduce_sim::SimulationError>(())
+/// ```
+pub struct Simulation {
+    engine: Engine,
+    settings: SimulationSettings,
+    coming: Peekable<Box<dyn Iterator<Item = JobPlan>>>,
+    triggered: BTreeMap<Arc<str>, JobPlan>,
+    now: Time,
+    last_submit: Time,
+    queue: Queue,
+    /// Workers that speak at this instant.
+    beats: Vec<u32>,
+    batch: Batch,
+    attempts: Attempts,
+    jobs: Jobs,
+    workers: Vec<VirtualWorker>,
+    /// The worker on each machine, or the last one there.
+    on_machine: Vec<u32>,
+    marks: Marks,
+    /// Attempts that said in this batch that they are done, and the work they did.
+    finishing: Vec<(AttemptId, u64)>,
+    /// When the engine wants to be woken.
+    armed: Option<Time>,
+    idle_instants: u32,
+    log: Option<Log>,
+    run: Run,
+}
+
+impl Simulation {
+    /// A simulation at time 0, before anything happened.
+    pub fn new(
+        scheduler: Box<dyn Scheduler>,
+        settings: SimulationSettings,
+        workload: Workload,
+    ) -> Simulation {
+        let engine_settings = EngineSettings { strict: true, ..settings.engine };
+        Simulation {
+            engine: Engine::new(scheduler, engine_settings),
+            coming: workload.timed.peekable(),
+            triggered: workload.triggered,
+            now: Time(0),
+            last_submit: Time(0),
+            queue: Queue::default(),
+            beats: Vec::new(),
+            batch: Batch::default(),
+            attempts: Attempts::default(),
+            jobs: Jobs::default(),
+            workers: Vec::new(),
+            on_machine: vec![0; settings.machines as usize],
+            marks: Marks::new(&settings.marks),
+            finishing: Vec::new(),
+            armed: None,
+            idle_instants: 0,
+            log: None,
+            run: Run::new(&settings),
+            settings,
+        }
+    }
+
+    /// The same with a log of every event and what it led to.
+    #[must_use]
+    pub fn with_log(mut self, to: Box<dyn Write>) -> Simulation {
+        self.log = Some(Log::new(to));
+        self
+    }
+
+    /// Runs until every job has ended.
+    ///
+    /// # Errors
+    /// When the workload can never end under this policy, or is out of order, or the log cannot be written.
+    pub fn run(mut self) -> Result<Run, SimulationError> {
+        while self.step()? {}
+        self.finish()
+    }
+
+    /// The time of the last instant.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What the policy sees.
+    pub fn view(&self) -> ClusterView<'_> {
+        self.engine.view()
+    }
+
+    /// What happened so far: jobs that have ended, events, and books.
+    pub fn so_far(&self) -> &Run {
+        &self.run
+    }
+
+    /// Goes on to the next instant at which something happens, and does all that happens then. False when every job has
+    /// ended.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn step(&mut self) -> Result<bool, SimulationError> {
+        if self.workers.is_empty() {
+            (0..self.settings.machines).for_each(|machine| self.join(machine));
+            if let Some(period) = self.settings.progress_period {
+                self.queue.push(Time(0) + period, Due::Tick);
+            }
+            self.hand_in()?;
+        }
+        if self.jobs.running == 0 && self.coming.peek().is_none() {
+            return Ok(false);
+        }
+        let arrival = self.coming.peek().map(|job| job.submit);
+        let Some(next) = [arrival, self.queue.next()].into_iter().flatten().min() else {
+            return Err(self.stalled());
+        };
+        if self.settings.until.is_some_and(|until| next > until) {
+            self.now = self.settings.until.unwrap_or(self.now);
+            self.run.books.advance(self.now);
+            return Ok(false);
+        }
+        self.now = next.max(self.now);
+        self.run.books.advance(self.now);
+        let before = self.run.events;
+        let idle = self.happen()?;
+        self.idle_instants = if idle { self.idle_instants + 1 } else { 0 };
+        self.run.busiest_instant = self.run.busiest_instant.max(self.run.events - before);
+        if self.idle_instants > IDLE_INSTANTS_MAX { Err(self.stalled()) } else { Ok(true) }
+    }
+
+    /// Does all that happens at this instant; true when there was nothing but timers.
+    fn happen(&mut self) -> Result<bool, SimulationError> {
+        let mut idle = true;
+        loop {
+            let mut due = Vec::new();
+            while let Some(one) = self.queue.pop_due(self.now) {
+                due.push(one);
+            }
+            due.sort_by_key(|one| rank(*one));
+            idle &= due.iter().all(|one| matches!(one, Due::Wake | Due::Tick | Due::Heartbeat { .. }));
+            for one in due {
+                self.one_happens(one)?;
+            }
+            while self.coming.peek().is_some_and(|job| job.submit <= self.now) {
+                idle = false;
+                let Some(job) = self.coming.next() else { break };
+                if job.submit < self.last_submit {
+                    return Err(SimulationError::OutOfOrder { at: job.submit, after: self.last_submit });
+                }
+                self.last_submit = job.submit;
+                self.submit(job);
+            }
+            let mut beats = std::mem::take(&mut self.beats);
+            beats.sort_unstable();
+            beats.into_iter().for_each(|worker| self.heartbeat(worker));
+            if self.batch.is_empty() {
+                return Ok(idle);
+            }
+            self.hand_in()?;
+        }
+    }
+
+    fn one_happens(&mut self, due: Due) -> Result<(), SimulationError> {
+        match due {
+            Due::PhaseEnds { attempt, stamp } => self.phase_ends(attempt, stamp),
+            Due::Mark { attempt, stamp } if self.attempts.at(attempt).stamp == stamp => {
+                self.tell_progress(attempt);
+            }
+            Due::Mark { .. } => {}
+            Due::Arrives { attempt, life, order } => self.arrive(attempt, life, order),
+            Due::Lost { worker } => {
+                // What ended at this instant has ended.
+                self.hand_in()?;
+                self.lose(worker);
+            }
+            Due::Returns { machine } => self.join(machine),
+            Due::Wake if self.armed == Some(self.now) => {
+                self.armed = None;
+                self.batch.push(reports::Group::Timer, 0, None, napreduce_core::Event::Woken);
+            }
+            Due::Wake => {}
+            Due::Tick => self.tick(),
+            Due::Heartbeat { worker } => self.beats.push(worker),
+        }
+        Ok(())
+    }
+
+    fn stalled(&self) -> SimulationError {
+        let waiting = self.engine.view().jobs().next().map(|job| job.id());
+        SimulationError::Stalled { at: self.now, jobs: self.jobs.running, first: waiting }
+    }
+
+    /// Ends the run: checks the books and says what came of it.
+    fn finish(mut self) -> Result<Run, SimulationError> {
+        if let Some(log) = &mut self.log {
+            log.flush()?;
+        }
+        let now = self.now;
+        let live: Vec<u32> = self.workers.iter().flat_map(|worker| worker.attempts.clone()).collect();
+        for place in live {
+            self.bring_up_to_date(place);
+            self.run.books.unfinished += self.attempts.at(place).executed();
+        }
+        let mut sojourns = 0;
+        for job in self.jobs.iter() {
+            sojourns += u128::from(now.since(job.result.submitted).0);
+            self.run.books.unfinished += job.checkpoints.values().map(|kept| kept.done).sum::<u64>();
+        }
+        let used = |kind| self.engine.view().workers().map(|(_, worker)| used(worker, kind)).sum::<u64>();
+        for kind in TaskKind::ALL {
+            let (held, used) = (self.run.books.held(kind), used(kind));
+            assert_eq!(held, used, "the engine has given out other {kind} slots than are held");
+        }
+        self.run.books.check(sojourns)?;
+        self.run.unfinished = self.jobs.running;
+        self.run.never_submitted = self.triggered.keys().map(|name| name.to_string()).collect();
+        self.run.ended = now;
+        self.run.tally = self.engine.view().tally();
+        Ok(self.run)
+    }
+
+    /// Checks every invariant of the engine; slow, for tests.
+    ///
+    /// # Errors
+    /// Names what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.engine.check()
+    }
+}
+
+fn used(worker: &napreduce_core::Worker, kind: TaskKind) -> u64 {
+    u64::from(worker.slots(kind) - worker.free(kind))
+}
+
+/// The order in which things happen that happen at one instant.
+fn rank(due: Due) -> u8 {
+    match due {
+        Due::Mark { .. } | Due::PhaseEnds { .. } | Due::Arrives { .. } => 0,
+        Due::Lost { .. } => 1,
+        Due::Returns { .. } => 2,
+        Due::Wake => 3,
+        Due::Tick => 4,
+        Due::Heartbeat { .. } => 5,
+    }
+}

@@ -1,0 +1,247 @@
+//! What workers tell the coordinator, and what one instant brings the engine, in the order of the specification:
+//! completions and confirmations, failures, arrivals, timers, heartbeats; inside a group by worker, job, task, attempt.
+//!
+//! Owns that order, and what a report means for slots and books once it is heard. Does not own what workers do.
+
+use napreduce_core::{AttemptId, AttemptState, Effect, Event, Order, Report, WorkerId};
+
+use super::Simulation;
+use super::jobs::Kept;
+use crate::run::SimulationError;
+
+/// A report on its way.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub place: u32,
+    pub attempt: AttemptId,
+    pub report: Report,
+}
+
+/// The groups of events of one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Group {
+    Report,
+    Failure,
+    Joined,
+    Arrival,
+    Timer,
+    Heartbeat,
+}
+
+/// Where an event stands among those of its instant.
+type Rank = (Group, u32, Option<AttemptId>, u64);
+
+/// The events of one instant that are handed to the engine together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    ranked: Vec<(Rank, Event)>,
+    /// Attempts that ask to commit: the rank of their request, their worker and their place.
+    commits: Vec<(Rank, WorkerId, AttemptId, u32)>,
+    entered: u64,
+}
+
+impl Batch {
+    pub fn push(&mut self, group: Group, worker: u32, attempt: Option<AttemptId>, event: Event) {
+        self.entered += 1;
+        self.ranked.push(((group, worker, attempt, self.entered), event));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ranked.is_empty() && self.commits.is_empty()
+    }
+
+    /// The requests to commit, and what their attempts reported before: a heartbeat may bring both.
+    fn take_with(&mut self, commits: &[(Rank, WorkerId, AttemptId, u32)]) -> Vec<Event> {
+        let before = |(rank, event): &mut (Rank, Event)| match event {
+            Event::Reported { attempt, .. } => {
+                commits.iter().any(|(request, _, asks, _)| asks == attempt && *rank < *request)
+            }
+            _ => false,
+        };
+        let by_heartbeat = commits.iter().any(|(rank, ..)| rank.0 == Group::Heartbeat);
+        let mut requests: Vec<(Rank, Event)> = match by_heartbeat {
+            true => self.ranked.extract_if(.., before).collect(),
+            false => Vec::new(),
+        };
+        requests.extend(commits.iter().map(|&(rank, worker, attempt, _)| {
+            (rank, Event::Reported { worker, attempt, report: Report::CommitRequested })
+        }));
+        requests.sort_unstable_by_key(|(rank, _)| *rank);
+        requests.into_iter().map(|(_, event)| event).collect()
+    }
+
+    fn take(&mut self) -> Vec<Event> {
+        if self.ranked.len() > 1 {
+            self.ranked.sort_unstable_by_key(|(rank, _)| *rank);
+        }
+        self.ranked.drain(..).map(|(_, event)| event).collect()
+    }
+}
+
+impl Simulation {
+    /// A worker has something to tell: now, or with its next heartbeat.
+    pub(super) fn tell(&mut self, place: u32, report: Report) {
+        let attempt = self.attempts.at(place);
+        let (worker, told) = (attempt.worker, Told { place, attempt: attempt.id, report });
+        if self.settings.overheads.heartbeat.0 == 0 {
+            self.hear(worker, told, None);
+        } else {
+            let ends = matches!(told.report, Report::Done | Report::CommitRequested | Report::Failed { .. });
+            self.workers[worker as usize].reports.push(told);
+            self.expect_heartbeat(worker, ends && self.settings.overheads.out_of_band);
+        }
+    }
+
+    /// The coordinator hears a report: it becomes an event, and slots change hands.
+    pub(super) fn hear(&mut self, worker: u32, told: Told, heartbeat: Option<u64>) {
+        let Told { place, attempt, report } = told;
+        let group = match (&heartbeat, &report) {
+            (Some(_), _) => Group::Heartbeat,
+            (None, Report::Failed { .. }) => Group::Failure,
+            (None, _) => Group::Report,
+        };
+        // A worker's reports keep their order in a heartbeat; otherwise they are ordered by attempt.
+        let by_attempt = heartbeat.is_none().then_some(attempt);
+        match report {
+            Report::CommitRequested => {
+                self.batch.entered += 1;
+                let rank = (group, worker, by_attempt, self.batch.entered);
+                let id = self.workers[worker as usize].id;
+                self.batch.commits.push((rank, id, attempt, place));
+                return;
+            }
+            Report::Suspended => self.slot_given_up(place),
+            Report::Done | Report::Failed { .. } | Report::Killed | Report::Checkpointed => {
+                self.attempt_gone(place, &report);
+            }
+            _ => {}
+        }
+        let id = self.workers[worker as usize].id;
+        self.batch.push(group, worker, by_attempt, Event::Reported { worker: id, attempt, report });
+    }
+
+    /// Hands the batch to the engine. Requests to commit come first, with their answers: asking and being allowed take no
+    /// time here, so that a task that ends now has ended for whatever else happens now.
+    pub(super) fn hand_in(&mut self) -> Result<(), SimulationError> {
+        if !self.batch.commits.is_empty() {
+            let mut commits = std::mem::take(&mut self.batch.commits);
+            commits.sort_unstable_by_key(|(rank, ..)| *rank);
+            let requests = self.batch.take_with(&commits);
+            let effects = self.engine_handles(requests)?;
+            for effect in effects {
+                let granted = match effect {
+                    Effect::Send { order: Order::Commit { attempt }, .. } => {
+                        commits.iter().find(|(_, _, asked, _)| *asked == attempt)
+                    }
+                    _ => None,
+                };
+                match granted {
+                    Some(&(rank, worker, _, place)) => self.committed(rank, worker, place),
+                    None => self.apply(effect)?,
+                }
+            }
+        }
+        let events = self.batch.take();
+        if !events.is_empty() {
+            let effects = self.engine_handles(events)?;
+            for effect in effects {
+                self.apply(effect)?;
+            }
+        }
+        self.finishing.clear();
+        Ok(())
+    }
+
+    /// An attempt was allowed to commit when it asked, and has done so.
+    fn committed(&mut self, rank: Rank, worker: WorkerId, place: u32) {
+        let attempt = self.attempts.at(place).id;
+        self.attempt_gone(place, &Report::Done);
+        self.batch.ranked.push((rank, Event::Reported { worker, attempt, report: Report::Done }));
+    }
+
+    fn engine_handles(&mut self, events: Vec<Event>) -> Result<Vec<Effect>, SimulationError> {
+        self.run.events += events.len() as u64;
+        let mut effects = Vec::new();
+        if let Some(log) = &mut self.log {
+            log.events(self.now, &events)?;
+        }
+        for event in events {
+            effects.append(&mut self.engine.handle(self.now, event));
+        }
+        if let Some(log) = &mut self.log {
+            log.effects(&effects)?;
+        }
+        Ok(effects)
+    }
+
+    /// The coordinator knows that an attempt is stopped.
+    fn slot_given_up(&mut self, place: u32) {
+        let attempt = self.attempts.at_mut(place);
+        let known = self.engine.view().attempt(attempt.id).map(|known| known.state());
+        if known != Some(AttemptState::Suspending) {
+            // It is being killed by now, and has its slot until that is done.
+            return;
+        }
+        attempt.charge(self.now, &mut self.run.books);
+        attempt.holds_slot = false;
+        let id = attempt.id;
+        self.slot_freed(id);
+    }
+
+    /// The coordinator knows that an attempt is over: enters what it did in the books and forgets it.
+    pub(super) fn attempt_gone(&mut self, place: u32, report: &Report) {
+        let attempt = self.attempts.at_mut(place);
+        attempt.charge(self.now, &mut self.run.books);
+        let (id, worker, executed, held) =
+            (attempt.id, attempt.worker, attempt.executed(), attempt.holds_slot);
+        let (done, position) = (attempt.done, attempt.place);
+        // Until the engine says that a task is done its work counts as lost: another attempt may have done it first.
+        let mut lost = executed;
+        match report {
+            Report::Done => self.finishing.push((id, executed)),
+            Report::Checkpointed => {
+                lost = executed.min(self.settings.overheads.checkpoint_loss.0);
+                let kept = Kept { worker, done: done - lost };
+                let job = self.jobs.at_mut(id.task.job);
+                job.checkpoints.insert((id.task.kind, id.task.index), kept);
+                job.result.preemptions.checkpoint += 1;
+                self.run.books.saved += executed - lost;
+            }
+            _ => {}
+        }
+        self.run.books.wasted += lost;
+        self.jobs.at_mut(id.task.job).result.wasted.0 += lost;
+        self.process_gone(place);
+        if held {
+            self.slot_freed(id);
+        }
+        self.forget(place, id, worker, position);
+    }
+
+    /// Takes an attempt out of every list.
+    pub(super) fn forget(&mut self, place: u32, id: AttemptId, worker: u32, position: u32) {
+        let moved = self.jobs.at_mut(id.task.job).remove_reduce(id.task.kind, position);
+        if let Some(moved) = moved {
+            self.attempts.at_mut(moved).place = position;
+        }
+        self.workers[worker as usize].forget(place);
+        self.attempts.remove(place);
+    }
+
+    /// A slot is held by a job, as the coordinator sees it.
+    pub(super) fn slot_taken(&mut self, id: AttemptId) {
+        self.run.books.slot_taken(id.task.kind);
+        self.allocation_changed(id, 1);
+    }
+
+    pub(super) fn slot_freed(&mut self, id: AttemptId) {
+        self.run.books.slot_freed(id.task.kind);
+        self.allocation_changed(id, -1);
+    }
+
+    fn allocation_changed(&mut self, id: AttemptId, change: i32) {
+        if self.settings.record_allocation {
+            self.run.allocation.change(self.now, id.task.job, id.task.kind, change);
+        }
+    }
+}

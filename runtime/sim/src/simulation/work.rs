@@ -1,0 +1,213 @@
+//! What virtual attempts do from one moment to the next, and how long it takes.
+//!
+//! Owns the phases of an attempt and their lengths. Does not own orders nor who hears of it.
+
+use napreduce_core::{Report, Span, TaskKind};
+
+use super::Simulation;
+use super::attempts::Phase;
+use super::queue::Due;
+
+impl Simulation {
+    /// Begins a phase that lasts so long.
+    fn enter(&mut self, place: u32, phase: Phase, lasts: Span) {
+        let attempt = self.attempts.at_mut(place);
+        attempt.phase = phase;
+        attempt.stamp = attempt.stamp.wrapping_add(1);
+        let stamp = attempt.stamp;
+        if lasts.0 == 0 {
+            self.phase_ends(place, stamp);
+        } else {
+            self.queue.push(self.now + lasts, Due::PhaseEnds { attempt: place, stamp });
+        }
+    }
+
+    /// Begins a phase that ends by something else than time.
+    fn rest(&mut self, place: u32, phase: Phase) {
+        let attempt = self.attempts.at_mut(place);
+        attempt.phase = phase;
+        attempt.stamp = attempt.stamp.wrapping_add(1);
+    }
+
+    /// Enters the time until now in the books, as what it was spent on.
+    pub(super) fn bring_up_to_date(&mut self, place: u32) {
+        let attempt = self.attempts.at_mut(place);
+        if attempt.phase == Phase::Fetching {
+            let job = self.jobs.at_mut(attempt.id.task.job);
+            attempt.fetch(self.now, &job.history, job.plan.maps.len() as u32, &mut self.run.books);
+        } else {
+            attempt.charge(self.now, &mut self.run.books);
+        }
+    }
+
+    /// What an attempt was doing has come to its end.
+    pub(super) fn phase_ends(&mut self, place: u32, stamp: u32) {
+        if self.attempts.at(place).stamp != stamp {
+            return;
+        }
+        self.bring_up_to_date(place);
+        match self.attempts.at(place).phase {
+            Phase::Starting => {
+                self.begin_work(place);
+                self.tell(place, Report::Started);
+            }
+            Phase::Working => self.work_ends(place),
+            Phase::Suspending => self.stopped(place),
+            Phase::Resuming => {
+                self.tell(place, Report::Resumed);
+                self.begin_work(place);
+            }
+            Phase::Saving => self.gone(place, Report::Checkpointed),
+            Phase::Cleaning => self.gone(place, Report::Killed),
+            phase => unreachable!("{phase:?} does not end by time"),
+        }
+    }
+
+    /// The order to start has arrived.
+    pub(super) fn start(&mut self, place: u32) {
+        self.bring_up_to_date(place);
+        let overheads = self.settings.overheads;
+        let attempt = self.attempts.at(place);
+        let mut lasts = overheads.launch;
+        if let Some(written_by) = attempt.restores {
+            let memory = self.jobs.at_mut(attempt.id.task.job).plan.memory;
+            lasts = lasts + overheads.checkpoint_read.of(memory);
+            if written_by != attempt.worker {
+                lasts = lasts + overheads.restore_elsewhere;
+            }
+        }
+        self.enter(place, Phase::Starting, lasts);
+    }
+
+    /// An attempt works from now on, or fetches as maps end.
+    pub(super) fn begin_work(&mut self, place: u32) {
+        self.bring_up_to_date(place);
+        let now = self.now;
+        let attempt = self.attempts.at_mut(place);
+        attempt.stamp = attempt.stamp.wrapping_add(1);
+        let job = self.jobs.at_mut(attempt.id.task.job);
+        if attempt.kind() == TaskKind::Reduce && attempt.done < attempt.shuffle && !job.maps_complete() {
+            attempt.phase = Phase::Fetching;
+            attempt.seen = job.history.len();
+            attempt.maps_seen = job.maps_done;
+            return;
+        }
+        if attempt.asked {
+            // It was stopped between its last work and its commit.
+            attempt.phase = Phase::Ended;
+            return;
+        }
+        attempt.phase = Phase::Working;
+        let (stamp, id, done) = (attempt.stamp, attempt.id, attempt.done);
+        let until = now + Span(attempt.stops_at() - done);
+        let total = attempt.total;
+        self.queue.push(until, Due::PhaseEnds { attempt: place, stamp });
+        if !self.marks.is_empty() {
+            for at in self.marks.of(&self.jobs.at_mut(id.task.job).plan.name, id.task, total) {
+                if at > done || (at == done && done == 0) {
+                    self.queue.push(now + Span(at - done), Due::Mark { attempt: place, stamp });
+                }
+            }
+        }
+    }
+
+    /// The work of an attempt is done, or it fails here.
+    fn work_ends(&mut self, place: u32) {
+        let attempt = self.attempts.at(place);
+        let id = attempt.id;
+        if attempt.done >= attempt.fails_at {
+            return self.gone(place, Simulation::failed());
+        }
+        debug_assert_eq!(attempt.done, attempt.total);
+        let job = self.jobs.at_mut(id.task.job);
+        let feeds_reduces = id.task.kind == TaskKind::Map && !job.plan.reduces.is_empty();
+        if feeds_reduces {
+            self.gone(place, Report::Done);
+        } else {
+            self.rest(place, Phase::Ended);
+            self.attempts.at_mut(place).asked = true;
+            self.tell(place, Report::CommitRequested);
+        }
+    }
+
+    /// An attempt that asked to commit is allowed to.
+    pub(super) fn attempt_commits(&mut self, place: u32) {
+        if self.attempts.at(place).phase == Phase::Ended {
+            self.bring_up_to_date(place);
+            self.gone(place, Report::Done);
+        }
+    }
+
+    /// The process of an attempt is gone.
+    fn gone(&mut self, place: u32, report: Report) {
+        self.rest(place, Phase::Gone);
+        self.process_gone(place);
+        self.tell(place, report);
+    }
+
+    /// No process runs in a slot for an attempt any more.
+    pub(super) fn process_gone(&mut self, place: u32) {
+        let attempt = self.attempts.at_mut(place);
+        if std::mem::take(&mut attempt.occupies) {
+            self.workers[attempt.worker as usize].free_slot(attempt.id.task.kind);
+        }
+    }
+
+    pub(super) fn suspend(&mut self, place: u32) {
+        self.bring_up_to_date(place);
+        let overheads = self.settings.overheads;
+        let attempt = self.attempts.at(place);
+        let (id, worker) = (attempt.id, attempt.worker as usize);
+        let job = self.jobs.at_mut(id.task.job);
+        job.result.preemptions.suspend += 1;
+        let memory = job.plan.memory;
+        let before = self.workers[worker].suspended_memory;
+        let after = before + memory;
+        self.workers[worker].suspended_memory = after;
+        let swapped = overheads.spare_memory.map_or(0, |spare| after.saturating_sub(spare.max(before)));
+        let attempt = self.attempts.at_mut(place);
+        attempt.swapped = swapped;
+        self.run.books.saved += attempt.done - attempt.preserved;
+        attempt.preserved = attempt.done;
+        self.enter(place, Phase::Suspending, overheads.suspend.of(swapped));
+    }
+
+    /// A process is verified stopped.
+    fn stopped(&mut self, place: u32) {
+        self.rest(place, Phase::Suspended);
+        self.process_gone(place);
+        self.tell(place, Report::Suspended);
+    }
+
+    pub(super) fn resume(&mut self, place: u32) {
+        self.bring_up_to_date(place);
+        let attempt = self.attempts.at(place);
+        let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
+        let memory = self.jobs.at_mut(job).plan.memory;
+        self.workers[worker].suspended_memory -= memory;
+        let lasts = self.settings.overheads.resume.of(swapped);
+        self.enter(place, Phase::Resuming, lasts);
+    }
+
+    pub(super) fn save(&mut self, place: u32) {
+        self.bring_up_to_date(place);
+        let job = self.attempts.at(place).id.task.job;
+        let memory = self.jobs.at_mut(job).plan.memory;
+        let lasts = self.settings.overheads.checkpoint_write.of(memory);
+        self.enter(place, Phase::Saving, lasts);
+    }
+
+    pub(super) fn kill(&mut self, place: u32) {
+        self.bring_up_to_date(place);
+        let attempt = self.attempts.at(place);
+        let (phase, worker, job) = (attempt.phase, attempt.worker as usize, attempt.id.task.job);
+        if phase == Phase::Cleaning {
+            return;
+        }
+        if matches!(phase, Phase::Suspending | Phase::Suspended | Phase::ResumeOrdered) {
+            let memory = self.jobs.at_mut(job).plan.memory;
+            self.workers[worker].suspended_memory -= memory;
+        }
+        self.enter(place, Phase::Cleaning, self.settings.overheads.kill);
+    }
+}

@@ -1,0 +1,72 @@
+//! Virtual workers: what runs on each, and what waits for its next word with the coordinator.
+//!
+//! Owns the slots as the machine sees them. Does not own the attempts themselves.
+
+use napreduce_core::{AttemptId, Slots, TaskKind, Time, WorkerId};
+
+use super::attempts::Attempts;
+use super::books;
+use super::queue::OrderKind;
+use super::reports::Told;
+
+/// A worker.
+#[derive(Debug)]
+pub(super) struct VirtualWorker {
+    pub id: WorkerId,
+    pub machine: u32,
+    pub up: bool,
+    /// The places of its attempts, suspended ones included.
+    pub attempts: Vec<u32>,
+    /// Processes that run, by kind.
+    running: [u32; 2],
+    slots: Slots,
+    /// Memory of its suspended attempts.
+    pub suspended_memory: u64,
+    /// When it last spoke with the coordinator.
+    pub answered: Option<Time>,
+    /// Whether its next heartbeat is in the queue, and when that is.
+    pub beat: Option<Time>,
+    /// What it will say then, in order.
+    pub reports: Vec<Told>,
+    /// Orders that leave then, in order: place and life of the attempt.
+    pub orders: Vec<(u32, u32, OrderKind)>,
+}
+
+impl VirtualWorker {
+    pub fn new(id: WorkerId, machine: u32, slots: Slots) -> VirtualWorker {
+        VirtualWorker {
+            id,
+            machine,
+            up: true,
+            attempts: Vec::new(),
+            running: [0; 2],
+            slots,
+            suspended_memory: 0,
+            answered: None,
+            beat: None,
+            reports: Vec::new(),
+            orders: Vec::new(),
+        }
+    }
+
+    /// A process takes a slot.
+    pub fn take_slot(&mut self, kind: TaskKind) {
+        let limit = if kind == TaskKind::Map { self.slots.map } else { self.slots.reduce };
+        self.running[books::of(kind)] += 1;
+        assert!(self.running[books::of(kind)] <= limit, "{}: two attempts share a {kind} slot", self.id);
+    }
+
+    /// A process is gone or stopped.
+    pub fn free_slot(&mut self, kind: TaskKind) {
+        self.running[books::of(kind)] -= 1;
+    }
+
+    /// Where an attempt on this worker is kept; none when it has ended.
+    pub fn find(&self, id: AttemptId, attempts: &Attempts) -> Option<u32> {
+        self.attempts.iter().rev().copied().find(|&place| attempts.at(place).id == id)
+    }
+
+    pub fn forget(&mut self, place: u32) {
+        self.attempts.retain(|&other| other != place);
+    }
+}

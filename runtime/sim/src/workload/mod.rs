@@ -1,0 +1,35 @@
+//! Workloads: which jobs come, and when.
+//!
+//! Owns the stream of jobs that a simulation draws from, lazily, so that only unfinished work is in memory. Does not own
+//! how a job runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::job::JobPlan;
+
+/// Jobs in the order of their submission, and jobs that are submitted by a trigger.
+pub struct Workload {
+    pub(crate) timed: Box<dyn Iterator<Item = JobPlan>>,
+    pub(crate) triggered: BTreeMap<Arc<str>, JobPlan>,
+}
+
+impl Workload {
+    /// These jobs, each at its time.
+    pub fn of(mut jobs: Vec<JobPlan>) -> Workload {
+        jobs.sort_by_key(|job| job.submit);
+        Workload::stream(jobs.into_iter())
+    }
+
+    /// Jobs that are made when they are needed. They must come in the order of their times.
+    pub fn stream(jobs: impl Iterator<Item = JobPlan> + 'static) -> Workload {
+        Workload { timed: Box::new(jobs), triggered: BTreeMap::new() }
+    }
+
+    /// The same with one more job, which is submitted when the policy wants it, by its name.
+    #[must_use]
+    pub fn with_triggered(mut self, job: JobPlan) -> Workload {
+        self.triggered.insert(job.name.clone(), job);
+        self
+    }
+}

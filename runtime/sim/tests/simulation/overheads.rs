@@ -1,0 +1,51 @@
+//! What costs time besides work: each overhead alone, to the microsecond.
+
+use crate::{at, end, fifo, machines, seconds};
+use napreduce_sim::JobPlan;
+
+fn two() -> Vec<JobPlan> {
+    vec![
+        JobPlan::new("a", at(0)).with_maps(1, seconds(10)),
+        JobPlan::new("b", at(1)).with_maps(1, seconds(5)),
+    ]
+}
+
+#[test]
+fn launches_and_orders_take_their_time() {
+    let mut settings = machines(1);
+    settings.overheads.launch = seconds(2);
+    settings.overheads.order_latency = seconds(1);
+    let run = fifo(settings, two());
+    assert_eq!((end(&run, "a"), end(&run, "b")), (13.0, 21.0));
+    assert_eq!((run.books.launch, run.books.orders), (4_000_000, 2_000_000));
+}
+
+#[test]
+fn with_heartbeats_an_end_is_known_at_the_next_one() {
+    let mut settings = machines(1);
+    settings.overheads.heartbeat = seconds(3);
+    let run = fifo(settings.clone(), two());
+    // a: 0..10, known at 12; b: 12..17, known at 18.
+    assert_eq!((end(&run, "a"), end(&run, "b")), (12.0, 18.0));
+    assert_eq!(run.books.reports, 3_000_000);
+    settings.overheads.out_of_band = true;
+    let run = fifo(settings, two());
+    assert_eq!((end(&run, "a"), end(&run, "b")), (10.0, 15.0));
+}
+
+#[test]
+fn a_task_that_ends_with_a_heartbeat_is_heard_by_it() {
+    let mut settings = machines(1);
+    settings.overheads.heartbeat = seconds(5);
+    let run = fifo(settings, two());
+    assert_eq!((end(&run, "a"), end(&run, "b")), (10.0, 15.0));
+}
+
+#[test]
+fn an_order_given_between_heartbeats_leaves_with_the_next() {
+    let mut settings = machines(1);
+    settings.overheads.heartbeat = seconds(4);
+    let run = fifo(settings, vec![JobPlan::new("a", at(1)).with_maps(1, seconds(4))]);
+    // Ordered at 1, leaves at 4, ends at 8 and is heard at once.
+    assert_eq!((end(&run, "a"), run.books.orders), (8.0, 3_000_000));
+}
