@@ -162,6 +162,15 @@ impl Simulation {
         );
     }
 
+    /// Submits a job that waits for a trigger.
+    pub(super) fn submit_triggered(&mut self, name: String) -> Result<(), SimulationError> {
+        let Some(plan) = self.triggered.remove(&*name) else {
+            return Err(SimulationError::NoSuchJob { name });
+        };
+        self.submit(plan);
+        Ok(())
+    }
+
     fn spec_of(&self, plan: &JobPlan) -> JobSpec {
         let on = |machine: &u32| -> Option<WorkerId> {
             let worker = *self.on_machine.get(*machine as usize)?;

@@ -85,7 +85,7 @@ fn said(report: &Report) -> String {
         Report::Resumed => "resumed".to_owned(),
         Report::Checkpointed => "checkpointed".to_owned(),
         Report::InputsLost { reason, .. } => format!("lost inputs: {reason}"),
-        Report::Done => "done".to_owned(),
+        Report::Done { .. } => "done".to_owned(),
     }
 }
 

@@ -93,7 +93,7 @@ impl Simulation {
         settings: SimulationSettings,
         workload: Workload,
     ) -> Simulation {
-        let engine_settings = EngineSettings { strict: true, ..settings.engine };
+        let engine_settings = EngineSettings { strict: true, name_outputs: false, ..settings.engine };
         Simulation {
             engine: Engine::new(scheduler, engine_settings),
             coming: workload.timed.peekable(),
@@ -161,7 +161,7 @@ impl Simulation {
             }
             self.hand_in()?;
         }
-        if self.jobs.running == 0 && self.coming.peek().is_none() {
+        if self.jobs.running == 0 && self.coming.peek().is_none() && !self.may_trigger() {
             return Ok(false);
         }
         let arrival = self.coming.peek().map(|job| job.submit);
@@ -180,6 +180,12 @@ impl Simulation {
         self.idle_instants = if idle { self.idle_instants + 1 } else { 0 };
         self.run.busiest_instant = self.run.busiest_instant.max(self.run.events - before);
         if self.idle_instants > IDLE_INSTANTS_MAX { Err(self.stalled()) } else { Ok(true) }
+    }
+
+    /// Whether the policy may yet submit a job that waits for a trigger: it wants to be woken, and was not in vain for
+    /// too long.
+    fn may_trigger(&self) -> bool {
+        !self.triggered.is_empty() && self.armed.is_some() && self.idle_instants < IDLE_INSTANTS_MAX
     }
 
     /// Does all that happens at this instant; true when there was nothing but timers.

@@ -34,6 +34,7 @@ impl Simulation {
                 self.queue.push(time, Due::Wake);
             }
             Effect::JobEnded { job, outcome } => self.job_ended(job, &outcome)?,
+            Effect::SubmitWanted { name } => self.submit_triggered(name)?,
             Effect::WorkerMayLeave { .. } => {}
             Effect::Warn { message } => {
                 self.run.warnings += 1;

@@ -86,7 +86,8 @@ impl Simulation {
         if self.settings.overheads.heartbeat.0 == 0 {
             self.hear(worker, told, None);
         } else {
-            let ends = matches!(told.report, Report::Done | Report::CommitRequested | Report::Failed { .. });
+            let ends =
+                matches!(told.report, Report::Done { .. } | Report::CommitRequested | Report::Failed { .. });
             self.workers[worker as usize].reports.push(told);
             self.expect_heartbeat(worker, ends && self.settings.overheads.out_of_band);
         }
@@ -111,7 +112,7 @@ impl Simulation {
                 return;
             }
             Report::Suspended => self.slot_given_up(place),
-            Report::Done | Report::Failed { .. } | Report::Killed | Report::Checkpointed => {
+            Report::Done { .. } | Report::Failed { .. } | Report::Killed | Report::Checkpointed => {
                 self.attempt_gone(place, &report);
             }
             _ => {}
@@ -155,19 +156,17 @@ impl Simulation {
     /// An attempt was allowed to commit when it asked, and has done so.
     fn committed(&mut self, rank: Rank, worker: WorkerId, place: u32) {
         let attempt = self.attempts.at(place).id;
-        self.attempt_gone(place, &Report::Done);
-        self.batch.ranked.push((rank, Event::Reported { worker, attempt, report: Report::Done }));
+        let report = Report::Done { output_bytes: 0 };
+        self.attempt_gone(place, &report);
+        self.batch.ranked.push((rank, Event::Reported { worker, attempt, report }));
     }
 
     fn engine_handles(&mut self, events: Vec<Event>) -> Result<Vec<Effect>, SimulationError> {
         self.run.events += events.len() as u64;
-        let mut effects = Vec::new();
         if let Some(log) = &mut self.log {
             log.events(self.now, &events)?;
         }
-        for event in events {
-            effects.append(&mut self.engine.handle(self.now, event));
-        }
+        let effects = self.engine.handle_batch(self.now, &events);
         if let Some(log) = &mut self.log {
             log.effects(&effects)?;
         }
@@ -198,7 +197,7 @@ impl Simulation {
         // Until the engine says that a task is done its work counts as lost: another attempt may have done it first.
         let mut lost = executed;
         match report {
-            Report::Done => self.finishing.push((id, executed)),
+            Report::Done { .. } => self.finishing.push((id, executed)),
             Report::Checkpointed => {
                 lost = executed.min(self.settings.overheads.checkpoint_loss.0);
                 let kept = Kept { worker, done: done - lost };

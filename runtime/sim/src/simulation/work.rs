@@ -122,7 +122,8 @@ impl Simulation {
         let job = self.jobs.at_mut(id.task.job);
         let feeds_reduces = id.task.kind == TaskKind::Map && !job.plan.reduces.is_empty();
         if feeds_reduces {
-            self.gone(place, Report::Done);
+            let output_bytes = job.plan.maps[id.task.index as usize].output_bytes;
+            self.gone(place, Report::Done { output_bytes });
         } else {
             self.rest(place, Phase::Ended);
             self.attempts.at_mut(place).asked = true;
@@ -134,7 +135,7 @@ impl Simulation {
     pub(super) fn attempt_commits(&mut self, place: u32) {
         if self.attempts.at(place).phase == Phase::Ended {
             self.bring_up_to_date(place);
-            self.gone(place, Report::Done);
+            self.gone(place, Report::Done { output_bytes: 0 });
         }
     }
 
