@@ -14,6 +14,7 @@ mod fair_preemption;
 mod fair_shares;
 mod fcs;
 mod hfsp;
+mod natjam;
 
 /// Every family that a file of the folder may name; each has a test of its own.
 const FAMILIES: [&str; 16] = [
