@@ -15,4 +15,4 @@ pub use job::{JobPlan, MapTask, ReduceTask};
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{Cost, Failures, Overheads, ProgressMark, SimulationSettings};
 pub use simulation::{Books, BooksError, Simulation};
-pub use workload::Workload;
+pub use workload::{Replicas, SizeModel, SwimError, SwimJob, SwimTrace, Workload};

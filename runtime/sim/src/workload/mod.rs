@@ -3,6 +3,12 @@
 //! Owns the stream of jobs that a simulation draws from, lazily, so that only unfinished work is in memory. Does not own
 //! how a job runs.
 
+mod sizes;
+mod swim;
+
+pub use sizes::{Replicas, SizeModel};
+pub use swim::{SwimError, SwimJob, SwimTrace};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,0 +1,262 @@
+//! From the bytes of a trace to tasks and times.
+//!
+//! Owns the job size model: splits of a block, reduces for so many bytes, and times from bytes and rates. None of the
+//! rates is in a trace; they are parameters with defaults of our own. Does not own the trace.
+
+use std::sync::Arc;
+
+use napreduce_core::{Span, Time};
+use rand::Rng;
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+
+use super::Workload;
+use super::swim::{SwimJob, SwimTrace};
+use crate::job::{JobPlan, MapTask, ReduceTask};
+
+/// How tasks and their times follow from bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SizeModel {
+    /// Bytes of a split; there is a map for each, and at least one.
+    pub block: u64,
+    /// There is a reduce for so many bytes of shuffle and output together, rounded, and at least one.
+    pub bytes_per_reduce: u64,
+    /// If there were more reduces than this, there are a fifth of it instead, as in SWIM's replay tool.
+    pub reduces_max: Option<u32>,
+    /// Bytes a second that a map reads and maps.
+    pub map_rate: u64,
+    /// Bytes a second that a reduce fetches.
+    pub shuffle_rate: u64,
+    /// Bytes a second that a reduce merges and reduces.
+    pub reduce_rate: u64,
+    /// Bytes a second that either writes.
+    pub write_rate: u64,
+    /// The shortest task, starting up and committing included.
+    pub task_minimum: Span,
+    /// Reduces become eligible when this many thousandths of the maps are done.
+    pub slowstart_permille: u32,
+    /// On how many machines of how many each split is; the machines are drawn by the seed.
+    pub replicas: Option<Replicas>,
+    /// Jobs with up to so many tasks are small, and with up to so many medium.
+    pub small_max: u32,
+    /// See `small_max`.
+    pub medium_max: u32,
+    /// Memory of a task, for what swapping and checkpoints cost.
+    pub memory: u64,
+}
+
+/// Where splits are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replicas {
+    /// How many copies there are of each.
+    pub count: u32,
+    /// Machines to draw from.
+    pub machines: u32,
+    /// The seed of the draw.
+    pub seed: u64,
+}
+
+impl Default for SizeModel {
+    /// Blocks of 128 MiB and reduces of 1 GB; 10 MB/s for everything a task does with bytes, which are slots of the
+    /// machines of the time of the traces and give them a load of about a fifth on the original clusters; no task under
+    /// 2 s; reduces after the maps.
+    fn default() -> SizeModel {
+        SizeModel {
+            block: 128 << 20,
+            bytes_per_reduce: 1 << 30,
+            reduces_max: None,
+            map_rate: 10_000_000,
+            shuffle_rate: 10_000_000,
+            reduce_rate: 10_000_000,
+            write_rate: 10_000_000,
+            task_minimum: Span::from_secs(2),
+            slowstart_permille: 1000,
+            replicas: None,
+            small_max: 10,
+            medium_max: 150,
+            memory: 0,
+        }
+    }
+}
+
+impl SizeModel {
+    /// How many maps a job has.
+    pub fn maps(&self, job: &SwimJob) -> u64 {
+        job.map_input.div_ceil(self.block.max(1)).max(1)
+    }
+
+    /// How many reduces a job has: none without a shuffle.
+    pub fn reduces(&self, job: &SwimJob) -> u64 {
+        if job.shuffle == 0 {
+            return 0;
+        }
+        let bytes = u128::from(job.shuffle) + u128::from(job.output);
+        let per = u128::from(self.bytes_per_reduce.max(1));
+        let wanted = u64::try_from((bytes * 2 + per) / (2 * per)).unwrap_or(u64::MAX).max(1);
+        match self.reduces_max {
+            Some(most) if wanted > u64::from(most) => u64::from(most / 5).max(1),
+            _ => wanted,
+        }
+    }
+
+    /// The job with its tasks.
+    pub fn plan(&self, job: &SwimJob) -> JobPlan {
+        let mut plan = JobPlan::new(Arc::from(&*job.name), Time(job.submit.saturating_mul(1_000_000)));
+        let (maps, reduces) = (self.maps(job), self.reduces(job));
+        let written = if reduces == 0 { job.output } else { job.shuffle };
+        let mut random =
+            self.replicas.map(|replicas| Pcg64::seed_from_u64(replicas.seed ^ name_hash(&job.name)));
+        plan.maps = (0..maps)
+            .map(|index| {
+                let bytes = share(job.map_input, self.block, index);
+                let output_bytes = part(written, maps, index);
+                let work = span(bytes, self.map_rate) + span(output_bytes, self.write_rate);
+                let preferred = match (self.replicas, &mut random) {
+                    (Some(replicas), Some(random)) => drawn(replicas, random),
+                    _ => Vec::new(),
+                };
+                MapTask { work: work.max(self.task_minimum), bytes, output_bytes, preferred }
+            })
+            .collect();
+        plan.reduces = (0..reduces)
+            .map(|index| {
+                let (bytes, output) = (part(job.shuffle, reduces, index), part(job.output, reduces, index));
+                let shuffle = span(bytes, self.shuffle_rate);
+                let reduce = span(bytes, self.reduce_rate) + span(output, self.write_rate);
+                let rest = Span(self.task_minimum.0.saturating_sub(shuffle.0));
+                ReduceTask { shuffle, reduce: reduce.max(rest), bytes }
+            })
+            .collect();
+        plan.slowstart_permille = self.slowstart_permille;
+        plan.memory = self.memory;
+        plan.class = match maps + reduces {
+            tasks if tasks <= u64::from(self.small_max) => "small".into(),
+            tasks if tasks <= u64::from(self.medium_max) => "medium".into(),
+            _ => "large".into(),
+        };
+        plan
+    }
+}
+
+impl SwimTrace {
+    /// The trace as a workload. Tasks are made when their job is submitted.
+    pub fn workload(self, model: SizeModel) -> Workload {
+        Workload::stream(self.jobs.into_iter().map(move |job| model.plan(&job)))
+    }
+
+    /// Arrivals and sizes for one server, as schedsim makes them: a size is input + (1 + `d_over_n`) * shuffle + output,
+    /// and sizes are scaled so that they add up to `load` times the last submit time. In seconds.
+    pub fn schedsim(&self, d_over_n: f64, load: f64) -> Vec<(f64, f64)> {
+        let size =
+            |job: &SwimJob| job.map_input as f64 + (1.0 + d_over_n) * job.shuffle as f64 + job.output as f64;
+        let total: f64 = self.jobs.iter().map(size).sum();
+        let last = self.jobs.last().map_or(0, |job| job.submit) as f64;
+        let scale = if total > 0.0 { load * last / total } else { 0.0 };
+        self.jobs.iter().map(|job| (job.submit as f64, size(job) * scale)).collect()
+    }
+}
+
+/// The bytes of one split of several.
+fn share(total: u64, block: u64, index: u64) -> u64 {
+    total.saturating_sub(index.saturating_mul(block)).min(block)
+}
+
+/// One of so many equal parts; the first ones have what is left over.
+fn part(total: u64, parts: u64, index: u64) -> u64 {
+    total / parts + u64::from(index < total % parts)
+}
+
+fn span(bytes: u64, rate: u64) -> Span {
+    let micros = u128::from(bytes) * 1_000_000 / u128::from(rate.max(1));
+    Span(u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
+fn drawn(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
+    let mut machines: Vec<u32> = Vec::with_capacity(replicas.count as usize);
+    while machines.len() < replicas.count.min(replicas.machines) as usize {
+        let machine = random.random_range(0..replicas.machines);
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
+    }
+    machines
+}
+
+/// FNV-1a: where the blocks of a job are depends on its name and the seed alone.
+fn name_hash(name: &str) -> u64 {
+    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(map_input: u64, shuffle: u64, output: u64) -> SwimJob {
+        let name = "job".into();
+        SwimJob { name, submit: 3, gap: 0, map_input, shuffle, output, input_path: None, fields: 6 }
+    }
+
+    #[test]
+    fn there_is_a_map_for_each_block_and_at_least_one() {
+        let model = SizeModel { block: 100, ..SizeModel::default() };
+        let maps = |bytes| model.maps(&job(bytes, 0, 0));
+        assert_eq!([maps(0), maps(1), maps(100), maps(101)], [1, 1, 1, 2]);
+        assert_eq!(model.reduces(&job(9, 0, 9_000_000_000)), 0);
+    }
+
+    #[test]
+    fn reduces_are_rounded_and_bounded_as_in_the_replay_tool() {
+        let model = SizeModel { bytes_per_reduce: 100, reduces_max: Some(50), ..SizeModel::default() };
+        let reduces = |bytes| model.reduces(&job(0, bytes, 0));
+        assert_eq!(
+            [reduces(1), reduces(149), reduces(150), reduces(5_000), reduces(5_100)],
+            [1, 1, 2, 50, 10]
+        );
+    }
+
+    #[test]
+    fn times_follow_from_bytes_and_rates() {
+        let model = SizeModel {
+            block: 100,
+            bytes_per_reduce: 200,
+            map_rate: 10,
+            shuffle_rate: 20,
+            reduce_rate: 40,
+            write_rate: 50,
+            task_minimum: Span::from_secs(1),
+            ..SizeModel::default()
+        };
+        let plan = model.plan(&job(150, 200, 200));
+        let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0 / 1000).collect();
+        assert_eq!(maps, [12_000, 7_000]);
+        let reduces: Vec<_> = plan.reduces.iter().map(|task| (task.shuffle.0, task.reduce.0)).collect();
+        assert_eq!(reduces, [(5_000_000, 4_500_000), (5_000_000, 4_500_000)]);
+        assert_eq!((&*plan.class, plan.submit), ("small", Time(3_000_000)));
+    }
+
+    #[test]
+    fn replicas_are_on_different_machines_and_the_same_for_the_same_seed() {
+        let replicas = Some(Replicas { count: 3, machines: 5, seed: 9 });
+        let model = SizeModel { block: 1, replicas, ..SizeModel::default() };
+        let plan = model.plan(&job(50, 0, 0));
+        assert_eq!(plan, model.plan(&job(50, 0, 0)));
+        for task in &plan.maps {
+            let mut machines = task.preferred.clone();
+            machines.sort_unstable();
+            machines.dedup();
+            assert!(machines.len() == 3 && machines[2] < 5, "{:?}", task.preferred);
+        }
+    }
+
+    #[test]
+    fn sizes_for_one_server_have_the_load_that_was_asked_for() {
+        let trace = SwimTrace { jobs: vec![job(1, 0, 0), SwimJob { submit: 100, ..job(0, 1, 3) }] };
+        let jobs = trace.schedsim(4.0, 0.9);
+        assert_eq!(jobs[0], (3.0, 10.0));
+        assert_eq!(jobs[1], (100.0, 80.0));
+    }
+}
