@@ -21,7 +21,7 @@ pub mod time;
 
 /// The decisions of each policy as pure functions, for tests and simulators.
 pub mod policy {
-    pub use crate::scheduler::{capacity, fair, fcs, hfsp, natjam};
+    pub use crate::scheduler::{capacity, fair, fcs, hfsp, natjam, trigger};
 }
 
 pub use cluster::{Attempt, ClusterView, Explanation, Job, Reservation, Tally, TaskHistory, Worker};

@@ -108,6 +108,10 @@ impl Engine {
             Action::Preempt(ref wish) => self.preempt(wish),
             Action::Release(ref wish) => self.release(wish),
             Action::Reserve { worker, kind, job, until } => self.keep_slot(worker, kind, job, until),
+            Action::Warn { ref message } => {
+                self.warn(message.clone());
+                Ok(())
+            }
             Action::Submit { ref name } => {
                 self.effects.push(Effect::SubmitWanted { name: name.clone() });
                 Ok(())

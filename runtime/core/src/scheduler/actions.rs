@@ -70,6 +70,11 @@ pub enum Action {
         /// Why; for people.
         reason: Cow<'static, str>,
     },
+    /// Tell people of something that is not as it should be.
+    Warn {
+        /// What, naming the thing.
+        message: String,
+    },
     /// Ask the driver to submit a job that it knows by this name.
     Submit {
         /// The name.

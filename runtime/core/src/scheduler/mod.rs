@@ -11,6 +11,7 @@ mod fifo;
 pub mod hfsp;
 pub mod natjam;
 pub mod serving;
+pub mod trigger;
 
 pub use actions::{Action, Actions, Offer, Preempt, Release};
 pub use composed::Composed;

@@ -24,5 +24,6 @@ mod script;
 mod slowstart;
 mod snapshots;
 mod speculation;
+mod trigger;
 mod workers;
 mod world;

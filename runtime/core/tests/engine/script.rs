@@ -43,12 +43,12 @@ pub fn check(script: &str) {
     check_with(Fifo::default(), script);
 }
 
-/// Runs a scenario.
-pub fn check_with(fifo: Fifo, script: &str) {
+/// Runs a scenario under a policy.
+pub fn check_with(policy: impl Scheduler + 'static, script: &str) {
     let lenient = script.trim_start().starts_with("lenient");
     let speculation = script.trim_start().starts_with("speculating").then(SpeculationSettings::default);
     let settings = EngineSettings { strict: !lenient, speculation, ..EngineSettings::default() };
-    let mut stage = Stage::new(fifo, settings);
+    let mut stage = Stage::new(Box::new(policy), settings);
     let said = |line: &&str| !line.is_empty() && *line != "lenient" && *line != "speculating";
     let mut lines = script.lines().map(str::trim).filter(said).peekable();
     while let Some(line) = lines.next() {
@@ -81,28 +81,32 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
     }
 }
 
-/// FIFO, and whatever the script orders on top.
+/// A policy, and whatever the script orders on top.
 struct Ordered {
-    fifo: Fifo,
+    policy: Box<dyn Scheduler>,
     held: Arc<AtomicBool>,
     orders: Arc<Mutex<Vec<Action>>>,
 }
 
 impl Scheduler for Ordered {
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
-        self.fifo.on_event(now, event, view);
+        self.policy.on_event(now, event, view);
+    }
+
+    fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
+        self.policy.job_changed(now, job, view);
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let orders = std::mem::take(&mut *self.orders.lock().expect("one thread"));
         if orders.is_empty() && !self.held.load(Ordering::Relaxed) {
-            self.fifo.schedule(now, view, actions);
+            self.policy.schedule(now, view, actions);
         }
         orders.into_iter().for_each(|order| actions.push(order));
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        self.fifo.next_wakeup(now)
+        self.policy.next_wakeup(now)
     }
 }
 
@@ -118,10 +122,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(fifo: Fifo, settings: EngineSettings) -> Stage {
+    fn new(policy: Box<dyn Scheduler>, settings: EngineSettings) -> Stage {
         let orders = Arc::new(Mutex::new(Vec::new()));
         let held = Arc::new(AtomicBool::new(false));
-        let scheduler = Ordered { fifo, held: Arc::clone(&held), orders: Arc::clone(&orders) };
+        let scheduler = Ordered { policy, held: Arc::clone(&held), orders: Arc::clone(&orders) };
         let engine = Engine::new(Box::new(scheduler), settings);
         let places = BTreeMap::new();
         Stage { engine, held, orders, now: Time(0), places, show_records: false, show_wakes: false }
@@ -242,8 +246,13 @@ fn millis(text: &str) -> Span {
 }
 
 fn asked(asks: &[&str]) -> JobSpec {
-    let value = |of: &str| asks.chunks(2).find(|pair| pair[0] == of).map(|pair| number(pair[1]));
+    let text = |of: &str| asks.chunks(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
+    let value = |of: &str| text(of).map(number);
     let mut spec = spec(value("maps").unwrap_or(0), value("reduces").unwrap_or(0));
+    spec.name = text("name").unwrap_or("job").to_owned();
+    spec.user = text("user").unwrap_or("ada").to_owned();
+    spec.queue = text("queue").unwrap_or("default").to_owned();
+    spec.deadline = text("deadline").map(|at| Time(0) + millis(at));
     spec.priority = value("priority").unwrap_or(0) as i32;
     spec.attempts_max = value("attempts").unwrap_or(4);
     spec.slowstart_permille = value("slowstart").unwrap_or(1000);
