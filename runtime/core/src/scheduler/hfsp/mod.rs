@@ -5,6 +5,7 @@
 
 pub mod divisible;
 pub mod misjudgement;
+pub mod ranking;
 pub mod shares;
 pub mod size;
 pub mod victims;

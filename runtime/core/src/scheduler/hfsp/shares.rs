@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::JobId;
 use crate::time::Time;
 
@@ -15,7 +17,7 @@ pub const WEIGHT_MAX: u32 = 1 << 16;
 /// The turn at which a job gets a slot: the round, then fewer tasks left, then earlier submitted.
 type Turn = (u64, u32, Time, JobId);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Share {
     tasks: u32,
     allotted: u32,
@@ -28,7 +30,7 @@ struct Share {
 /// Giving one slot after another to the job whose turn is least takes the least turns of all, so the result does not
 /// depend on what was given before: a change is worked in by exchanging slots until no turn that was given is above
 /// one that was not. Most changes move one slot or none.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Shares {
     slots: u32,
     given: u32,

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::JobId;
 use crate::scheduler::hfsp::shares::Shares;
 use crate::scheduler::hfsp::virtual_job::{VirtualJob, is_never, saturated};
@@ -12,7 +14,7 @@ use crate::time::{Span, Time};
 
 /// Jobs that share as many slots as the real cluster has, whole tasks at a time, until all of their virtual tasks
 /// ended. A job that ends in reality first stays until then; one that ends here first is *late*.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct VirtualCluster {
     now: Time,
     shares: Shares,

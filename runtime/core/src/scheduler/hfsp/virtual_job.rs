@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::{Span, Time};
 
 /// The size of a task of which nothing is known and that is to count as endless.
@@ -20,7 +22,7 @@ pub fn is_never(time: Time) -> bool {
 
 /// Groups of equal virtual tasks. What runs is kept by when it ends, so that time passes without a change; what does not
 /// is kept by what is left. Nothing that runs has more left than anything that does not.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct VirtualJob {
     /// When it was submitted; ties are decided by it.
     pub submitted: Time,
