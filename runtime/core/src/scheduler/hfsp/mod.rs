@@ -3,14 +3,22 @@
 //!
 //! Owns the virtual cluster that this order comes from, the estimates of sizes, and the choice of victims.
 
+mod assignment;
+mod configuration;
 pub mod divisible;
+mod lane;
 pub mod misjudgement;
+mod policy;
+mod preemption;
 pub mod ranking;
 pub mod shares;
 pub mod size;
+mod training;
 pub mod victims;
 mod virtual_cluster;
 mod virtual_job;
 
+pub use configuration::{HfspConfiguration, HfspError, KnownTime, KnownTimes, Late};
+pub use policy::Hfsp;
 pub use virtual_cluster::{Projection, VirtualCluster};
 pub use virtual_job::ENDLESS;

@@ -54,6 +54,11 @@ impl Sample {
     /// Nothing yet.
     pub const EMPTY: Sample = Sample { total: Ratio::ZERO, count: 0 };
 
+    /// So many tasks that took so long together.
+    pub fn of(total: Ratio, count: u32) -> Sample {
+        Sample { total, count }
+    }
+
     /// A task took so long, or will.
     pub fn add(&mut self, time: Ratio) {
         self.total = self.total + time;
