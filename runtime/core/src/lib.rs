@@ -32,7 +32,10 @@ pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{PreemptRequest, Primitive, RequestState, TaskEviction};
 pub use ratio::{Ratio, RatioError};
-pub use scheduler::{Action, Actions, Composed, Fifo, Offer, Preempt, Release, Scheduler, serving};
+pub use scheduler::{
+    Action, Actions, Composed, ComposedSettings, Fifo, Offer, Preempt, Release, Scheduler,
+    SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables, UnknownScheduler, serving,
+};
 pub use settings::{
     CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, SetAsideSettings,
     SpeculationSettings,

@@ -2,6 +2,8 @@
 //!
 //! Owns nothing between calls: the view already lists the jobs that want slots in this order. Never preempts.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
 use crate::scheduler::serving::serve;
@@ -9,7 +11,8 @@ use crate::scheduler::{Actions, Scheduler};
 use crate::time::Time;
 
 /// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the first.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Fifo {
     /// Submit time and id alone decide.
     pub ignore_priority: bool,

@@ -5,6 +5,7 @@
 mod actions;
 pub mod capacity;
 mod composed;
+mod configuration;
 pub mod fair;
 pub mod fcs;
 mod fifo;
@@ -15,6 +16,10 @@ pub mod trigger;
 
 pub use actions::{Action, Actions, Offer, Preempt, Release};
 pub use composed::Composed;
+pub use configuration::{
+    ComposedSettings, SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables,
+    UnknownScheduler,
+};
 pub use fifo::Fifo;
 
 use crate::cluster::ClusterView;

@@ -1,0 +1,183 @@
+//! Which policy to use, with what values: from names and tables to a policy that runs.
+//!
+//! Owns the names and the tables of all policies. Does not own the files they come from, nor what the values of one policy
+//! mean (its folder).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::TaskKind;
+use crate::scheduler::trigger::{Trigger, TriggerSettings};
+use crate::scheduler::{Composed, Fifo, Scheduler};
+
+/// A policy by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerName {
+    /// Jobs by priority, then in order of submission.
+    #[default]
+    Fifo,
+    /// What is said in rules.
+    Trigger,
+    /// One policy for each kind of slot, and a preemption monitor.
+    Composed,
+}
+
+impl SchedulerName {
+    /// Every policy.
+    pub const ALL: [SchedulerName; 3] =
+        [SchedulerName::Fifo, SchedulerName::Trigger, SchedulerName::Composed];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SchedulerName::Fifo => "fifo",
+            SchedulerName::Trigger => "trigger",
+            SchedulerName::Composed => "composed",
+        }
+    }
+}
+
+impl fmt::Display for SchedulerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// There is no policy of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no scheduler {0:?}; allowed: {allowed}", allowed = SchedulerName::ALL.map(SchedulerName::as_str).join(", "))]
+pub struct UnknownScheduler(pub String);
+
+impl FromStr for SchedulerName {
+    type Err = UnknownScheduler;
+
+    fn from_str(text: &str) -> Result<SchedulerName, UnknownScheduler> {
+        let known = SchedulerName::ALL.into_iter().find(|name| name.as_str() == text);
+        known.ok_or_else(|| UnknownScheduler(text.to_owned()))
+    }
+}
+
+/// The tables of all policies, each at its published values unless said otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct SchedulerTables {
+    /// `[fifo]`
+    pub fifo: Fifo,
+    /// `[trigger]`
+    pub trigger: TriggerSettings,
+    /// `[composed]`
+    pub composed: ComposedSettings,
+}
+
+/// `[composed]`: which policies, by their names; each takes its values from its own table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ComposedSettings {
+    /// Gives map slots.
+    pub map: SchedulerName,
+    /// Gives reduce slots.
+    pub reduce: SchedulerName,
+}
+
+/// A policy and its values.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct SchedulerConfiguration {
+    /// Which.
+    pub scheduler: SchedulerName,
+    /// The tables, of which it takes its own.
+    pub tables: SchedulerTables,
+}
+
+/// The values make no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchedulerError {
+    /// A part of a composed policy is composed itself.
+    #[error(
+        "[composed] {0} = \"composed\": a part cannot be composed itself; name the policy for each kind of slot"
+    )]
+    Nested(TaskKind),
+    /// A value of the policy's table.
+    #[error("[{scheduler}] {what}")]
+    Value {
+        /// Whose table.
+        scheduler: SchedulerName,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl SchedulerConfiguration {
+    /// A policy with its published values.
+    pub fn named(scheduler: SchedulerName) -> SchedulerConfiguration {
+        SchedulerConfiguration { scheduler, tables: SchedulerTables::default() }
+    }
+
+    /// The policy, new.
+    ///
+    /// # Errors
+    /// Names the value that makes no sense and what is allowed.
+    pub fn build(&self) -> Result<Box<dyn Scheduler>, SchedulerError> {
+        self.tables.build(self.scheduler)
+    }
+}
+
+impl SchedulerTables {
+    fn build(&self, scheduler: SchedulerName) -> Result<Box<dyn Scheduler>, SchedulerError> {
+        Ok(match scheduler {
+            SchedulerName::Fifo => Box::new(self.fifo),
+            SchedulerName::Trigger => Box::new(checked(scheduler, Trigger::new(&self.trigger))?),
+            SchedulerName::Composed => {
+                let part = |kind, name| match name {
+                    SchedulerName::Composed => Err(SchedulerError::Nested(kind)),
+                    name => self.build(name),
+                };
+                let ComposedSettings { map, reduce } = self.composed;
+                Box::new(Composed::new(part(TaskKind::Map, map)?, part(TaskKind::Reduce, reduce)?, None))
+            }
+        })
+    }
+}
+
+/// A policy, or what is wrong with its table.
+fn checked<T, E: fmt::Display>(scheduler: SchedulerName, made: Result<T, E>) -> Result<T, SchedulerError> {
+    made.map_err(|error| SchedulerError::Value { scheduler, what: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_has_a_name_that_leads_to_it() {
+        for name in SchedulerName::ALL {
+            assert_eq!(name.as_str().parse(), Ok(name));
+            assert_eq!(serde_json::to_string(&name).expect("text"), format!("{:?}", name.as_str()));
+            assert!(SchedulerConfiguration::named(name).build().is_ok(), "{name} at its published values");
+        }
+        let error = "fare".parse::<SchedulerName>().expect_err("no such policy");
+        assert!(error.to_string().starts_with("there is no scheduler \"fare\"; allowed: fifo, "), "{error}");
+    }
+
+    #[test]
+    fn tables_are_read_and_refused_by_name() {
+        let read = |text: &str| {
+            serde_json::from_str::<SchedulerConfiguration>(text).map_err(|error| error.to_string())
+        };
+        let rules = r#"{"scheduler": "trigger", "tables": {"trigger": {"rules": "when tim"}}}"#;
+        let error = read(rules).expect("well-formed").build().err().expect("no rule");
+        assert_eq!(
+            error.to_string().split(';').next(),
+            Some("[trigger] line 1, column 6: \"tim\" is no condition")
+        );
+        let nested = r#"{"scheduler": "composed", "tables": {"composed": {"map": "composed"}}}"#;
+        assert_eq!(
+            read(nested).expect("well-formed").build().err(),
+            Some(SchedulerError::Nested(TaskKind::Map))
+        );
+        assert!(read(r#"{"tables": {"fifo": {"ignore": true}}}"#).expect_err("unknown").contains("ignore"));
+    }
+}
