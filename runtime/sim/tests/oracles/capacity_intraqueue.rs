@@ -2,11 +2,11 @@
 //!
 //! Owns the family `capacity-preemption-intraqueue`. Does not own the reading of trees.
 
-use napreduce_core::policy::capacity::monitor::{IntraQueue, RoundSettings};
+use napreduce_core::policy::capacity::monitor::{IntraQueue, QueueSettings, RoundSettings};
 use napreduce_core::policy::capacity::{ApplicationOrder, IntraQueueOrder};
 use serde_json::Value;
 
-use crate::capacity_snapshot::{Snapshot, amount, compare, field, orders, settings};
+use crate::capacity_snapshot::{Snapshot, amount, compare, field, settings};
 use crate::cases::{self, exact};
 
 #[test]
@@ -26,8 +26,10 @@ fn case_holds(case: &Value) -> Result<(), String> {
         Some(Value::Bool(false)) => None,
         _ => Some(intra_queue(config)?),
     };
-    let settings =
-        RoundSettings { intra_queue, application_orders: orders(&snapshot, order), ..settings(config)? };
+    let minimum = &config["minimum_user_limit_percent"];
+    let minimum_user_limit_percent = (!minimum.is_null()).then(|| exact(minimum));
+    let queues = vec![QueueSettings { order, minimum_user_limit_percent }; snapshot.tree.len()];
+    let settings = RoundSettings { intra_queue, queues, ..settings(config)? };
     compare(&snapshot, &snapshot.round(&settings), case, true)
 }
 
@@ -37,12 +39,10 @@ fn intra_queue(config: &Value) -> Result<IntraQueue, String> {
         Some("priority_first") => IntraQueueOrder::PriorityFirst,
         _ => return Err(format!("intra_queue_order is {}", config["intra_queue_order"])),
     };
-    let minimum = &config["minimum_user_limit_percent"];
     Ok(IntraQueue {
         order,
         minimum_threshold: exact(field(config, "intra_queue_minimum_threshold")?),
         max_allowable_limit: exact(field(config, "intra_queue_max_allowable_limit")?),
-        minimum_user_limit_percent: (!minimum.is_null()).then(|| exact(minimum)),
         minimum_allocation: amount(config, "minimum_allocation")?,
     })
 }

@@ -2,7 +2,6 @@
 //!
 //! Owns the reading of queues, applications and containers. Does not own what is expected of a round.
 
-use napreduce_core::policy::capacity::ApplicationOrder;
 use napreduce_core::policy::capacity::monitor::{
     Application, Container, Outcome, QueueState, QueueTree, Round, RoundSettings,
 };
@@ -148,11 +147,6 @@ pub fn settings(config: &Value) -> Result<RoundSettings, String> {
         balance_beyond_guaranteed: config["balance_beyond_guaranteed"].as_bool().unwrap_or(false),
         ..RoundSettings::default()
     })
-}
-
-/// Every leaf in one order.
-pub fn orders(snapshot: &Snapshot, order: ApplicationOrder) -> Vec<ApplicationOrder> {
-    vec![order; snapshot.tree.len()]
 }
 
 /// Compares the victims with what a case expects of them.

@@ -9,6 +9,7 @@ mod assignment_order;
 mod capacity_interqueue;
 mod capacity_intraqueue;
 mod capacity_snapshot;
+mod capacity_timeline;
 mod cases;
 mod fair_preemption;
 mod fair_shares;

@@ -3,9 +3,22 @@
 //!
 //! Owns the policy and its parts. Does not own how a slot is taken: a victim is named, the engine does the rest.
 
+mod assignment;
+mod beneficiaries;
+mod books;
 mod configuration;
+mod error;
 pub mod monitor;
 mod order;
+mod policy;
+mod queues;
+mod snapshot;
+mod watch;
 
-pub use configuration::{ApplicationOrder, IntraQueueOrder};
+pub use configuration::{
+    ApplicationOrder, CapacityConfiguration, IntraQueueOrder, Mode, MonitorConfiguration, QueueConfiguration,
+};
+pub use error::CapacityError;
 pub use order::{Need, Standing};
+pub use policy::{Capacity, CapacityMonitor};
+pub use queues::{Queue, Queues};

@@ -36,7 +36,7 @@ pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) 
         guaranteed: state.guaranteed,
         used: state.used,
         obtain: round.obtain(leaf),
-        order: round_settings.order_of(leaf),
+        settings: round_settings.of(leaf),
         intra_queue: settings,
     };
     let mut shares = Shares::of(&applications, seen, &round.chosen);

@@ -50,8 +50,8 @@ pub struct RoundSettings {
     pub priority_delay: Option<Span>,
     /// The pass inside of queues, if there is to be one.
     pub intra_queue: Option<IntraQueue>,
-    /// The order of applications in a leaf, by its number.
-    pub application_orders: Vec<ApplicationOrder>,
+    /// What can be chosen about each queue, by its number; nothing said is as published.
+    pub queues: Vec<QueueSettings>,
     /// The rooms of the nodes; only reservations ask for them.
     pub nodes: Vec<Node>,
     /// When the round is.
@@ -67,10 +67,17 @@ pub struct IntraQueue {
     pub minimum_threshold: Ratio,
     /// At most this part of the guarantee is taken in a round.
     pub max_allowable_limit: Ratio,
-    /// The limit of a user in hundredths of the guarantee; without one users share it equally.
-    pub minimum_user_limit_percent: Option<Ratio>,
     /// The smallest container there is.
     pub minimum_allocation: u64,
+}
+
+/// What can be chosen about one queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// The order of its applications.
+    pub order: ApplicationOrder,
+    /// The limit of a user in hundredths of the guarantee; without one users share it equally.
+    pub minimum_user_limit_percent: Option<Ratio>,
 }
 
 /// A node on which containers run and reservations wait.
@@ -88,9 +95,9 @@ impl RoundSettings {
         self.total_per_round.of(self.cluster).max(self.least.min(self.cluster))
     }
 
-    /// The order of the applications of a leaf.
-    fn order_of(&self, leaf: usize) -> ApplicationOrder {
-        self.application_orders.get(leaf).copied().unwrap_or_default()
+    /// What was chosen about a queue.
+    fn of(&self, queue: usize) -> QueueSettings {
+        self.queues.get(queue).copied().unwrap_or_default()
     }
 }
 
@@ -108,7 +115,7 @@ impl Default for RoundSettings {
             reserved_aware: false,
             priority_delay: None,
             intra_queue: None,
-            application_orders: Vec::new(),
+            queues: Vec::new(),
             nodes: Vec::new(),
             now: Time::default(),
         }

@@ -121,7 +121,7 @@ impl<'a> Round<'a> {
                 queue,
                 obtain: self.obtain[queue],
                 masters_kept: self.settings.masters_kept * state.guaranteed,
-                order: self.settings.order_of(queue),
+                order: self.settings.of(queue).order,
                 pass,
             };
             let applications = self.leaves[queue].get_or_insert_with(|| (self.source)(queue));

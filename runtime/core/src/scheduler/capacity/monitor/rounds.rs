@@ -59,9 +59,14 @@ impl<K: Ord + Copy> Rounds<K> {
         orders
     }
 
-    /// Whom it asked, and since when.
-    pub fn asked(&self) -> impl Iterator<Item = (K, Time)> + '_ {
-        self.asked.iter().map(|(&container, asked)| (container, asked.since))
+    /// Whom it asked, since when, and how long each may take to go by itself.
+    pub fn asked(&self) -> impl Iterator<Item = (K, Time, Span)> + '_ {
+        self.asked.iter().map(|(&container, asked)| (container, asked.since, asked.wait))
+    }
+
+    /// Somebody was asked before, by one that this one goes on for.
+    pub fn remember(&mut self, container: K, since: Time, wait: Span) {
+        self.asked.insert(container, Asked { since, wait });
     }
 
     /// One of them is gone, or need not go any more.
@@ -94,7 +99,7 @@ mod tests {
         let mut rounds = Rounds::new(false);
         rounds.act(at(0), [(7, WAIT)]);
         rounds.act(at(20), []);
-        assert_eq!(rounds.asked().collect::<Vec<_>>(), [(7, at(0))]);
+        assert_eq!(rounds.asked().collect::<Vec<_>>(), [(7, at(0), WAIT)]);
         rounds.act(at(21), []);
         assert_eq!(rounds.asked().count(), 0);
         assert_eq!(rounds.act(at(22), [(7, WAIT)]), [Order::Ask(7)]);

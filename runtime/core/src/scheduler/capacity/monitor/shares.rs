@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::IntraQueue;
 use super::victims::{Application, Chosen};
+use super::{IntraQueue, QueueSettings};
 use crate::ratio::Ratio;
 use crate::scheduler::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
 
@@ -17,7 +17,7 @@ pub(super) struct Leaf<'a> {
     pub used: u64,
     /// What other queues take of it in this round.
     pub obtain: u64,
-    pub order: ApplicationOrder,
+    pub settings: QueueSettings,
     pub intra_queue: &'a IntraQueue,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Shares<'a> {
 impl Leaf<'_> {
     /// What one user may have.
     fn user_limit(&self, users: usize) -> i128 {
-        let share = match self.intra_queue.minimum_user_limit_percent {
+        let share = match self.settings.minimum_user_limit_percent {
             Some(percent) => self.guaranteed * percent / Ratio::whole(100),
             None => self.guaranteed / Ratio::whole(users.max(1) as u64),
         };
@@ -195,8 +195,8 @@ impl Leaf<'_> {
         applications: &'a [Application],
         users: &BTreeMap<&'a str, User>,
     ) -> Vec<&'a Application> {
-        let by_use =
-            self.order == ApplicationOrder::Fair && self.intra_queue.order == IntraQueueOrder::UserLimitFirst;
+        let by_use = self.settings.order == ApplicationOrder::Fair
+            && self.intra_queue.order == IntraQueueOrder::UserLimitFirst;
         let use_of =
             |application: &Application| users.get(application.user.as_str()).map_or(0, |user| user.used);
         let mut sorted: Vec<&Application> = applications.iter().collect();
