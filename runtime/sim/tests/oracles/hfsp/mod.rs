@@ -2,6 +2,8 @@
 //!
 //! Owns the reading of the cases of this family. Does not own a rule: those are the policy's.
 
+mod scenarios;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -25,6 +27,9 @@ fn oracle_hfsp() {
         "initial-estimate" => initial_estimate(case),
         "hysteresis" => hysteresis(case),
         "victims" => victims(case),
+        "slots" => scenarios::slots(case),
+        "ordering" => scenarios::ordering(case),
+        "initial-order" => scenarios::initial_order(case),
         kind => Err(format!("{kind} is no kind of this family")),
     });
 }
