@@ -3,13 +3,22 @@
 //! Owns the policy: shares, the order in which free slots are given, and preemption on behalf of jobs that starve. The
 //! pure decisions stand in files of their own, over plain numbers; see `docs/schedulers/fair.md`.
 
+mod configuration;
 mod order;
+mod policy;
+mod pool;
+mod preempting;
 mod shares;
 mod starvation;
+mod tree;
 mod update;
 mod victims;
 
+pub use configuration::{
+    FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
+};
 pub use order::{Name, Standing, Turn, Weight};
+pub use policy::Fair;
 pub use shares::{Claim, UNBOUNDED, shares};
 pub use starvation::{JobNeed, Patience, PoolNeed, starvation};
 pub use update::{JobPicture, PoolPicture, Starved, is_utilised, recheck_after, set_shares, starved};

@@ -65,9 +65,14 @@ impl Search {
     /// Makes room for one request: on the first host where the fewest masters must go. Nothing is taken when no host
     /// can make room.
     pub fn make_room(&mut self, request: u64) -> Option<Room> {
+        self.make_room_where(request, |_| true)
+    }
+
+    /// As [`Search::make_room`], on hosts that the claimant can use.
+    pub fn make_room_where(&mut self, request: u64, usable: impl Fn(usize) -> bool) -> Option<Room> {
         let mut best: Option<(usize, Room)> = None;
         for host in 0..self.hosts.len() {
-            if self.barren[host] <= request {
+            if self.barren[host] <= request || !usable(host) {
                 continue;
             }
             let Some((masters, taken)) = self.try_host(host, request) else {

@@ -1,0 +1,293 @@
+//! The tree of pools with the jobs in it, kept in order as jobs change.
+//!
+//! Owns who is below whom, and that every pool's sums and lines agree with its jobs. Does not own any decision.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::by_kind::ByKind;
+use crate::cluster::Job;
+use crate::ids::{JobId, TaskKind};
+use crate::job::JobSpec;
+use crate::ratio::Ratio;
+use crate::scheduler::fair::configuration::{
+    DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, PoolOrder,
+    UnknownPools,
+};
+use crate::scheduler::fair::order::{Name, Standing, Turn, Weight};
+use crate::scheduler::fair::pool::{Amount, Key, Member, Pool, PoolId};
+use crate::time::Time;
+
+/// The place of the root.
+pub(super) const ROOT: PoolId = 0;
+
+/// A job in its pool.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub pool: PoolId,
+    pub submitted: Time,
+    pub priority: i32,
+    pub kinds: ByKind<Part>,
+    /// When its starvation is looked at.
+    pub looks: ByKind<Look>,
+}
+
+/// What is remembered of a job's starvation for slots of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Look {
+    /// When it last had its part of its share, or was submitted.
+    pub last_at_share: Time,
+    /// It starved, and is not looked at until then.
+    pub next_check: Time,
+}
+
+/// What a job holds and wants of one kind.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Part {
+    pub held: Amount,
+    /// It has tasks that could be launched.
+    pub open: bool,
+    /// It has attempts that could only be resumed where they are.
+    pub suspended: bool,
+    /// Under which key it stands in the line of its pool.
+    placed: Option<Key>,
+}
+
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub pools: Vec<Pool>,
+    by_name: BTreeMap<Arc<str>, PoolId>,
+    pub jobs: BTreeMap<JobId, Entry>,
+    /// How many jobs have something suspended and nothing to launch.
+    pub only_suspended: ByKind<u32>,
+    placement: Placement,
+    unknown: UnknownPools,
+    size_based_weight: bool,
+    priority_weight: bool,
+}
+
+impl Tree {
+    pub(super) fn new(configuration: &FairConfiguration) -> Tree {
+        let mut tree = Tree {
+            pools: vec![Pool::root(&configuration.root)],
+            by_name: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            only_suspended: ByKind::default(),
+            placement: configuration.placement,
+            unknown: configuration.unknown_pools,
+            size_based_weight: configuration.size_based_weight,
+            priority_weight: configuration.priority_weight,
+        };
+        tree.add_below(ROOT, &configuration.root);
+        tree
+    }
+
+    fn add_below(&mut self, parent: PoolId, configuration: &PoolConfiguration) {
+        for (name, configuration) in &configuration.pools {
+            let pool = self.add(parent, name, configuration, Time(0));
+            self.add_below(pool, configuration);
+        }
+    }
+
+    fn add(&mut self, parent: PoolId, name: &str, configuration: &PoolConfiguration, now: Time) -> PoolId {
+        let path =
+            if parent == ROOT { name.to_owned() } else { format!("{}.{name}", self.pools[parent].name) };
+        let path: Arc<str> = Arc::from(path);
+        let pool = self.pools[parent].below(parent, Arc::clone(&path), configuration, now);
+        self.pools[parent].holds_pools = true;
+        self.pools.push(pool);
+        self.by_name.insert(path, self.pools.len() - 1);
+        self.pools.len() - 1
+    }
+
+    /// The path of the pool that a job is to go to, or why there is none for it.
+    pub(super) fn path_for(&self, spec: &JobSpec) -> Result<String, FairConfigurationError> {
+        let asked = match self.placement {
+            Placement::Queue => spec.queue.strip_prefix("root.").unwrap_or(&spec.queue),
+            Placement::User => &spec.user,
+        };
+        let parts = || asked.split('.').filter(|part| !part.is_empty());
+        let path = if self.placement == Placement::User {
+            asked.replace('.', "_")
+        } else {
+            parts().collect::<Vec<_>>().join(".")
+        };
+        let path = if path.is_empty() || path == "root" { DEFAULT_POOL.to_owned() } else { path };
+        let known = self.by_name.contains_key(path.as_str()) || path == DEFAULT_POOL;
+        match self.unknown {
+            _ if known => Ok(path),
+            UnknownPools::Create => Ok(path),
+            UnknownPools::Default => Ok(DEFAULT_POOL.to_owned()),
+            UnknownPools::Refuse => Err(FairConfigurationError::UnknownPool(path)),
+        }
+    }
+
+    /// The pool at a path that can hold jobs, made if need be: below a pool of pools it is that one's default pool.
+    pub(super) fn pool_at(&mut self, path: &str, now: Time) -> PoolId {
+        let pool = self.make(path, now);
+        if self.pools[pool].holds_pools { self.make(&format!("{path}.{DEFAULT_POOL}"), now) } else { pool }
+    }
+
+    /// The pool at a path, made if need be, with those above it. A pool that holds jobs gets no pools below it: what is
+    /// not known there is itself.
+    pub(super) fn make(&mut self, path: &str, now: Time) -> PoolId {
+        let (mut pool, mut end) = (ROOT, 0);
+        while end < path.len() {
+            let start = end;
+            end = path[start..].find('.').map_or(path.len(), |dot| start + dot);
+            pool = match self.by_name.get(&path[..end]) {
+                Some(known) => *known,
+                None if !self.pools[pool].jobs.is_empty() => return pool,
+                None => self.add(pool, &path[start..end], &PoolConfiguration::default(), now),
+            };
+            end += 1;
+        }
+        pool
+    }
+
+    /// A job changed, or is new.
+    pub(super) fn update(&mut self, now: Time, job: &Job) {
+        let id = job.id();
+        if !self.jobs.contains_key(&id) {
+            let path = self.path_for(job.spec()).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
+            let pool = self.pool_at(&path, now);
+            let look = Look { last_at_share: now, next_check: Time(0) };
+            self.enter(job, pool, ByKind { map: look, reduce: look });
+        }
+        for kind in TaskKind::ALL {
+            let open = job.eligible_count(kind) > 0;
+            let suspended = job.suspended(kind) > 0 && job.wants(kind);
+            let held = Amount { usage: job.holding(kind).into(), demand: job.demand(kind).into() };
+            self.set(id, kind, held, open, suspended);
+        }
+    }
+
+    /// A job comes to a pool.
+    pub(super) fn enter(&mut self, job: &Job, pool: PoolId, looks: ByKind<Look>) {
+        self.pools[pool].jobs.insert(job.id());
+        let (submitted, priority) = (job.submitted(), job.spec().priority);
+        self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds: ByKind::default(), looks });
+    }
+
+    /// A job is over.
+    pub(super) fn remove(&mut self, job: JobId) {
+        if !self.jobs.contains_key(&job) {
+            return;
+        }
+        for kind in TaskKind::ALL {
+            self.set(job, kind, Amount::default(), false, false);
+        }
+        if let Some(entry) = self.jobs.remove(&job) {
+            self.pools[entry.pool].jobs.remove(&job);
+        }
+    }
+
+    /// What a job holds and wants of a kind is this now: it and every pool above it take their new places.
+    fn set(&mut self, job: JobId, kind: TaskKind, held: Amount, open: bool, suspended: bool) {
+        let Some(entry) = self.jobs.get_mut(&job) else { return };
+        let part = &mut entry.kinds[kind];
+        let before = part.held;
+        if (before, part.open, part.suspended) == (held, open, suspended) {
+            return;
+        }
+        let only = |open: bool, suspended: bool| u32::from(suspended && !open);
+        self.only_suspended[kind] += only(open, suspended);
+        self.only_suspended[kind] -= only(part.open, part.suspended);
+        (part.held, part.open, part.suspended) = (held, open, suspended);
+        let pool = entry.pool;
+        let moves = before.usage != held.usage || self.size_based_weight;
+        let was = if moves || !open { entry.kinds[kind].placed.take() } else { None };
+        let stays = self.jobs[&job].kinds[kind].placed.is_some();
+        let key = (open && !stays).then(|| self.job_key(job, kind));
+        let line = &mut self.pools[pool].lines[kind];
+        if let Some(key) = was {
+            line.remove(&(key, Member::Job(job)));
+        }
+        if let Some(key) = key {
+            line.insert((key.clone(), Member::Job(job)));
+            if let Some(entry) = self.jobs.get_mut(&job) {
+                entry.kinds[kind].placed = Some(key);
+            }
+        }
+        self.update_pools(pool, kind, before, held);
+    }
+
+    /// Carries a change of what is held and wanted from a pool up to the root.
+    fn update_pools(&mut self, from: PoolId, kind: TaskKind, before: Amount, after: Amount) {
+        let mut next = Some(from);
+        while let Some(id) = next {
+            let pool = &mut self.pools[id];
+            let held = &mut pool.held[kind];
+            held.usage = held.usage + after.usage - before.usage;
+            held.demand = held.demand + after.demand - before.demand;
+            next = pool.parent;
+            let open = pool.is_open(kind);
+            let moves = before.usage != after.usage || pool.min[kind] > 0;
+            let Some(parent) = pool.parent.filter(|_| moves || open != pool.placed[kind].is_some()) else {
+                continue;
+            };
+            let key = open.then(|| pool.key(kind));
+            let was = std::mem::replace(&mut pool.placed[kind], key.clone());
+            let line = &mut self.pools[parent].lines[kind];
+            if let Some(key) = was {
+                line.remove(&(key, Member::Pool(id)));
+            }
+            if let Some(key) = key {
+                line.insert((key, Member::Pool(id)));
+            }
+        }
+    }
+
+    /// Where a job stands in its pool.
+    pub(super) fn job_key(&self, job: JobId, kind: TaskKind) -> Key {
+        let entry = &self.jobs[&job];
+        if self.pools[entry.pool].order == PoolOrder::Fifo {
+            return Key::InTurn(Turn::new(entry.priority, entry.submitted, job));
+        }
+        let Amount { usage, demand } = entry.kinds[kind].held;
+        let weight = Weight::new(self.weight(entry, kind));
+        Key::Fair(Standing { usage, min: 0, demand, weight, start: entry.submitted, name: Name::Job(job) })
+    }
+
+    /// The part of a job in relation to the other jobs of its pool.
+    pub(super) fn weight(&self, entry: &Entry, kind: TaskKind) -> Ratio {
+        let size =
+            if self.size_based_weight { size_weight(entry.kinds[kind].held.demand) } else { Ratio::ONE };
+        let priority = if self.priority_weight { entry.priority.max(1) } else { 1 };
+        Ratio::new(i128::from(priority), 1) * size
+    }
+
+    /// Whether every pool above a job may hold another slot.
+    pub(super) fn has_room(&self, job: JobId, kind: TaskKind) -> bool {
+        let Some(entry) = self.jobs.get(&job) else { return false };
+        let mut next = Some(entry.pool);
+        while let Some(id) = next {
+            if !self.pools[id].has_room(kind) {
+                return false;
+            }
+            next = self.pools[id].parent;
+        }
+        true
+    }
+}
+
+/// log2(1 + demand), cut to 12 binary digits: the same on every machine.
+pub(super) fn size_weight(demand: u64) -> Ratio {
+    const DIGITS: u32 = 12;
+    let number = u128::from(demand) + 1;
+    let whole = number.ilog2();
+    // The number scaled to between 1 and 2, with 64 binary digits; each squaring gives one digit of the logarithm.
+    let mut scaled = (number << 64) >> whole;
+    let mut log = u128::from(whole);
+    for _ in 0..DIGITS {
+        scaled = (scaled >> 32) * (scaled >> 32);
+        log *= 2;
+        if scaled >= 2 << 64 {
+            scaled >>= 1;
+            log += 1;
+        }
+    }
+    Ratio::new(log as i128, 1 << DIGITS)
+}
