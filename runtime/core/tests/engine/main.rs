@@ -10,6 +10,7 @@ mod determinism;
 mod drains;
 mod explain;
 mod failures;
+mod fair;
 mod fifo;
 mod jobs;
 mod ledger;

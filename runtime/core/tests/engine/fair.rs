@@ -1,0 +1,270 @@
+//! Fair under the engine: who gets a slot, what a pool may hold, and who gives way to a job that starves.
+//!
+//! Owns the behaviour of the policy as a whole. Its shares, order, starvation and victims are checked as numbers by the
+//! published cases.
+
+use napreduce_core::policy::fair::{
+    Fair, FairConfiguration, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
+};
+use napreduce_core::{Primitive, Ratio, Span};
+
+use crate::script::check_with;
+
+fn pool(of: impl FnOnce(&mut PoolConfiguration)) -> PoolConfiguration {
+    let mut pool = PoolConfiguration::default();
+    of(&mut pool);
+    pool
+}
+
+fn with_pools<const N: usize>(pools: [(&str, PoolConfiguration); N]) -> FairConfiguration {
+    let mut configuration = FairConfiguration::default();
+    configuration.root.pools = pools.into_iter().map(|(name, pool)| (name.to_owned(), pool)).collect();
+    configuration
+}
+
+fn check(configuration: FairConfiguration, script: &str) {
+    check_with(Fair::new(configuration).expect("a good configuration"), script);
+}
+
+/// Takes slots for whoever has less than its share, at once.
+fn preempting(primitive: Primitive) -> FairConfiguration {
+    let mut configuration = FairConfiguration {
+        preemption: true,
+        primitive,
+        utilization_gate: Ratio::ZERO,
+        ..Default::default()
+    };
+    configuration.root.fair_share_timeout = Some(Timeout(Some(Span(0))));
+    configuration.root.fair_share_threshold = Some(Ratio::ONE);
+    configuration
+}
+
+#[test]
+fn the_job_that_holds_less_is_served_first() {
+    check(
+        FairConfiguration::default(),
+        "worker 1 3+0
+         job 1 maps 4 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1
+         job 2 maps 2 reduces 1
+         started m0.1
+         done m0.1
+             > launch 2:m0.1 on 1
+         started m1.1
+         done m1.1
+             > launch m3.1 on 1",
+    );
+}
+
+#[test]
+fn a_pool_of_double_weight_gets_twice_as_much() {
+    check(
+        with_pools([("heavy", pool(|pool| pool.weight = Ratio::whole(2)))]),
+        "job 1 maps 9 reduces 1 queue light
+         job 2 maps 9 reduces 1 queue heavy
+         worker 1 6+0
+             > launch 2:m0.1 on 1; launch m0.1 on 1; launch 2:m1.1 on 1; launch 2:m2.1 on 1; launch m1.1 on 1; launch 2:m3.1 on 1",
+    );
+}
+
+#[test]
+fn a_pool_below_its_minimum_goes_first_and_one_at_its_maximum_gets_nothing() {
+    check(
+        with_pools([
+            ("needy", pool(|pool| pool.min_maps = 2)),
+            ("small", pool(|pool| pool.max_maps = Some(1))),
+        ]),
+        "job 1 maps 9 reduces 1 queue small
+         job 2 maps 9 reduces 1 queue other
+         job 3 maps 9 reduces 1 queue needy
+         worker 1 5+0
+             > launch 3:m0.1 on 1; launch 3:m1.1 on 1; launch 2:m0.1 on 1; launch m0.1 on 1; launch 2:m1.1 on 1",
+    );
+}
+
+#[test]
+fn slots_stay_empty_when_every_pool_that_wants_them_is_at_its_maximum() {
+    check(
+        with_pools([("small", pool(|pool| pool.max_maps = Some(1)))]),
+        "worker 1 2+0
+         job 1 maps 2 reduces 1 queue small
+             > launch m0.1 on 1
+         declined 1: every pool that could use it is at its maximum
+         started m0.1
+         done m0.1
+             > launch m1.1 on 1",
+    );
+}
+
+#[test]
+fn a_fifo_pool_serves_its_jobs_one_after_the_other() {
+    check(
+        with_pools([("turns", pool(|pool| pool.order = PoolOrder::Fifo))]),
+        "job 1 maps 2 reduces 1 queue turns
+         job 2 maps 2 reduces 1 queue turns priority 1
+         worker 1 3+0
+             > launch 2:m0.1 on 1; launch 2:m1.1 on 1; launch m0.1 on 1",
+    );
+}
+
+#[test]
+fn pools_share_before_their_jobs_do() {
+    check(
+        FairConfiguration::default(),
+        "job 1 maps 4 reduces 1 queue crowd
+         job 2 maps 4 reduces 1 queue crowd
+         job 3 maps 4 reduces 1 queue lonely
+         worker 1 4+0
+             > launch m0.1 on 1; launch 3:m0.1 on 1; launch 2:m0.1 on 1; launch 3:m1.1 on 1",
+    );
+}
+
+#[test]
+fn unknown_pools_may_all_be_the_default_pool() {
+    check(
+        FairConfiguration { unknown_pools: UnknownPools::Default, ..FairConfiguration::default() },
+        "job 1 maps 4 reduces 1 queue crowd
+         job 2 maps 4 reduces 1 queue crowd
+         job 3 maps 4 reduces 1 queue lonely
+         worker 1 3+0
+             > launch m0.1 on 1; launch 2:m0.1 on 1; launch 3:m0.1 on 1",
+    );
+}
+
+#[test]
+fn a_starved_job_takes_slots_until_it_has_its_share() {
+    check(
+        preempting(Primitive::Suspend),
+        "worker 1 4+0
+         job 1 maps 8 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1; launch m3.1 on 1
+         started m0.1
+         started m1.1
+         started m2.1
+         at 10ms
+         started m3.1
+         job 2 maps 8 reduces 1
+         at 500ms
+         wake
+             > suspend m3.1; suspend m2.1
+         suspended m3.1
+             > launch 2:m0.1 on 1
+         suspended m2.1
+             > launch 2:m1.1 on 1
+         at 40000ms
+         wake
+         started 2:m0.1
+         done 2:m0.1
+             > launch 2:m2.1 on 1
+         done m0.1
+             > resume m2.1",
+    );
+}
+
+#[test]
+fn nothing_is_taken_before_the_timeout() {
+    let mut configuration = preempting(Primitive::Kill);
+    configuration.root.fair_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
+    configuration.kill_wait = Span(0);
+    check(
+        configuration,
+        "worker 1 1+0
+         worker 2 1+0
+         job 1 maps 8 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 2
+         started m0.1
+         started m1.1
+         job 2 maps 1 reduces 1
+         at 4999ms
+         wake
+         at 5499ms
+         wake
+             > kill m0.1
+         killed m0.1
+             > launch 2:m0.1 on 1",
+    );
+}
+
+#[test]
+fn a_victim_that_does_not_give_way_is_killed_after_the_wait() {
+    let mut configuration = preempting(Primitive::Suspend);
+    configuration.kill_wait = Span::from_secs(15);
+    check(
+        configuration,
+        "worker 1 2+0
+         job 1 maps 8 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 1
+         started m0.1
+         started m1.1
+         job 2 maps 1 reduces 1
+         at 500ms
+         wake
+             > suspend m1.1
+         at 15499ms
+         wake
+         at 15500ms
+         wake
+             > kill m1.1
+         killed m1.1
+             > launch 2:m0.1 on 1",
+    );
+}
+
+#[test]
+fn nothing_is_taken_from_a_pool_that_does_not_allow_it() {
+    let mut configuration = preempting(Primitive::Kill);
+    configuration.kill_wait = Span(0);
+    let protected = pool(|pool| pool.allow_preemption_from = Some(false));
+    configuration.root.pools = [("safe".to_owned(), protected)].into();
+    check(
+        configuration,
+        "worker 1 2+0
+         job 1 maps 8 reduces 1 queue safe
+             > launch m0.1 on 1; launch m1.1 on 1
+         started m0.1
+         started m1.1
+         job 2 maps 1 reduces 1
+         at 500ms
+         wake",
+    );
+}
+
+#[test]
+fn a_pool_below_its_minimum_takes_slots_for_its_jobs() {
+    let minimum = pool(|pool| {
+        pool.min_maps = 1;
+        pool.min_share_timeout = Some(Timeout(Some(Span(0))));
+    });
+    let mut configuration = with_pools([("needy", minimum)]);
+    configuration.preemption = true;
+    configuration.kill_wait = Span(0);
+    check(
+        configuration,
+        "worker 1 3+0
+         job 1 maps 8 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1
+         started m0.1
+         started m1.1
+         started m2.1
+         job 2 maps 8 reduces 1 queue needy
+         at 500ms
+         wake
+             > kill m2.1
+         killed m2.1
+             > launch 2:m0.1 on 1",
+    );
+}
+
+#[test]
+fn below_the_utilization_gate_nothing_is_taken() {
+    let mut configuration = preempting(Primitive::Kill);
+    configuration.utilization_gate = Ratio::ONE;
+    check(
+        configuration,
+        "worker 1 1+0
+         job 1 maps 8 reduces 1
+             > launch m0.1 on 1
+         started m0.1
+         job 2 maps 1 reduces 1",
+    );
+}
