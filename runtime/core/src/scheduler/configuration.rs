@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TaskKind;
+use crate::scheduler::fair::{Fair, FairConfiguration};
 use crate::scheduler::trigger::{Trigger, TriggerSettings};
 use crate::scheduler::{Composed, Fifo, Scheduler};
 
@@ -19,6 +20,8 @@ pub enum SchedulerName {
     /// Jobs by priority, then in order of submission.
     #[default]
     Fifo,
+    /// Weighted shares for pools and the jobs in them.
+    Fair,
     /// What is said in rules.
     Trigger,
     /// One policy for each kind of slot, and a preemption monitor.
@@ -27,13 +30,14 @@ pub enum SchedulerName {
 
 impl SchedulerName {
     /// Every policy.
-    pub const ALL: [SchedulerName; 3] =
-        [SchedulerName::Fifo, SchedulerName::Trigger, SchedulerName::Composed];
+    pub const ALL: [SchedulerName; 4] =
+        [SchedulerName::Fifo, SchedulerName::Fair, SchedulerName::Trigger, SchedulerName::Composed];
 
     /// As it is written.
     pub fn as_str(self) -> &'static str {
         match self {
             SchedulerName::Fifo => "fifo",
+            SchedulerName::Fair => "fair",
             SchedulerName::Trigger => "trigger",
             SchedulerName::Composed => "composed",
         }
@@ -66,6 +70,8 @@ impl FromStr for SchedulerName {
 pub struct SchedulerTables {
     /// `[fifo]`
     pub fifo: Fifo,
+    /// `[fair]`
+    pub fair: FairConfiguration,
     /// `[trigger]`
     pub trigger: TriggerSettings,
     /// `[composed]`
@@ -129,6 +135,7 @@ impl SchedulerTables {
     fn build(&self, scheduler: SchedulerName) -> Result<Box<dyn Scheduler>, SchedulerError> {
         Ok(match scheduler {
             SchedulerName::Fifo => Box::new(self.fifo),
+            SchedulerName::Fair => Box::new(checked(scheduler, Fair::new(self.fair.clone()))?),
             SchedulerName::Trigger => Box::new(checked(scheduler, Trigger::new(&self.trigger))?),
             SchedulerName::Composed => {
                 let part = |kind, name| match name {
