@@ -196,8 +196,8 @@ impl Simulation {
     /// The engine says that a task is done.
     pub(super) fn task_done(&mut self, id: AttemptId) {
         let (kind, index) = (id.task.kind, id.task.index);
-        let found = self.finishing.iter().find(|(attempt, _)| *attempt == id);
-        let &(_, executed) = found.expect("a task is done by an attempt that said so in this batch");
+        let found = self.finishing.binary_search_by_key(&id, |(attempt, _)| *attempt);
+        let executed = self.finishing[found.expect("a task is done by an attempt that said so just now")].1;
         let job = self.jobs.at_mut(id.task.job);
         assert!(mark(&mut job.done[super::books::of(kind)], index, true), "{} is done twice", id.task);
         let total = job.plan.work_of(kind, index);

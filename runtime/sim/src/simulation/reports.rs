@@ -78,6 +78,21 @@ impl Batch {
     }
 }
 
+/// Finds an entry of a list that is asked for in about its own order: the search goes on behind the last one found.
+fn find_from<'a, T>(
+    list: &'a [T],
+    next: &mut usize,
+    wanted: impl Fn(&T) -> bool,
+) -> Option<&'a T> {
+    let (before, behind) = list.split_at((*next).min(list.len()));
+    let position = match behind.iter().position(&wanted) {
+        Some(position) => before.len() + position,
+        None => before.iter().position(&wanted)?,
+    };
+    *next = position + 1;
+    list.get(position)
+}
+
 impl Simulation {
     /// A worker has something to tell: now, or with its next heartbeat.
     pub(super) fn tell(&mut self, place: u32, report: Report) {
@@ -129,10 +144,11 @@ impl Simulation {
             commits.sort_unstable_by_key(|(rank, ..)| *rank);
             let requests = self.batch.take_with(&commits);
             let effects = self.engine_handles(requests)?;
+            let mut answered = 0;
             for effect in effects {
                 let granted = match effect {
                     Effect::Send { order: Order::Commit { attempt }, .. } => {
-                        commits.iter().find(|(_, _, asked, _)| *asked == attempt)
+                        find_from(&commits, &mut answered, |(_, _, asked, _)| *asked == attempt)
                     }
                     _ => None,
                 };
@@ -143,6 +159,7 @@ impl Simulation {
             }
         }
         let events = self.batch.take();
+        self.finishing.sort_unstable();
         if !events.is_empty() {
             let effects = self.engine_handles(events)?;
             for effect in effects {
