@@ -4,6 +4,7 @@
 //! or slots: those are the engine's; nor what a user sees of it: that is the operator's command.
 
 mod alone;
+pub mod fluid;
 mod job;
 mod run;
 mod settings;

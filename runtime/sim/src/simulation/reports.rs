@@ -79,11 +79,7 @@ impl Batch {
 }
 
 /// Finds an entry of a list that is asked for in about its own order: the search goes on behind the last one found.
-fn find_from<'a, T>(
-    list: &'a [T],
-    next: &mut usize,
-    wanted: impl Fn(&T) -> bool,
-) -> Option<&'a T> {
+fn find_from<'a, T>(list: &'a [T], next: &mut usize, wanted: impl Fn(&T) -> bool) -> Option<&'a T> {
     let (before, behind) = list.split_at((*next).min(list.len()));
     let position = match behind.iter().position(&wanted) {
         Some(position) => before.len() + position,

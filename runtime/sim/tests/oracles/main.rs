@@ -11,11 +11,15 @@ mod capacity_intraqueue;
 mod capacity_snapshot;
 mod capacity_timeline;
 mod cases;
+mod edf_llf;
 mod fair_preemption;
 mod fair_shares;
 mod fcs;
+mod fluid_single_server;
+mod fsp_with_size_errors;
 mod hfsp;
 mod natjam;
+mod swim;
 
 /// Every family that a file of the folder may name; each has a test of its own.
 const FAMILIES: [&str; 16] = [

@@ -1,0 +1,51 @@
+//! Sharing the server in fixed proportions: processor sharing, and by weight.
+//!
+//! Owns the virtual clock of sharing: it runs at one over the total weight, and a job ends when it shows what it showed
+//! at the arrival plus size over weight (its tag). Does not own what policies do with the ends.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::FluidJob;
+use super::number::{Key, Number};
+
+/// When each job ends.
+pub(super) fn shared<N: Number>(
+    jobs: &[FluidJob<N>],
+    size: impl Fn(&FluidJob<N>) -> N,
+    weight: impl Fn(&FluidJob<N>) -> N,
+) -> Vec<N> {
+    let zero = N::whole(0);
+    let mut ends = vec![zero; jobs.len()];
+    let mut here: BinaryHeap<Reverse<(Key<N>, usize)>> = BinaryHeap::new();
+    let (mut now, mut shown, mut total) = (zero, zero, zero);
+    let mut next = 0;
+    loop {
+        let arrival = jobs.get(next).map(|job| job.arrival);
+        let first = here.peek().map(|Reverse((tag, index))| (tag.0, *index));
+        let ends_at = first.map(|(tag, _)| now + (tag - shown) * total);
+        match (first, ends_at, arrival) {
+            (None, _, None) => return ends,
+            (Some((tag, index)), Some(end), arrival) if arrival.is_none_or(|at| !at.below(end)) => {
+                here.pop();
+                ends[index] = end;
+                total = total - weight(&jobs[index]);
+                (now, shown) = (end, tag);
+            }
+            (first, _, Some(at)) => {
+                if first.is_some() {
+                    shown = shown + (at - now) / total;
+                } else {
+                    // Nobody is there: the clock may start anew, which keeps its numbers small.
+                    (shown, total) = (zero, zero);
+                }
+                now = at;
+                let job = &jobs[next];
+                total = total + weight(job);
+                here.push(Reverse((Key(shown + size(job) / weight(job)), next)));
+                next += 1;
+            }
+            (Some(_), _, None) => unreachable!("a job that is there has an end"),
+        }
+    }
+}
