@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TaskKind;
+use crate::scheduler::capacity::{Capacity, CapacityConfiguration, CapacityMonitor};
 use crate::scheduler::fair::{Fair, FairConfiguration};
 use crate::scheduler::trigger::{Trigger, TriggerSettings};
 use crate::scheduler::{Composed, Fifo, Scheduler};
@@ -22,6 +23,8 @@ pub enum SchedulerName {
     Fifo,
     /// Weighted shares for pools and the jobs in them.
     Fair,
+    /// Queues with guaranteed shares.
+    Capacity,
     /// What is said in rules.
     Trigger,
     /// One policy for each kind of slot, and a preemption monitor.
@@ -30,14 +33,20 @@ pub enum SchedulerName {
 
 impl SchedulerName {
     /// Every policy.
-    pub const ALL: [SchedulerName; 4] =
-        [SchedulerName::Fifo, SchedulerName::Fair, SchedulerName::Trigger, SchedulerName::Composed];
+    pub const ALL: [SchedulerName; 5] = [
+        SchedulerName::Fifo,
+        SchedulerName::Fair,
+        SchedulerName::Capacity,
+        SchedulerName::Trigger,
+        SchedulerName::Composed,
+    ];
 
     /// As it is written.
     pub fn as_str(self) -> &'static str {
         match self {
             SchedulerName::Fifo => "fifo",
             SchedulerName::Fair => "fair",
+            SchedulerName::Capacity => "capacity",
             SchedulerName::Trigger => "trigger",
             SchedulerName::Composed => "composed",
         }
@@ -72,6 +81,8 @@ pub struct SchedulerTables {
     pub fifo: Fifo,
     /// `[fair]`
     pub fair: FairConfiguration,
+    /// `[capacity]`
+    pub capacity: CapacityConfiguration,
     /// `[trigger]`
     pub trigger: TriggerSettings,
     /// `[composed]`
@@ -86,6 +97,8 @@ pub struct ComposedSettings {
     pub map: SchedulerName,
     /// Gives reduce slots.
     pub reduce: SchedulerName,
+    /// The monitor of `[capacity]` takes slots back under them.
+    pub monitor: bool,
 }
 
 /// A policy and its values.
@@ -136,14 +149,20 @@ impl SchedulerTables {
         Ok(match scheduler {
             SchedulerName::Fifo => Box::new(self.fifo),
             SchedulerName::Fair => Box::new(checked(scheduler, Fair::new(self.fair.clone()))?),
+            SchedulerName::Capacity => Box::new(checked(scheduler, Capacity::new(&self.capacity))?),
             SchedulerName::Trigger => Box::new(checked(scheduler, Trigger::new(&self.trigger))?),
             SchedulerName::Composed => {
                 let part = |kind, name| match name {
                     SchedulerName::Composed => Err(SchedulerError::Nested(kind)),
                     name => self.build(name),
                 };
-                let ComposedSettings { map, reduce } = self.composed;
-                Box::new(Composed::new(part(TaskKind::Map, map)?, part(TaskKind::Reduce, reduce)?, None))
+                let ComposedSettings { map, reduce, monitor } = self.composed;
+                let monitor = monitor.then(|| {
+                    let made = checked(SchedulerName::Capacity, CapacityMonitor::new(&self.capacity))?;
+                    Ok(Box::new(made) as Box<dyn Scheduler>)
+                });
+                let (map, reduce) = (part(TaskKind::Map, map)?, part(TaskKind::Reduce, reduce)?);
+                Box::new(Composed::new(map, reduce, monitor.transpose()?))
             }
         })
     }

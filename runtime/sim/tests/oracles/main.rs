@@ -19,6 +19,7 @@ mod fluid_single_server;
 mod fsp_with_size_errors;
 mod hfsp;
 mod natjam;
+mod reference_defaults;
 mod swim;
 
 /// Every family that a file of the folder may name; each has a test of its own.

@@ -1,0 +1,77 @@
+//! Our defaults are the published ones.
+//!
+//! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the defaults.
+
+use napreduce_core::Ratio;
+use napreduce_core::policy::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
+use serde_json::Value;
+
+use crate::cases::{self, exact};
+
+/// A check of one table, by its name.
+type Check = (&'static str, fn(&Table<'_>));
+
+const CHECKS: [Check; 1] = [("capacity", capacity)];
+
+#[test]
+fn oracle_reference_defaults() {
+    for file in cases::files().into_iter().filter(|file| file.family == "reference-defaults") {
+        let mut tables = 0;
+        for (name, check) in CHECKS {
+            if let Some(table) = file.content.get(name) {
+                check(&Table { name, values: table });
+                tables += 1;
+            }
+        }
+        println!("reference-defaults: {tables} tables");
+    }
+}
+
+/// One table of published values.
+struct Table<'a> {
+    name: &'a str,
+    values: &'a Value,
+}
+
+impl Table<'_> {
+    /// Our value is the published one, if one is there.
+    fn says(&self, name: &str, ours: impl Into<Value>) {
+        let ours = ours.into();
+        if let Some(published) = self.values.get(name) {
+            assert_eq!(*published, ours, "{} of {}", name, self.name);
+        }
+    }
+
+    /// The same for an exact number.
+    fn number(&self, name: &str, ours: Ratio) {
+        if let Some(published) = self.values.get(name) {
+            assert_eq!(exact(published), ours, "{} of {}", name, self.name);
+        }
+    }
+}
+
+fn capacity(table: &Table<'_>) {
+    let ours = MonitorConfiguration::default();
+    table.says("monitor.enable", Mode::default() == Mode::Preemptive);
+    table.says("observe_only", ours.observe_only);
+    table.says("monitoring_interval_ms", ours.interval.0 / 1000);
+    table.says("max_wait_before_kill_ms", ours.max_wait_before_kill.0 / 1000);
+    table.number("total_preemption_per_round", ours.total_per_round);
+    table.number("max_ignored_over_capacity", ours.dead_zone);
+    table.number("natural_termination_factor", ours.natural_termination_factor);
+    table.says("select_based_on_reserved_containers", ours.reserved_aware);
+    table.says("additional_res_balance_based_on_reserved_containers", ours.reserved_aware);
+    table.says("lazy_preemption_enabled", ours.lazy);
+    table.says("intra_queue.enabled", ours.intra_queue);
+    table.number("intra_queue.minimum_threshold", ours.intra_queue_minimum_threshold);
+    table.number("intra_queue.max_allowable_limit", ours.intra_queue_max_allowable_limit);
+    let order = match ours.intra_queue_order {
+        IntraQueueOrder::UserLimitFirst => "userlimit_first",
+        IntraQueueOrder::PriorityFirst => "priority_first",
+    };
+    table.says("intra_queue.preemption_order_policy", order);
+    table.says("balance_after_satisfied.enabled", ours.balance_beyond_guaranteed);
+    table.says("balance_after_satisfied.max_wait_before_kill_ms", ours.balance_max_wait_before_kill.0 / 1000);
+    table.says("priority_utilization.underutilized_preemption.enabled", ours.priority_aware);
+    table.says("priority_utilization.reserved_container_delay_ms", ours.priority_delay.0 / 1000);
+}
