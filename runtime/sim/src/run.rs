@@ -81,6 +81,8 @@ pub struct JobResult {
     pub ending: Ending,
     /// When it should have been done.
     pub deadline: Option<Time>,
+    /// When an attempt of it first worked, and when one last did.
+    pub worked: Option<(Time, Time)>,
     /// How long it would have taken alone on the same machines.
     pub alone: Span,
     /// The work of its tasks.
@@ -105,6 +107,7 @@ impl JobResult {
             ended: now,
             ending: Ending::Succeeded,
             deadline: plan.deadline.map(|span| now + span),
+            worked: None,
             alone: alone(plan, settings),
             work: plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
             tasks: [plan.maps.len() as u32, plan.reduces.len() as u32],

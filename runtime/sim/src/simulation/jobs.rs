@@ -129,6 +129,12 @@ impl RunningJob {
         self.reduces.get(position as usize).copied()
     }
 
+    /// An attempt of it begins or ends its work.
+    pub fn worked(&mut self, now: Time) {
+        let first = self.result.worked.map_or(now, |(first, _)| first);
+        self.result.worked = Some((first, now));
+    }
+
     /// A reduce was given a slot.
     pub fn reduce_launched(&mut self, now: Time) {
         self.first_reduce.get_or_insert(now);

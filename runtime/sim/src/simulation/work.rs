@@ -86,6 +86,7 @@ impl Simulation {
         let attempt = self.attempts.at_mut(place);
         attempt.stamp = attempt.stamp.wrapping_add(1);
         let job = self.jobs.at_mut(attempt.id.task.job);
+        job.worked(now);
         if attempt.kind() == TaskKind::Reduce && attempt.done < attempt.shuffle && !job.maps_complete() {
             attempt.phase = Phase::Fetching;
             attempt.seen = job.history.len();
@@ -119,7 +120,9 @@ impl Simulation {
             return self.gone(place, Simulation::failed());
         }
         debug_assert_eq!(attempt.done, attempt.total);
+        let now = self.now;
         let job = self.jobs.at_mut(id.task.job);
+        job.worked(now);
         let feeds_reduces = id.task.kind == TaskKind::Map && !job.plan.reduces.is_empty();
         if feeds_reduces {
             let output_bytes = job.plan.maps[id.task.index as usize].output_bytes;

@@ -19,6 +19,7 @@ mod fluid_single_server;
 mod fsp_with_size_errors;
 mod hfsp;
 mod natjam;
+mod preemption_primitives;
 mod reference_defaults;
 mod swim;
 

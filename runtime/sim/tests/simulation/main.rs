@@ -12,25 +12,25 @@ mod reduces;
 use napreduce_core::{Fifo, Slots, Span, Time};
 use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
 
-pub fn seconds(number: u64) -> Span {
+fn seconds(number: u64) -> Span {
     Span::from_secs(number)
 }
 
-pub fn at(second: u64) -> Time {
+fn at(second: u64) -> Time {
     Time(second * 1_000_000)
 }
 
 /// Machines with one map and one reduce slot each.
-pub fn machines(count: u32) -> SimulationSettings {
+fn machines(count: u32) -> SimulationSettings {
     SimulationSettings::new(count, Slots { map: 1, reduce: 1 })
 }
 
-pub fn fifo(settings: SimulationSettings, jobs: Vec<JobPlan>) -> Run {
+fn fifo(settings: SimulationSettings, jobs: Vec<JobPlan>) -> Run {
     Simulation::new(Box::new(Fifo::default()), settings, Workload::of(jobs)).run().unwrap()
 }
 
 /// When a job ended, in seconds.
-pub fn end(run: &Run, name: &str) -> f64 {
+fn end(run: &Run, name: &str) -> f64 {
     run.job(name).unwrap().ended.0 as f64 / 1e6
 }
 
