@@ -80,7 +80,7 @@ impl DeadlineEviction {
 }
 
 /// How urgent a job is; smaller is more urgent, and no deadline is the least urgent. May be negative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Urgency(i128);
 
 impl Urgency {
@@ -103,9 +103,10 @@ impl Urgency {
         (self != Urgency::NONE).then_some(self.0)
     }
 
-    /// Whether it is less urgent than another by more than a margin.
-    fn exceeds(self, other: Urgency, margin: Span) -> bool {
-        self.0 > other.0.saturating_add(i128::from(margin.0))
+    /// Whether a job as urgent as this gives way to one that is before it in the queue: with a margin, only if it is less
+    /// urgent by more than that.
+    pub fn gives_way_to(self, other: Urgency, margin: Span) -> bool {
+        margin == Span(0) || self.0 > other.0.saturating_add(i128::from(margin.0))
     }
 }
 
@@ -140,8 +141,7 @@ pub fn claimant(queue: &[Contender]) -> Option<usize> {
 /// than the margin.
 pub fn victim(queue: &[Contender], claimant: usize, margin: Span) -> Option<usize> {
     let urgency = queue[claimant].urgency;
-    let gives_way =
-        |job: &Contender| job.allocated > 0 && (margin == Span(0) || job.urgency.exceeds(urgency, margin));
+    let gives_way = |job: &Contender| job.allocated > 0 && job.urgency.gives_way_to(urgency, margin);
     let behind = queue[claimant + 1..].iter().rposition(gives_way)?;
     Some(claimant + 1 + behind)
 }
