@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::TaskKind;
 use crate::scheduler::capacity::{Capacity, CapacityConfiguration, CapacityMonitor};
 use crate::scheduler::fair::{Fair, FairConfiguration};
+use crate::scheduler::natjam::{Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration};
 use crate::scheduler::trigger::{Trigger, TriggerSettings};
 use crate::scheduler::{Composed, Fifo, Scheduler};
 
@@ -25,6 +26,10 @@ pub enum SchedulerName {
     Fair,
     /// Queues with guaranteed shares.
     Capacity,
+    /// Production before research, which gives way.
+    Natjam,
+    /// One queue by deadline or laxity; the least urgent give way.
+    NatjamR,
     /// What is said in rules.
     Trigger,
     /// One policy for each kind of slot, and a preemption monitor.
@@ -33,10 +38,12 @@ pub enum SchedulerName {
 
 impl SchedulerName {
     /// Every policy.
-    pub const ALL: [SchedulerName; 5] = [
+    pub const ALL: [SchedulerName; 7] = [
         SchedulerName::Fifo,
         SchedulerName::Fair,
         SchedulerName::Capacity,
+        SchedulerName::Natjam,
+        SchedulerName::NatjamR,
         SchedulerName::Trigger,
         SchedulerName::Composed,
     ];
@@ -47,6 +54,8 @@ impl SchedulerName {
             SchedulerName::Fifo => "fifo",
             SchedulerName::Fair => "fair",
             SchedulerName::Capacity => "capacity",
+            SchedulerName::Natjam => "natjam",
+            SchedulerName::NatjamR => "natjam-r",
             SchedulerName::Trigger => "trigger",
             SchedulerName::Composed => "composed",
         }
@@ -83,6 +92,10 @@ pub struct SchedulerTables {
     pub fair: FairConfiguration,
     /// `[capacity]`
     pub capacity: CapacityConfiguration,
+    /// `[natjam]`
+    pub natjam: NatjamConfiguration,
+    /// `[natjam-r]`
+    pub natjam_r: NatjamRConfiguration,
     /// `[trigger]`
     pub trigger: TriggerSettings,
     /// `[composed]`
@@ -150,6 +163,8 @@ impl SchedulerTables {
             SchedulerName::Fifo => Box::new(self.fifo),
             SchedulerName::Fair => Box::new(checked(scheduler, Fair::new(self.fair.clone()))?),
             SchedulerName::Capacity => Box::new(checked(scheduler, Capacity::new(&self.capacity))?),
+            SchedulerName::Natjam => Box::new(checked(scheduler, Natjam::new(self.natjam.clone()))?),
+            SchedulerName::NatjamR => Box::new(checked(scheduler, NatjamR::new(self.natjam_r.clone()))?),
             SchedulerName::Trigger => Box::new(checked(scheduler, Trigger::new(&self.trigger))?),
             SchedulerName::Composed => {
                 let part = |kind, name| match name {
