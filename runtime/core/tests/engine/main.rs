@@ -16,6 +16,7 @@ mod jobs;
 mod ledger;
 mod lost_outputs;
 mod names;
+mod natjam;
 mod policy;
 mod preemption;
 mod races;

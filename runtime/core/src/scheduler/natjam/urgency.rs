@@ -4,6 +4,7 @@
 //! victim. Does not own when it is asked, nor where remaining times come from.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,24 @@ pub enum DeadlineSelection {
     LeastLaxityFirst,
 }
 
+impl fmt::Display for DeadlineEviction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeadlineEviction::MaximumDeadlineFirst => "maximum-deadline-first",
+            DeadlineEviction::MaximumLaxityFirst => "maximum-laxity-first",
+        })
+    }
+}
+
+impl fmt::Display for DeadlineSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeadlineSelection::EarliestDeadlineFirst => "earliest-deadline-first",
+            DeadlineSelection::LeastLaxityFirst => "least-laxity-first",
+        })
+    }
+}
+
 /// What both sides of a consistent pair go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrgencyKey {
@@ -45,7 +64,7 @@ pub enum UrgencyKey {
 /// A pair that would swap two jobs for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "eviction {eviction:?} does not go with selection {selection:?}: one would resume the job that the other has just evicted; \
+    "eviction {eviction} does not go with selection {selection}: one would resume the job that the other has just evicted; \
      give maximum-deadline-first with earliest-deadline-first, or maximum-laxity-first with least-laxity-first"
 )]
 pub struct MixedPair {
