@@ -6,8 +6,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
+use napreduce_core::{SchedulerConfiguration, SchedulerName};
 use napreduce_lab::ByteSize;
 use napreduce_live::{CoordinatorConfiguration, FsyncPolicy, run_coordinator};
 
@@ -58,7 +59,8 @@ pub struct Arguments {
     #[arg(long, env = "NAPREDUCE_NO_SPECULATION")]
     pub no_speculation: bool,
 
-    /// Who gets a free slot [default: fifo]
+    /// Who gets a free slot: fifo, fair, capacity, natjam, natjam-deadline, fcs, hfsp, trigger or composed; its values are in
+    /// its table of the configuration file [default: fifo]
     #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
     pub scheduler: Option<SchedulerName>,
 }
@@ -92,6 +94,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 }
 
 fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
+    let file = cluster.configuration()?;
     let CoordinatorTable {
         bind,
         heartbeat,
@@ -102,7 +105,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
         blob_bytes_max,
         speculation,
         scheduler,
-    } = cluster.configuration()?.coordinator;
+    } = file.coordinator;
     let bytes = |size: Option<ByteSize>| size.map(|ByteSize(bytes)| bytes);
     let mut chosen = CoordinatorConfiguration::new(cluster.directory()?);
     set(&mut chosen.bind, arguments.bind.clone(), bind);
@@ -116,9 +119,13 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
     if arguments.no_speculation || speculation == Some(false) {
         chosen.speculation = None;
     }
-    match arguments.scheduler.or(scheduler).unwrap_or_default() {
-        SchedulerName::Fifo => {}
-    }
+    chosen.scheduler = SchedulerConfiguration {
+        scheduler: arguments.scheduler.or(scheduler).unwrap_or_default(),
+        tables: file.scheduler,
+    };
+    // Said before anything is started.
+    chosen.scheduler.build().context("the scheduler cannot be set up")?;
+    set(&mut chosen.preemption, None, file.preemption);
     anyhow::ensure!(
         chosen.liveness > chosen.heartbeat,
         "--liveness {:?} is not longer than --heartbeat {:?}: every worker would be lost; several heartbeats are usual",
@@ -160,45 +167,6 @@ impl fmt::Display for Fsync {
             FsyncPolicy::Always => f.write_str("always"),
             FsyncPolicy::Never => f.write_str("never"),
             FsyncPolicy::Interval(interval) => write!(f, "{}us", interval.as_micros()),
-        }
-    }
-}
-
-/// A scheduler by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SchedulerName {
-    /// Jobs in order of submission.
-    #[default]
-    Fifo,
-}
-
-impl fmt::Display for SchedulerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SchedulerName::Fifo => f.write_str("fifo"),
-        }
-    }
-}
-
-/// There is no scheduler of that name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownScheduler(String);
-
-impl fmt::Display for UnknownScheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no scheduler {:?}; allowed: fifo", self.0)
-    }
-}
-
-impl std::error::Error for UnknownScheduler {}
-
-impl FromStr for SchedulerName {
-    type Err = UnknownScheduler;
-
-    fn from_str(text: &str) -> Result<SchedulerName, UnknownScheduler> {
-        match text {
-            "fifo" => Ok(SchedulerName::Fifo),
-            other => Err(UnknownScheduler(other.to_owned())),
         }
     }
 }
@@ -262,7 +230,10 @@ mod tests {
         assert!("often".parse::<Fsync>().expect_err("no time").contains("always, never or a time"));
         assert_eq!(
             "x".parse::<SchedulerName>().expect_err("none").to_string(),
-            "there is no scheduler \"x\"; allowed: fifo"
+            format!(
+                "there is no scheduler \"x\"; allowed: {}",
+                SchedulerName::ALL.map(SchedulerName::as_str).join(", ")
+            )
         );
     }
 }

@@ -10,11 +10,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use napreduce_core::{PreemptionSettings, SchedulerName, SchedulerTables};
 use napreduce_lab::ByteSize;
 use serde::{Deserialize, Deserializer};
 
 use super::parse_time;
-use crate::coordinator::{Fsync, SchedulerName};
+use crate::coordinator::Fsync;
 
 /// Everything a file may say; what it does not say is left to defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -24,6 +25,10 @@ pub struct Configuration {
     pub coordinator: CoordinatorTable,
     pub worker: WorkerTable,
     pub up: UpTable,
+    /// `[preemption]`: what becomes of a primitive that a scheduler prefers.
+    pub preemption: Option<PreemptionSettings>,
+    /// `[scheduler.fair]`, `[scheduler.capacity]` ...: the values of each scheduler.
+    pub scheduler: SchedulerTables,
 }
 
 /// `[client]`
@@ -166,6 +171,8 @@ mod tests {
             ("[coordinator]\nbinde = \"x\"", "unknown field `binde`"),
             ("[coordinator]\nliveness = \"soon\"", "\"soon\" is not a time"),
             ("[coordinator]\nscheduler = \"fare\"", "allowed: fifo"),
+            ("[scheduler.fifo]\nignore = true", "unknown field `ignore`"),
+            ("[preemption]\nsuspended-max = -1", "suspended-max"),
             ("[worker]\nlog-bytes-max = \"many\"", "many"),
             ("[cluster]\n", "unknown field `cluster`"),
         ] {

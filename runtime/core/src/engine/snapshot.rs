@@ -26,6 +26,9 @@ pub struct EngineSnapshot {
     armed: Option<Time>,
     speculate_at: Option<Time>,
     scheduler: Option<String>,
+    /// Another policy goes on from here: it remembers nothing and sees everything.
+    #[serde(default)]
+    another_policy: bool,
     random: Pcg32,
 }
 
@@ -56,6 +59,14 @@ pub enum SnapshotError {
     },
 }
 
+impl EngineSnapshot {
+    /// The same for a policy of another kind, or with other values: it begins with what it sees.
+    #[must_use]
+    pub fn for_another_policy(self) -> EngineSnapshot {
+        EngineSnapshot { scheduler: None, another_policy: true, ..self }
+    }
+}
+
 impl Engine {
     /// All it knows. To be taken between two events, which is whenever a caller can.
     pub fn snapshot(&self) -> EngineSnapshot {
@@ -66,6 +77,7 @@ impl Engine {
             armed: self.armed,
             speculate_at: self.speculate_at,
             scheduler: self.scheduler.save(),
+            another_policy: false,
             random: self.random.clone(),
         }
     }
@@ -85,7 +97,9 @@ impl Engine {
         }
         let damaged = |what| SnapshotError::Damaged { what };
         let cluster = Cluster::from_image(snapshot.cluster).map_err(damaged)?;
-        scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
+        if !snapshot.another_policy {
+            scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
+        }
         let EngineSnapshot { wakes, armed, speculate_at, random, .. } = snapshot;
         let engine = Engine {
             cluster,

@@ -86,23 +86,23 @@ impl FromStr for SchedulerName {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SchedulerTables {
-    /// `[fifo]`
+    /// `[scheduler.fifo]`
     pub fifo: Fifo,
-    /// `[fair]`
+    /// `[scheduler.fair]`
     pub fair: FairConfiguration,
-    /// `[capacity]`
+    /// `[scheduler.capacity]`
     pub capacity: CapacityConfiguration,
-    /// `[natjam]`
+    /// `[scheduler.natjam]`
     pub natjam: NatjamConfiguration,
     /// `[natjam-r]`
     pub natjam_r: NatjamRConfiguration,
-    /// `[trigger]`
+    /// `[scheduler.trigger]`
     pub trigger: TriggerSettings,
-    /// `[composed]`
+    /// `[scheduler.composed]`
     pub composed: ComposedSettings,
 }
 
-/// `[composed]`: which policies, by their names; each takes its values from its own table.
+/// `[scheduler.composed]`: which policies, by their names; each takes its values from its own table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ComposedSettings {
@@ -110,7 +110,7 @@ pub struct ComposedSettings {
     pub map: SchedulerName,
     /// Gives reduce slots.
     pub reduce: SchedulerName,
-    /// The monitor of `[capacity]` takes slots back under them.
+    /// The monitor of `[scheduler.capacity]` takes slots back under them.
     pub monitor: bool,
 }
 
@@ -129,11 +129,11 @@ pub struct SchedulerConfiguration {
 pub enum SchedulerError {
     /// A part of a composed policy is composed itself.
     #[error(
-        "[composed] {0} = \"composed\": a part cannot be composed itself; name the policy for each kind of slot"
+        "[scheduler.composed] {0} = \"composed\": a part cannot be composed itself; name the policy for each kind of slot"
     )]
     Nested(TaskKind),
     /// A value of the policy's table.
-    #[error("[{scheduler}] {what}")]
+    #[error("[scheduler.{scheduler}] {what}")]
     Value {
         /// Whose table.
         scheduler: SchedulerName,
@@ -212,7 +212,7 @@ mod tests {
         let error = read(rules).expect("well-formed").build().err().expect("no rule");
         assert_eq!(
             error.to_string().split(';').next(),
-            Some("[trigger] line 1, column 6: \"tim\" is no condition")
+            Some("[scheduler.trigger] line 1, column 6: \"tim\" is no condition")
         );
         let nested = r#"{"scheduler": "composed", "tables": {"composed": {"map": "composed"}}}"#;
         assert_eq!(

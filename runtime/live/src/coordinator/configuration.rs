@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
-use napreduce_core::SpeculationSettings;
+use napreduce_core::{
+    EngineSettings, KindPreemption, PreemptionSettings, SchedulerConfiguration, SpeculationSettings, TaskKind,
+};
 
 use crate::cluster_directory::ClusterDirectory;
-use crate::journal::FsyncPolicy;
+use crate::journal::{EngineRules, FsyncPolicy};
 
 /// How a coordinator works.
 #[derive(Debug, Clone)]
@@ -30,6 +32,10 @@ pub struct CoordinatorConfiguration {
     pub speculation: Option<SpeculationSettings>,
     /// Bytes of programs and side files that are kept for later jobs.
     pub blob_bytes_max: u64,
+    /// Who gets a free slot, and whose slot is taken for whom.
+    pub scheduler: SchedulerConfiguration,
+    /// What becomes of a primitive that the scheduler prefers.
+    pub preemption: PreemptionSettings,
 }
 
 impl CoordinatorConfiguration {
@@ -58,6 +64,19 @@ impl CoordinatorConfiguration {
             history_max: CoordinatorConfiguration::HISTORY_MAX_DEFAULT,
             speculation: Some(SpeculationSettings::default()),
             blob_bytes_max: CoordinatorConfiguration::BLOB_BYTES_MAX_DEFAULT,
+            scheduler: SchedulerConfiguration::default(),
+            preemption: PreemptionSettings::default(),
         }
+    }
+
+    /// What the engine decides by. No task of this runtime can be suspended or checkpointed: what is done instead is
+    /// configured.
+    pub(crate) fn rules(&self) -> EngineRules {
+        let cannot = |kind| KindPreemption { suspend: false, checkpoint: false, ..self.preemption.of(kind) };
+        let (map, reduce) = (cannot(TaskKind::Map), cannot(TaskKind::Reduce));
+        let preemption = PreemptionSettings { map, reduce, ..self.preemption };
+        let settings =
+            EngineSettings { speculation: self.speculation, preemption, ..EngineSettings::default() };
+        EngineRules { settings, scheduler: self.scheduler.clone() }
     }
 }

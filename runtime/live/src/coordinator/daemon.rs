@@ -202,8 +202,8 @@ impl Coordinator {
         // A later version of this program may decide otherwise, but it can read what was decided.
         match &mut self.lasting {
             Some(lasting) => {
-                let settings = lasting.journal.header().settings;
-                lasting.journal.compact(&self.brain.snapshot(), settings)
+                let rules = lasting.journal.header().rules.clone();
+                lasting.journal.compact(&self.brain.snapshot(), rules)
             }
             None => Ok(()),
         }
@@ -270,8 +270,8 @@ impl Coordinator {
         if lasting.journal.bytes() < lasting.journal_bytes_max {
             return Ok(());
         }
-        let settings = lasting.journal.header().settings;
-        lasting.journal.compact(&self.brain.snapshot(), settings)
+        let rules = lasting.journal.header().rules.clone();
+        lasting.journal.compact(&self.brain.snapshot(), rules)
     }
 
     fn on_tick(&mut self) {

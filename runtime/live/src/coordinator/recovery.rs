@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{Engine, EngineSettings, EngineSnapshot, Fifo, JobId, Scheduler, Time, WorkerId};
+use napreduce_core::{Engine, EngineSnapshot, JobId, Scheduler, SchedulerConfiguration, Time, WorkerId};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -19,7 +19,7 @@ use super::history::History;
 use super::job::LiveJob;
 use super::link::{KeptLink, Link};
 use crate::blobs::{BlobError, BlobStore};
-use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
+use crate::journal::{EngineRules, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 use crate::output::OutputClaim;
 
 /// Version of the snapshot.
@@ -44,6 +44,8 @@ pub(crate) enum RecoveryError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    #[error("the scheduler cannot be set up: {what}")]
+    Scheduler { what: String },
     #[error("cannot draw a random number: {0}")]
     Random(std::io::Error),
     #[error("cannot read the history in {path}: {source}")]
@@ -54,6 +56,15 @@ pub(crate) enum RecoveryError {
     Snapshot { path: PathBuf, what: String },
     #[error("entry {number} of the journal in {path} cannot be read: {what}; use the program that wrote it")]
     Entry { path: PathBuf, number: usize, what: String },
+}
+
+/// Which policy goes on from a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    /// The one that it was made under, with what that remembers.
+    AsBefore,
+    /// Another one, which begins with what it sees.
+    Another,
 }
 
 impl Brain {
@@ -72,7 +83,12 @@ impl Brain {
             .expect("only maps with other keys than text cannot be JSON, and there is none")
     }
 
-    fn restored(snapshot: &[u8], epoch_micros: u64, settings: EngineSettings) -> Result<Brain, String> {
+    fn restored(
+        snapshot: &[u8],
+        epoch_micros: u64,
+        rules: &EngineRules,
+        policy: Policy,
+    ) -> Result<Brain, String> {
         let snapshot: Snapshot = serde_json::from_slice(snapshot).map_err(|error| error.to_string())?;
         if snapshot.version != SNAPSHOT_VERSION {
             return Err(format!(
@@ -80,8 +96,12 @@ impl Brain {
                 snapshot.version
             ));
         }
-        let engine =
-            Engine::restore(snapshot.engine, scheduler(), settings).map_err(|error| error.to_string())?;
+        let engine = match policy {
+            Policy::AsBefore => snapshot.engine,
+            Policy::Another => snapshot.engine.for_another_policy(),
+        };
+        let engine = Engine::restore(engine, scheduler(&rules.scheduler)?, rules.settings)
+            .map_err(|error| error.to_string())?;
         let mut brain = Brain::new(engine, epoch_micros);
         brain.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
         brain.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
@@ -95,25 +115,24 @@ impl Brain {
     }
 }
 
-fn scheduler() -> Box<dyn Scheduler> {
-    Box::new(Fifo::default())
-}
-
-fn engine_settings(configuration: &CoordinatorConfiguration) -> EngineSettings {
-    EngineSettings { speculation: configuration.speculation, ..EngineSettings::default() }
+fn scheduler(configuration: &SchedulerConfiguration) -> Result<Box<dyn Scheduler>, String> {
+    configuration.build().map_err(|error| error.to_string())
 }
 
 /// The brain after everything in the journal.
 fn replay(
     directory: &std::path::Path,
     recovered: &Recovered,
-    header: Header,
+    header: &Header,
 ) -> Result<Brain, RecoveryError> {
-    let Header { epoch_micros, settings, .. } = header;
+    let Header { epoch_micros, ref rules, .. } = *header;
     let mut brain = match &recovered.snapshot {
-        Some(snapshot) => Brain::restored(snapshot, epoch_micros, settings)
+        Some(snapshot) => Brain::restored(snapshot, epoch_micros, rules, Policy::AsBefore)
             .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?,
-        None => Brain::new(Engine::new(scheduler(), settings), epoch_micros),
+        None => {
+            let scheduler = scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
+            Brain::new(Engine::new(scheduler, rules.settings), epoch_micros)
+        }
     };
     for (number, text) in (1..).zip(&recovered.entries) {
         let entry: Entry = serde_json::from_slice(text).map_err(|error| RecoveryError::Entry {
@@ -137,20 +156,23 @@ impl Coordinator {
     ) -> Result<Coordinator, RecoveryError> {
         let directory = configuration.directory.coordinator_directory();
         let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
-        let settings = engine_settings(configuration);
+        let rules = configuration.rules();
+        // Before anything is done by them.
+        scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
         let (version, epoch_micros) = (JOURNAL_VERSION, unix_micros());
-        let fresh = Header { version, journal: identity, epoch_micros, settings };
+        let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
         let (mut journal, recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
         let history_directory = directory.join("history");
         let (history, remarks) = History::open(&history_directory, configuration.history_max)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
         let mut brain = replay(&directory, &recovered, journal.header())?;
-        if journal.header().settings != settings {
-            // What is in the journal was decided by the old settings, what follows will be by the new ones.
-            let snapshot = brain.snapshot();
-            journal.compact(&snapshot, settings)?;
-            brain = Brain::restored(&snapshot, journal.header().epoch_micros, settings)
+        if journal.header().rules != rules {
+            // What is in the journal was decided by the old rules, what follows will be by the new ones.
+            let same = journal.header().rules.scheduler == rules.scheduler;
+            let policy = if same { Policy::AsBefore } else { Policy::Another };
+            brain = Brain::restored(&brain.snapshot(), journal.header().epoch_micros, &rules, policy)
                 .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
+            journal.compact(&brain.snapshot(), rules)?;
         }
         brain.last_job = brain.last_job.max(history.last().map_or(0, |job| job.0));
         let lasting = Lasting {

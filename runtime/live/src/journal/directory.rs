@@ -6,11 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_core::EngineSettings;
-
 use super::file::JournalFile;
 use super::frame::{self, Frame};
-use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
+use super::{EngineRules, FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
 /// The journal that a coordinator appends to.
 #[derive(Debug)]
@@ -63,7 +61,7 @@ impl Journal {
                 recovered.remarks.extend(content.cut);
                 file
             }
-            None => JournalFile::create(&path, header.unwrap_or(fresh), fsync)?,
+            None => JournalFile::create(&path, header.clone().unwrap_or(fresh.clone()), fsync)?,
         };
         let header = header.unwrap_or(fresh);
         let journal = Journal { directory: directory.to_owned(), generation, header, file, fsync };
@@ -72,8 +70,8 @@ impl Journal {
     }
 
     /// Which journal this is, and since when.
-    pub(crate) fn header(&self) -> Header {
-        self.header
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
     }
 
     /// Keeps entries; they survive the end of this process when this returns.
@@ -92,12 +90,13 @@ impl Journal {
     }
 
     /// Puts a snapshot in the place of everything appended so far; what comes after it is for an engine with these
-    /// settings.
-    pub(crate) fn compact(&mut self, snapshot: &[u8], settings: EngineSettings) -> Result<(), JournalError> {
+    /// rules.
+    pub(crate) fn compact(&mut self, snapshot: &[u8], rules: EngineRules) -> Result<(), JournalError> {
         let next = self.generation + 1;
-        self.header.settings = settings;
-        write_snapshot(&self.directory, next, self.header, snapshot)?;
-        self.file = JournalFile::create(&journal_path(&self.directory, next), self.header, self.fsync)?;
+        self.header.rules = rules;
+        write_snapshot(&self.directory, next, &self.header, snapshot)?;
+        let path = journal_path(&self.directory, next);
+        self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
         self.generation = next;
         self.remove_older(&list(&self.directory)?)
     }
@@ -153,12 +152,17 @@ fn list(directory: &Path) -> Result<Generations, JournalError> {
 }
 
 /// Complete under its name, or not there.
-fn write_snapshot(directory: &Path, number: u64, header: Header, payload: &[u8]) -> Result<(), JournalError> {
+fn write_snapshot(
+    directory: &Path,
+    number: u64,
+    header: &Header,
+    payload: &[u8],
+) -> Result<(), JournalError> {
     let path = snapshot_path(directory, number);
     let unfinished = path.with_extension("unfinished");
     let write = || -> io::Result<()> {
         let mut bytes = Vec::with_capacity(payload.len() + 128);
-        frame::push(&mut bytes, &serde_json::to_vec(&header)?).map_err(io::Error::other)?;
+        frame::push(&mut bytes, &serde_json::to_vec(header)?).map_err(io::Error::other)?;
         frame::push(&mut bytes, payload).map_err(io::Error::other)?;
         let mut file = File::create(&unfinished)?;
         file.write_all(&bytes)?;

@@ -22,7 +22,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::EngineSettings;
+use napreduce_core::{EngineSettings, SchedulerConfiguration};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -44,16 +44,25 @@ pub enum FsyncPolicy {
 }
 
 /// The first frame of a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) version: u32,
     /// Chosen at random when the journal was begun: numbers of jobs and workers mean something only within it.
     pub(crate) journal: u64,
     /// The engine's time 0, in microseconds since 1970.
     pub(crate) epoch_micros: u64,
-    /// What the engine was told when this file was begun: with other settings it would make something else of the same
-    /// events.
+    /// How it was decided when this file was begun: otherwise something else would be made of the same events.
+    #[serde(flatten)]
+    pub(crate) rules: EngineRules,
+}
+
+/// All that an engine decides by.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct EngineRules {
     pub(crate) settings: EngineSettings,
+    /// The policy; journals from before there was a choice were FIFO's.
+    #[serde(default)]
+    pub(crate) scheduler: SchedulerConfiguration,
 }
 
 /// The journal cannot be read or written.

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use napreduce_core::EngineSettings;
-
-use super::{FsyncPolicy, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
+use super::{EngineRules, FsyncPolicy, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
 fn header(journal: u64) -> Header {
     let (version, epoch_micros) = (JOURNAL_VERSION, journal * 1_000);
-    Header { version, journal, epoch_micros, settings: EngineSettings::default() }
+    Header { version, journal, epoch_micros, rules: EngineRules::default() }
 }
 
 fn open(directory: &Path) -> Result<(Journal, Recovered), JournalError> {
@@ -63,7 +61,7 @@ fn a_snapshot_takes_the_place_of_what_was_before() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
-    journal.compact(b"{all}", EngineSettings::default()).expect("compacted");
+    journal.compact(b"{all}", EngineRules::default()).expect("compacted");
     journal.append(&entries(&["two"])).expect("appended");
     let (_, recovered) = open(folder.path()).expect("opened");
     assert_eq!(recovered.snapshot.as_deref(), Some(&b"{all}"[..]));
@@ -82,7 +80,7 @@ fn a_compaction_that_was_cut_short_at_any_step_loses_nothing() {
     assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one"]));
     assert_eq!(files(folder.path()), ["journal-00000001.log"]);
     // Died before the new journal was begun, or before the old one was removed.
-    journal.compact(b"{all}", EngineSettings::default()).expect("compacted");
+    journal.compact(b"{all}", EngineRules::default()).expect("compacted");
     fs::remove_file(folder.path().join("journal-00000002.log")).expect("removed");
     fs::write(folder.path().join("journal-00000001.log"), before).expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");
@@ -128,7 +126,7 @@ fn damage_in_the_middle_is_refused_with_its_place() {
 fn a_damaged_snapshot_is_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
-    journal.compact(b"{everything}", EngineSettings::default()).expect("compacted");
+    journal.compact(b"{everything}", EngineRules::default()).expect("compacted");
     let path = folder.path().join("snapshot-00000002.json");
     let mut bytes = fs::read(&path).expect("read");
     *bytes.last_mut().expect("not empty") ^= 1;
