@@ -36,7 +36,7 @@ pub struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    /// Runs a round. The `source` is asked for the applications of a leaf at most once, and only for leaves that
+    /// Runs a round; when nobody wants anything, nothing is taken, whatever rounding would leave over. The `source` is asked for the applications of a leaf at most once, and only for leaves that
     /// something may be taken from.
     pub fn run(
         tree: &'a QueueTree,
@@ -51,9 +51,14 @@ impl<'a> Round<'a> {
             leaves: vec![None; tree.len()],
             wanting: Vec::new(),
             ideal: Vec::new(),
-            obtain: Vec::new(),
+            obtain: vec![0; tree.len()],
             claims: Vec::new(),
         };
+        let nobody_wants = (0..tree.len()).all(|queue| tree.queue(queue).pending == 0);
+        if nobody_wants {
+            round.distribute(false, true);
+            return round.into_outcome();
+        }
         if let Some(delay) = settings.priority_delay {
             priority::select(&mut round, delay);
         }
@@ -71,12 +76,12 @@ impl<'a> Round<'a> {
                 round.claims.extend(claims);
             }
         }
-        Outcome {
-            victims: round.chosen.victims,
-            ideal: round.ideal,
-            obtain: round.obtain,
-            claims: round.claims,
-        }
+        round.into_outcome()
+    }
+
+    fn into_outcome(self) -> Outcome {
+        let Round { chosen, ideal, obtain, claims, .. } = self;
+        Outcome { victims: chosen.victims, ideal, obtain, claims }
     }
 
     /// The applications of a leaf.
