@@ -46,6 +46,7 @@ impl Default for DelaySettings {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Delay {
     settings: DelaySettings,
+    #[serde(with = "pairs")]
     declined: BTreeMap<(JobId, TaskKind), Declined>,
     /// When a slot that was declined counts again.
     retry: Option<Time>,
@@ -108,5 +109,37 @@ impl Delay {
     /// When an offer that was declined counts again, if one was: nothing else may happen until then.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
         self.retry.filter(|at| *at > now)
+    }
+}
+
+/// A map as a list of pairs: a text has no room for keys that are pairs themselves.
+mod pairs {
+    use super::{BTreeMap, Declined, JobId, TaskKind};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Map = BTreeMap<(JobId, TaskKind), Declined>;
+
+    pub fn serialize<S: Serializer>(map: &Map, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map, D::Error> {
+        let pairs = Vec::<((JobId, TaskKind), Declined)>::deserialize(deserializer)?;
+        Ok(pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_declined_is_saved_and_read_again() {
+        let mut delay = Delay::new(DelaySettings { declines: 3, ..DelaySettings::default() });
+        let last = BTreeMap::from([(WorkerId(4), Time(5))]);
+        delay.declined.insert((JobId(1), TaskKind::Map), Declined { count: 2, last });
+        let text = serde_json::to_string(&delay).expect("plain data");
+        let again: Delay = serde_json::from_str(&text).expect("just written");
+        assert_eq!(format!("{again:?}"), format!("{delay:?}"));
     }
 }
