@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 /// What to do with a slot that is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch<T> {
@@ -16,7 +18,7 @@ pub enum Launch<T> {
 }
 
 /// A preempted task that waits, and how many opportunities its job had declined when it began to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Waiting<T, W> {
     task: T,
     worker: W,
@@ -27,7 +29,8 @@ struct Waiting<T, W> {
 ///
 /// Each task counts the opportunities that were declined for it. All of them decline the same ones, so it is enough to
 /// count once for the job and to remember from where each task counts: the oldest has always declined the most.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de> + Ord, W: Deserialize<'de> + Ord"))]
 pub struct Patience<T, W> {
     /// By a number that grows, so that the oldest comes first.
     waiting: BTreeMap<u64, Waiting<T, W>>,
@@ -74,6 +77,11 @@ impl<T: Copy + Ord, W: Copy + Ord> Patience<T, W> {
         self.waiting.is_empty()
     }
 
+    /// How many tasks wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether a task waits, and where it was preempted.
     pub fn place_of(&self, task: T) -> Option<W> {
         let waiting = self.waiting.get(self.numbers.get(&task)?)?;
@@ -83,6 +91,11 @@ impl<T: Copy + Ord, W: Copy + Ord> Patience<T, W> {
     /// The tasks that wait and where they were preempted, oldest first.
     pub fn waiting(&self) -> impl Iterator<Item = (T, W)> + '_ {
         self.waiting.values().map(|one| (one.task, one.worker))
+    }
+
+    /// Whether the task that waits for the longest has declined enough to go anywhere.
+    pub fn is_over(&self, patience: u64) -> bool {
+        self.waiting.first_key_value().is_some_and(|(_, oldest)| self.declined - oldest.since > patience)
     }
 
     /// What the job does with a slot of a worker, with so many tasks that were never launched; a task migrates when it
@@ -97,7 +110,7 @@ impl<T: Copy + Ord, W: Copy + Ord> Patience<T, W> {
             return Some(Launch::Fresh);
         }
         let (_, oldest) = self.waiting.first_key_value()?;
-        if self.declined - oldest.since > patience {
+        if self.is_over(patience) {
             return Some(Launch::Migrate(oldest.task));
         }
         self.declined += u64::from(counts);

@@ -2,6 +2,14 @@
 //!
 //! Owns reduce slots alone; maps belong to another policy. Does not own how a reduce saves its work.
 
+mod claims;
+mod configuration;
 pub mod estimates;
+mod jobs;
 pub mod launch;
+mod offers;
+mod policy;
 pub mod preempt;
+
+pub use configuration::{FcsConfiguration, FcsError};
+pub use policy::Fcs;
