@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::ids::TaskKind;
 use crate::scheduler::capacity::{Capacity, CapacityConfiguration, CapacityMonitor};
 use crate::scheduler::fair::{Fair, FairConfiguration};
+use crate::scheduler::fcs::{Fcs, FcsConfiguration};
+use crate::scheduler::hfsp::{Hfsp, HfspConfiguration};
 use crate::scheduler::natjam::{Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration};
 use crate::scheduler::trigger::{Trigger, TriggerSettings};
 use crate::scheduler::{Composed, Fifo, Scheduler};
@@ -30,6 +32,10 @@ pub enum SchedulerName {
     Natjam,
     /// One queue by deadline or laxity; the least urgent give way.
     NatjamR,
+    /// Reduces of small jobs before those of large ones; another policy gives map slots.
+    Fcs,
+    /// Jobs by size, in the order in which they would be done if they shared the slots.
+    Hfsp,
     /// What is said in rules.
     Trigger,
     /// One policy for each kind of slot, and a preemption monitor.
@@ -38,12 +44,14 @@ pub enum SchedulerName {
 
 impl SchedulerName {
     /// Every policy.
-    pub const ALL: [SchedulerName; 7] = [
+    pub const ALL: [SchedulerName; 9] = [
         SchedulerName::Fifo,
         SchedulerName::Fair,
         SchedulerName::Capacity,
         SchedulerName::Natjam,
         SchedulerName::NatjamR,
+        SchedulerName::Fcs,
+        SchedulerName::Hfsp,
         SchedulerName::Trigger,
         SchedulerName::Composed,
     ];
@@ -56,6 +64,8 @@ impl SchedulerName {
             SchedulerName::Capacity => "capacity",
             SchedulerName::Natjam => "natjam",
             SchedulerName::NatjamR => "natjam-r",
+            SchedulerName::Fcs => "fcs",
+            SchedulerName::Hfsp => "hfsp",
             SchedulerName::Trigger => "trigger",
             SchedulerName::Composed => "composed",
         }
@@ -94,8 +104,12 @@ pub struct SchedulerTables {
     pub capacity: CapacityConfiguration,
     /// `[scheduler.natjam]`
     pub natjam: NatjamConfiguration,
-    /// `[natjam-r]`
+    /// `[scheduler.natjam-r]`
     pub natjam_r: NatjamRConfiguration,
+    /// `[scheduler.fcs]`
+    pub fcs: FcsConfiguration,
+    /// `[scheduler.hfsp]`
+    pub hfsp: HfspConfiguration,
     /// `[scheduler.trigger]`
     pub trigger: TriggerSettings,
     /// `[scheduler.composed]`
@@ -132,6 +146,11 @@ pub enum SchedulerError {
         "[scheduler.composed] {0} = \"composed\": a part cannot be composed itself; name the policy for each kind of slot"
     )]
     Nested(TaskKind),
+    /// A policy of reduce slots is to give map slots.
+    #[error(
+        "fcs gives reduce slots only; name another policy for maps, in [scheduler.fcs] maps or [scheduler.composed] map"
+    )]
+    ReducesOnly,
     /// A value of the policy's table.
     #[error("[scheduler.{scheduler}] {what}")]
     Value {
@@ -165,21 +184,34 @@ impl SchedulerTables {
             SchedulerName::Capacity => Box::new(checked(scheduler, Capacity::new(&self.capacity))?),
             SchedulerName::Natjam => Box::new(checked(scheduler, Natjam::new(self.natjam.clone()))?),
             SchedulerName::NatjamR => Box::new(checked(scheduler, NatjamR::new(self.natjam_r.clone()))?),
+            SchedulerName::Fcs => {
+                let maps = self.part(TaskKind::Map, self.fcs.maps)?;
+                Box::new(Composed::new(maps, self.part(TaskKind::Reduce, scheduler)?, None))
+            }
+            SchedulerName::Hfsp => Box::new(checked(scheduler, Hfsp::new(self.hfsp.clone()))?),
             SchedulerName::Trigger => Box::new(checked(scheduler, Trigger::new(&self.trigger))?),
             SchedulerName::Composed => {
-                let part = |kind, name| match name {
-                    SchedulerName::Composed => Err(SchedulerError::Nested(kind)),
-                    name => self.build(name),
-                };
                 let ComposedSettings { map, reduce, monitor } = self.composed;
                 let monitor = monitor.then(|| {
                     let made = checked(SchedulerName::Capacity, CapacityMonitor::new(&self.capacity))?;
                     Ok(Box::new(made) as Box<dyn Scheduler>)
                 });
-                let (map, reduce) = (part(TaskKind::Map, map)?, part(TaskKind::Reduce, reduce)?);
+                let (map, reduce) = (self.part(TaskKind::Map, map)?, self.part(TaskKind::Reduce, reduce)?);
                 Box::new(Composed::new(map, reduce, monitor.transpose()?))
             }
         })
+    }
+
+    /// The policy that gives slots of one kind.
+    fn part(&self, kind: TaskKind, scheduler: SchedulerName) -> Result<Box<dyn Scheduler>, SchedulerError> {
+        match (scheduler, kind) {
+            (SchedulerName::Composed, _) => Err(SchedulerError::Nested(kind)),
+            (SchedulerName::Fcs, TaskKind::Map) => Err(SchedulerError::ReducesOnly),
+            (SchedulerName::Fcs, TaskKind::Reduce) => {
+                Ok(Box::new(checked(scheduler, Fcs::new(self.fcs.clone()))?))
+            }
+            _ => self.build(scheduler),
+        }
     }
 }
 
@@ -219,6 +251,11 @@ mod tests {
             read(nested).expect("well-formed").build().err(),
             Some(SchedulerError::Nested(TaskKind::Map))
         );
+        let maps = r#"{"scheduler": "fcs", "tables": {"fcs": {"maps": "fcs"}}}"#;
+        assert_eq!(read(maps).expect("well-formed").build().err(), Some(SchedulerError::ReducesOnly));
+        let delta = r#"{"scheduler": "hfsp", "tables": {"hfsp": {"delta": "0s"}}}"#;
+        let error = read(delta).expect("well-formed").build().err().expect("no span");
+        assert_eq!(error.to_string(), "[scheduler.hfsp] delta is 0s; give a span above");
         assert!(read(r#"{"tables": {"fifo": {"ignore": true}}}"#).expect_err("unknown").contains("ignore"));
     }
 }

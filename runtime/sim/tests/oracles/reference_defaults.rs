@@ -2,8 +2,11 @@
 //!
 //! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the defaults.
 
-use napreduce_core::Ratio;
 use napreduce_core::policy::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
+use napreduce_core::policy::fcs::FcsConfiguration;
+use napreduce_core::policy::hfsp::size::Confidence;
+use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration};
+use napreduce_core::{Primitive, Ratio};
 use serde_json::Value;
 
 use crate::cases::{self, exact};
@@ -11,7 +14,8 @@ use crate::cases::{self, exact};
 /// A check of one table, by its name.
 type Check = (&'static str, fn(&Table<'_>));
 
-const CHECKS: [Check; 1] = [("capacity", capacity)];
+const CHECKS: [Check; 4] =
+    [("capacity", capacity), ("fcs", fcs), ("hfsp_paper", hfsp_paper), ("hfsp_source", hfsp_source)];
 
 #[test]
 fn oracle_reference_defaults() {
@@ -74,4 +78,49 @@ fn capacity(table: &Table<'_>) {
     table.says("balance_after_satisfied.max_wait_before_kill_ms", ours.balance_max_wait_before_kill.0 / 1000);
     table.says("priority_utilization.underutilized_preemption.enabled", ours.priority_aware);
     table.says("priority_utilization.reserved_container_delay_ms", ours.priority_delay.0 / 1000);
+}
+
+fn fcs(table: &Table<'_>) {
+    let ours = FcsConfiguration::default();
+    table.number("slackness_bound", ours.slackness_bound);
+    table.number("max_progress", ours.progress_max);
+    table.says("D", ours.declines);
+}
+
+fn hfsp_paper(table: &Table<'_>) {
+    let ours = HfspConfiguration::default();
+    table.says("sample_set_map", ours.sample_maps);
+    table.says("sample_set_reduce", ours.sample_reduces);
+    table.says("delta_s", ours.delta.0 / 1_000_000);
+    if let Confidence::Factor(factor) = ours.confidence {
+        table.number("confidence", factor);
+    }
+    let all = (ours.training_maps_max, ours.training_reduces_max) == (None, None);
+    table.says("max_training_slots", if all { "all slots of the cluster" } else { "some" });
+    table.says("delay_scheduling", ours.delay.declines > 0);
+    table.says("eager_preemption", ours.primitive == Primitive::Suspend);
+}
+
+/// Where the source differs from the paper our defaults are the paper's, and the source's values can be chosen.
+fn hfsp_source(table: &Table<'_>) {
+    let ours = HfspConfiguration::default();
+    table.says("initial_map_duration_ms", ours.assumed_task_time.0 / 1000);
+    table.says("initial_reduce_duration_ms", ours.assumed_task_time.0 / 1000);
+    if let Confidence::Factor(factor) = ours.confidence {
+        table.number("duration_modifier", factor);
+    }
+    table.says("update_interval_ms", ours.update_interval.0 / 1000);
+    let count = |name: &str, paper: u32| {
+        let published = table.values.get(name).and_then(Value::as_u64);
+        published.map_or(paper, |count| u32::try_from(count).unwrap())
+    };
+    let source = HfspConfiguration {
+        sample_maps: count("trainer_min_maps", ours.sample_maps),
+        sample_reduces: count("trainer_min_reduces", ours.sample_reduces),
+        training_maps_max: Some(count("train_map_slots", 0)),
+        training_reduces_max: Some(count("train_reduce_slots", 0)),
+        primitive: Primitive::Wait,
+        ..ours
+    };
+    assert!(Hfsp::new(source).is_ok(), "the values of the source");
 }

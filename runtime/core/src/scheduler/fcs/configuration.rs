@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::preemption::Primitive;
 use crate::ratio::Ratio;
+use crate::scheduler::SchedulerName;
 use crate::scheduler::fcs::estimates::{Bounds, migration_threshold};
 use crate::time::Span;
 
@@ -13,6 +14,8 @@ use crate::time::Span;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct FcsConfiguration {
+    /// The policy that gives map slots, with the values of its own table; of no meaning to FCS itself.
+    pub maps: SchedulerName,
     /// A reduce that has been there for so many times as long as its work takes is not preempted any more.
     pub slackness_bound: Ratio,
     /// Nor is one that has done more than this share of its work.
@@ -39,6 +42,7 @@ pub struct FcsConfiguration {
 impl Default for FcsConfiguration {
     fn default() -> FcsConfiguration {
         FcsConfiguration {
+            maps: SchedulerName::Fair,
             slackness_bound: Ratio::whole(5),
             progress_max: Ratio::new(7, 10),
             service_min: Span::from_secs(10),
