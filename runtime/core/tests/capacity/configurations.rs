@@ -4,6 +4,8 @@
 
 use napreduce_core::policy::capacity::{Capacity, CapacityConfiguration, CapacityMonitor};
 
+use napreduce_core::{Ratio, SchedulerConfiguration, SchedulerName};
+
 use crate::cluster::configuration;
 
 fn error(text: &str) -> String {
@@ -99,4 +101,39 @@ fn unknown_keys_are_refused() {
     {
         assert!(toml::from_str::<CapacityConfiguration>(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn the_example_of_the_page_is_a_policy() {
+    let page = include_str!("../../../../docs/schedulers/capacity.md");
+    let (_, example) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
+    let configuration: SchedulerConfiguration = toml::from_str(example).expect("well-formed");
+    assert_eq!(configuration.scheduler, SchedulerName::Capacity);
+    assert_eq!(configuration.tables.capacity.queue.len(), 4);
+    assert!(configuration.build().is_ok());
+}
+
+#[test]
+fn the_page_names_every_parameter_with_its_default() {
+    let page = include_str!("../../../../docs/schedulers/capacity.md");
+    let values = serde_json::to_value(CapacityConfiguration::default()).expect("plain data");
+    for (key, value) in values.as_object().expect("a table") {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+        for (key, value) in value.as_object().into_iter().flatten().filter(|_| key == "monitor") {
+            let row = page.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{key}`")));
+            let row = row.unwrap_or_else(|| panic!("no row for {key}"));
+            let ratio = value.as_str().and_then(|text| text.parse::<Ratio>().ok());
+            let default = ratio.map_or_else(|| value.to_string(), |ratio| ratio.to_f64().to_string());
+            assert!(
+                row.contains(&default) || row.contains(&spoken(&default)),
+                "{key} is {default} in: {row}"
+            );
+        }
+    }
+}
+
+/// A span as the page writes it.
+fn spoken(text: &str) -> String {
+    text.replace("5m", "300s").replace("1m", "60s")
 }
