@@ -3,10 +3,14 @@
 //! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the defaults.
 
 use napreduce_core::policy::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
+use napreduce_core::policy::fair::{FairConfiguration, PoolConfiguration};
 use napreduce_core::policy::fcs::FcsConfiguration;
 use napreduce_core::policy::hfsp::size::Confidence;
 use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration};
-use napreduce_core::{Primitive, Ratio};
+use napreduce_core::policy::natjam::{
+    DeadlineEviction, JobEviction, NatjamConfiguration, NatjamRConfiguration,
+};
+use napreduce_core::{Primitive, Ratio, TaskEviction};
 use serde_json::Value;
 
 use crate::cases::{self, exact};
@@ -14,8 +18,14 @@ use crate::cases::{self, exact};
 /// A check of one table, by its name.
 type Check = (&'static str, fn(&Table<'_>));
 
-const CHECKS: [Check; 4] =
-    [("capacity", capacity), ("fcs", fcs), ("hfsp_paper", hfsp_paper), ("hfsp_source", hfsp_source)];
+const CHECKS: [Check; 6] = [
+    ("capacity", capacity),
+    ("fair", fair),
+    ("natjam", natjam),
+    ("fcs", fcs),
+    ("hfsp_paper", hfsp_paper),
+    ("hfsp_source", hfsp_source),
+];
 
 #[test]
 fn oracle_reference_defaults() {
@@ -123,4 +133,40 @@ fn hfsp_source(table: &Table<'_>) {
         ..ours
     };
     assert!(Hfsp::new(source).is_ok(), "the values of the source");
+}
+
+fn fair(table: &Table<'_>) {
+    const NEVER: &str = "never (max long)";
+    let (ours, pool) = (FairConfiguration::default(), PoolConfiguration::default());
+    table.says("preemption", ours.preemption);
+    table.number("cluster_utilization_threshold", ours.utilization_gate);
+    table.says("wait_time_before_kill_ms", ours.kill_wait.0 / 1000);
+    table.says("wait_time_before_next_starvation_check_ms", ours.recheck_delay.0 / 1000);
+    table.says("update_interval_ms", ours.update_interval.0 / 1000);
+    // Nothing is said of a pool, so that it has what stands above all pools.
+    assert_eq!((pool.min_share_timeout, pool.fair_share_timeout), (None, None));
+    let above_all = ours.patience();
+    assert_eq!((above_all.min_share_timeout, above_all.fair_share_timeout), (None, None));
+    table.says("min_share_preemption_timeout", NEVER);
+    table.says("fair_share_preemption_timeout", NEVER);
+    table.number("fair_share_preemption_threshold", above_all.fair_share_threshold);
+    table.says("allow_preemption_from", pool.allow_preemption_from.unwrap_or(true));
+    // No delay: a job takes the first slot, wherever it is. Slots are offered one by one, and no attempt is a master.
+    let no_delay = if ours.delay.declines == 0 { Ratio::new(-1, 1) } else { Ratio::ZERO };
+    table.number("locality_threshold_node", no_delay);
+    table.number("locality_threshold_rack", no_delay);
+    table.says("assign_multiple", false);
+    table.says("size_based_weight", ours.size_based_weight);
+}
+
+fn natjam(table: &Table<'_>) {
+    let (ours, by_deadline) = (NatjamConfiguration::default(), NatjamRConfiguration::default());
+    table.says("preemptor_interval_s", ours.preemptor_interval.0 / 1_000_000);
+    table.says("kill_timeout_s", ours.kill_timeout.0 / 1_000_000);
+    table.says("expired_list_s", ours.expired_time.0 / 1_000_000);
+    let recommended = (ours.job_eviction, ours.task_eviction, by_deadline.eviction);
+    assert_eq!(
+        recommended,
+        (JobEviction::MostResources, TaskEviction::ShortestRemaining, DeadlineEviction::MaximumDeadlineFirst)
+    );
 }

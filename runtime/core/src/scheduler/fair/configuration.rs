@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::preemption::Primitive;
 use crate::ratio::Ratio;
+use crate::scheduler::fair::starvation::Patience;
 use crate::scheduler::serving::DelaySettings;
 use crate::time::Span;
 
@@ -214,6 +215,15 @@ pub enum FairConfigurationError {
 }
 
 impl FairConfiguration {
+    /// When pools preempt for which nothing else is said.
+    pub fn patience(&self) -> Patience {
+        let fair_share_threshold = self.root.fair_share_threshold.unwrap_or(Ratio::new(1, 2));
+        let never = Timeout(None);
+        let min_share_timeout = self.root.min_share_timeout.unwrap_or(never).0;
+        let fair_share_timeout = self.root.fair_share_timeout.unwrap_or(never).0;
+        Patience { min_share_timeout, fair_share_timeout, fair_share_threshold }
+    }
+
     /// Whether a policy can be built of it.
     ///
     /// # Errors

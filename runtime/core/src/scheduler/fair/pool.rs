@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::by_kind::ByKind;
 use crate::ids::{JobId, TaskKind};
 use crate::ratio::Ratio;
-use crate::scheduler::fair::configuration::{PoolConfiguration, PoolOrder};
+use crate::scheduler::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
 use crate::scheduler::fair::order::{Name, Standing, Turn, Weight};
 use crate::scheduler::fair::shares::{Claim, UNBOUNDED};
 use crate::scheduler::fair::starvation::Patience;
@@ -67,10 +67,8 @@ pub(super) struct Pool {
 
 impl Pool {
     /// The root of a tree.
-    pub(super) fn root(configuration: &PoolConfiguration) -> Pool {
-        let fair_share_threshold = Ratio::new(1, 2);
-        let patience = Patience { min_share_timeout: None, fair_share_timeout: None, fair_share_threshold };
-        Pool::new(None, Arc::from("root"), configuration, true, patience, Time(0))
+    pub(super) fn root(configuration: &FairConfiguration) -> Pool {
+        Pool::new(None, Arc::from("root"), &configuration.root, true, configuration.patience(), Time(0))
     }
 
     /// A pool below this one.

@@ -71,7 +71,7 @@ pub(super) struct Tree {
 impl Tree {
     pub(super) fn new(configuration: &FairConfiguration) -> Tree {
         let mut tree = Tree {
-            pools: vec![Pool::root(&configuration.root)],
+            pools: vec![Pool::root(configuration)],
             by_name: BTreeMap::new(),
             jobs: BTreeMap::new(),
             only_suspended: ByKind::default(),

@@ -163,6 +163,11 @@ impl NatjamConfiguration {
         ReclaimLimits { kill_timeout, expired_time, interval: preemptor_interval }
     }
 
+    /// How long a victim may take; one that is to be killed is killed at once.
+    pub(super) fn grace(&self) -> Option<Span> {
+        (self.primitive != Primitive::Kill).then(|| self.limits().grace())
+    }
+
     pub(super) fn takes(&self, kind: TaskKind) -> bool {
         self.preempt_maps || kind == TaskKind::Reduce
     }
@@ -186,6 +191,11 @@ impl NatjamRConfiguration {
             return Err(NatjamConfigurationError::Margin(self.laxity_margin));
         }
         Ok(key)
+    }
+
+    /// How long a victim may take; one that is to be killed is killed at once.
+    pub(super) fn grace(&self) -> Option<Span> {
+        self.kill_timeout.filter(|_| self.primitive != Primitive::Kill)
     }
 
     pub(super) fn takes(&self, kind: TaskKind) -> bool {

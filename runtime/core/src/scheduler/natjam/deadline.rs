@@ -153,7 +153,7 @@ impl NatjamR {
             count: 1,
             eviction: self.configuration.task_eviction,
             primitive: self.configuration.primitive,
-            grace: self.configuration.kill_timeout,
+            grace: self.configuration.grace(),
             reason: format!("{job} has {what} and waits, and no {kind} slot is free"),
             beneficiary: Some(job),
         }

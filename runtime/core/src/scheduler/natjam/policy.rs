@@ -134,7 +134,7 @@ impl Natjam {
             count,
             eviction: self.configuration.task_eviction,
             primitive: self.configuration.primitive,
-            grace: Some(self.configuration.limits().grace()),
+            grace: self.configuration.grace(),
             reason: format!("production {job} waits for {pending} {kind} slots and none is free"),
             beneficiary: Some(job),
         }

@@ -1,8 +1,11 @@
 //! Family `natjam`: who is evicted, reclaim lists, and deadlines.
 //!
-//! Owns the kinds that pure decisions answer but for deadlines (`deadlines`) and the choice of tasks (`releaser`).
+//! Owns the kinds about evictions and lists. Deadlines (`deadlines`), the choice of tasks (`releaser`) and whole runs
+//! (`scenarios`) have files of their own.
 
 mod deadlines;
+mod releaser;
+mod scenarios;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +23,8 @@ use crate::cases::{check, exact};
 fn oracle_natjam() {
     check("natjam", |case| match case["kind"].as_str() {
         Some("job-eviction") => job_eviction(case),
+        Some("theorem-2.1") => releaser::theorem(case),
+        Some("scenario") => scenarios::scenario(case),
         Some("reclaim") => reclaim(case),
         Some("kill-timeout") => kill_timeout(case),
         Some("deadline-victim") => deadlines::deadline_victim(case),
