@@ -84,7 +84,9 @@ pub use client::{
     TaskSummary, WorkerSummary,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};
-pub use coordinator::{CoordinatorConfiguration, CoordinatorError, run_coordinator};
+pub use coordinator::{
+    CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedEvent, replay_journal, run_coordinator,
+};
 pub use counters::{Counter, CounterValues, Counters, UserCounter, counter};
 pub use embedded::run_embedded;
 pub use journal::{FsyncPolicy, JournalError};

@@ -5,6 +5,7 @@
 //! nor the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 
 use napreduce_core::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, JobId, MapOutput, Order, Record, Report,
@@ -14,6 +15,7 @@ use napreduce_core::{
 use super::entry::{Accepted, Entry, Happening, Identity};
 use super::job::LiveJob;
 use super::link::Link;
+use super::replay::{Recording, ReplayedEvent};
 use crate::protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
 
 /// All that a coordinator knows.
@@ -35,6 +37,8 @@ pub(super) struct Brain {
     pub(super) last_worker: u32,
     /// What is worth a line in the log.
     pub(super) notices: Vec<String>,
+    /// Every event with what followed, if that is wanted.
+    pub(super) recorded: Option<Recording>,
 }
 
 impl Brain {
@@ -51,6 +55,7 @@ impl Brain {
             last_job: 0,
             last_worker: 0,
             notices: Vec::new(),
+            recorded: None,
         }
     }
 
@@ -123,7 +128,16 @@ impl Brain {
     fn handle(&mut self, event: Event) {
         let mut events = std::collections::VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            for effect in self.engine.handle(self.last, event) {
+            let effects = match &mut self.recorded {
+                None => self.engine.handle(self.last, event),
+                Some(recorded) => {
+                    let effects = self.engine.handle(self.last, event.clone());
+                    let told = ReplayedEvent { at: self.last, event, effects: effects.clone() };
+                    recorded.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+                    effects
+                }
+            };
+            for effect in effects {
                 events.extend(self.carry_out(effect));
             }
         }

@@ -209,6 +209,12 @@ impl Coordinator {
         }
     }
 
+    /// Keeps every event from now on with what followed.
+    #[cfg(test)]
+    pub(super) fn record(&mut self, recording: Option<super::replay::Recording>) {
+        self.brain.recorded = recording;
+    }
+
     fn is_busy(&self) -> bool {
         !self.brain.jobs.is_empty() || !self.claiming.is_empty()
     }

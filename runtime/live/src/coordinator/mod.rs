@@ -22,6 +22,7 @@ mod history;
 mod job;
 mod link;
 mod recovery;
+mod replay;
 mod requests;
 mod server;
 mod submissions;
@@ -34,6 +35,7 @@ mod workers;
 pub(crate) use clients::{ClientDesk, ClientLimits};
 pub use configuration::CoordinatorConfiguration;
 pub(crate) use daemon::{Coordinator, Input};
+pub use replay::{ReplayError, ReplayedEvent, replay_journal};
 #[cfg(test)]
 pub(crate) use requests::Refusal;
 pub(crate) use requests::{ClientRequest, Following};

@@ -120,13 +120,14 @@ fn scheduler(configuration: &SchedulerConfiguration) -> Result<Box<dyn Scheduler
 }
 
 /// The brain after everything in the journal.
-fn replay(
+pub(super) fn replay(
     directory: &std::path::Path,
     recovered: &Recovered,
     header: &Header,
+    prepare: impl FnOnce(Brain) -> Brain,
 ) -> Result<Brain, RecoveryError> {
     let Header { epoch_micros, ref rules, .. } = *header;
-    let mut brain = match &recovered.snapshot {
+    let brain = match &recovered.snapshot {
         Some(snapshot) => Brain::restored(snapshot, epoch_micros, rules, Policy::AsBefore)
             .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?,
         None => {
@@ -134,6 +135,7 @@ fn replay(
             Brain::new(Engine::new(scheduler, rules.settings), epoch_micros)
         }
     };
+    let mut brain = prepare(brain);
     for (number, text) in (1..).zip(&recovered.entries) {
         let entry: Entry = serde_json::from_slice(text).map_err(|error| RecoveryError::Entry {
             path: directory.to_owned(),
@@ -165,7 +167,7 @@ impl Coordinator {
         let history_directory = directory.join("history");
         let (history, remarks) = History::open(&history_directory, configuration.history_max)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
-        let mut brain = replay(&directory, &recovered, journal.header())?;
+        let mut brain = replay(&directory, &recovered, journal.header(), |brain| brain)?;
         if journal.header().rules != rules {
             // What is in the journal was decided by the old rules, what follows will be by the new ones.
             let same = journal.header().rules.scheduler == rules.scheduler;

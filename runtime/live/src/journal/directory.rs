@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::file::JournalFile;
+use super::file::{Content, JournalFile};
 use super::frame::{self, Frame};
 use super::{EngineRules, FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
@@ -67,6 +67,24 @@ impl Journal {
         let journal = Journal { directory: directory.to_owned(), generation, header, file, fsync };
         journal.remove_older(&generations)?;
         Ok((journal, recovered))
+    }
+
+    /// What is in a directory, read only: another process may be writing there. None when nothing is.
+    pub(crate) fn read(directory: &Path) -> Result<Option<(Header, Recovered)>, JournalError> {
+        if !directory.is_dir() {
+            return Ok(None);
+        }
+        let generations = list(directory)?;
+        let snapshot = generations.last_snapshot.map(|last| read_snapshot(&snapshot_path(directory, last)));
+        let (header, snapshot) = snapshot.transpose()?.unzip();
+        let path = journal_path(directory, generations.last_snapshot.unwrap_or(1));
+        let content = if path.exists() { JournalFile::read(&path)? } else { None };
+        let (entries, cut, begun) = match content {
+            Some(Content { header, entries, cut }) => (entries, cut, Some(header)),
+            None => (Vec::new(), None, header),
+        };
+        let recovered = Recovered { snapshot, entries, remarks: cut.into_iter().collect() };
+        Ok(begun.map(|header| (header, recovered)))
     }
 
     /// Which journal this is, and since when.

@@ -89,6 +89,15 @@ impl JournalFile {
         Ok(Some((journal, Content { header, entries: payloads.collect(), cut })))
     }
 
+    /// What a file holds up to its last whole frame, without touching it.
+    pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
+        let bytes = std::fs::read(path).map_err(|error| JournalError::io("read", path, error))?;
+        let (payloads, _, cut) = read_frames(path, &bytes)?;
+        let mut payloads = payloads.into_iter();
+        let Some(first) = payloads.next() else { return Ok(None) };
+        Ok(Some(Content { header: read_header(path, &first)?, entries: payloads.collect(), cut }))
+    }
+
     /// Appends entries with one write.
     pub(super) fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
         let mut bytes = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 8).sum());

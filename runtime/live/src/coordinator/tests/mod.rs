@@ -5,6 +5,7 @@
 
 mod jobs;
 mod recovery;
+mod replay;
 mod workers;
 
 use std::fs;
@@ -21,6 +22,7 @@ use tokio::time::timeout;
 
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input};
+use super::replay::Recording;
 use super::requests::{ClientRequest, Following, Refusal, Reply};
 use crate::blobs::{BlobStore, Digest};
 use crate::body::{PartOutput, Split};
@@ -64,12 +66,18 @@ impl Scene {
     }
 
     fn start(&self) -> Running {
+        self.start_recorded(None)
+    }
+
+    /// A coordinator that keeps what its engine made of every event.
+    fn start_recorded(&self, recording: Option<Recording>) -> Running {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let place = self.configuration.directory.coordinator_directory().join("blobs");
         let blobs = BlobStore::open(place, 1 << 20).expect("a store");
-        let coordinator =
+        let mut coordinator =
             Coordinator::recover(&self.configuration, &blobs, inputs.clone()).expect("a coordinator");
+        coordinator.record(recording);
         let task = tokio::spawn(coordinator.run(requested, arriving));
         Running { inputs, requests, task }
     }
