@@ -6,6 +6,7 @@
 mod alone;
 pub mod fluid;
 mod job;
+pub mod metrics;
 mod run;
 mod settings;
 mod simulation;
@@ -16,4 +17,7 @@ pub use job::{JobPlan, MapTask, ReduceTask};
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{Cost, Failures, Overheads, ProgressMark, SimulationSettings};
 pub use simulation::{Books, BooksError, Simulation};
-pub use workload::{Replicas, SizeModel, SwimError, SwimJob, SwimTrace, Workload};
+pub use workload::{
+    Arrivals, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published, ReducesEntry, Replicas,
+    SizeModel, SwimError, SwimJob, SwimTrace, Workload, WorkloadError, WorkloadFile, published,
+};

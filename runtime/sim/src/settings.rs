@@ -67,12 +67,15 @@ pub struct ProgressMark {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Overheads {
     /// Workers speak with the coordinator at 0, h, 2h and so on alone; whenever there is something to say, if zero.
+    #[serde(with = "napreduce_core::time::text")]
     pub heartbeat: Span,
     /// With heartbeats: a worker also speaks when a task there ends.
     pub out_of_band: bool,
     /// From when an order leaves until it acts on the worker.
+    #[serde(with = "napreduce_core::time::text")]
     pub order_latency: Span,
     /// From the order to the first work of an attempt.
+    #[serde(with = "napreduce_core::time::text")]
     pub launch: Span,
     /// From the order to the free slot. The bytes are those that are swapped out.
     pub suspend: Cost,
@@ -83,13 +86,16 @@ pub struct Overheads {
     /// On top of the launch of an attempt that goes on from a checkpoint. The bytes are the memory of the task.
     pub checkpoint_read: Cost,
     /// On top of that, when the checkpoint was written by another worker: its input is fetched again.
+    #[serde(with = "napreduce_core::time::text")]
     pub restore_elsewhere: Span,
     /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
+    #[serde(with = "napreduce_core::time::text")]
     pub checkpoint_loss: Span,
     /// Memory of a worker in bytes that suspended attempts use before anything is swapped. Nothing is ever swapped
     /// without it.
     pub spare_memory: Option<u64>,
     /// From the order to the free slot.
+    #[serde(with = "napreduce_core::time::text")]
     pub kill: Span,
 }
 
@@ -98,6 +104,7 @@ pub struct Overheads {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cost {
     /// Always.
+    #[serde(with = "napreduce_core::time::text")]
     pub fixed: Span,
     /// Bytes a second, on top; no matter how many bytes, without.
     pub bandwidth: Option<u64>,
@@ -124,7 +131,9 @@ pub struct Failures {
     /// on the policy.
     pub attempt: f64,
     /// The mean time until a machine is lost, exponentially distributed; never, without.
+    #[serde(with = "napreduce_core::time::text_or_never")]
     pub machine_mean: Option<Span>,
     /// After how long a lost machine is back, empty; never, without.
+    #[serde(with = "napreduce_core::time::text_or_never")]
     pub machine_return: Option<Span>,
 }

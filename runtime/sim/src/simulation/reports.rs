@@ -50,19 +50,18 @@ impl Batch {
         self.ranked.is_empty() && self.commits.is_empty()
     }
 
-    /// The requests to commit, and what their attempts reported before: a heartbeat may bring both.
+    /// The requests to commit, and what their attempts reported before: a heartbeat may bring both, and so does a task
+    /// that takes no time.
     fn take_with(&mut self, commits: &[(Rank, WorkerId, AttemptId, u32)]) -> Vec<Event> {
+        let mut asking: Vec<(AttemptId, Rank)> = commits.iter().map(|one| (one.2, one.0)).collect();
+        asking.sort_unstable();
         let before = |(rank, event): &mut (Rank, Event)| match event {
-            Event::Reported { attempt, .. } => {
-                commits.iter().any(|(request, _, asks, _)| asks == attempt && *rank < *request)
-            }
+            Event::Reported { attempt, .. } => asking
+                .binary_search_by_key(attempt, |(asks, _)| *asks)
+                .is_ok_and(|position| *rank < asking[position].1),
             _ => false,
         };
-        let by_heartbeat = commits.iter().any(|(rank, ..)| rank.0 == Group::Heartbeat);
-        let mut requests: Vec<(Rank, Event)> = match by_heartbeat {
-            true => self.ranked.extract_if(.., before).collect(),
-            false => Vec::new(),
-        };
+        let mut requests: Vec<(Rank, Event)> = self.ranked.extract_if(.., before).collect();
         requests.extend(commits.iter().map(|&(rank, worker, attempt, _)| {
             (rank, Event::Reported { worker, attempt, report: Report::CommitRequested })
         }));

@@ -3,9 +3,17 @@
 //! Owns the stream of jobs that a simulation draws from, lazily, so that only unfinished work is in memory. Does not own
 //! how a job runs.
 
+mod arrivals;
+mod distribution;
+mod file;
+mod published;
 mod sizes;
 mod swim;
 
+pub use arrivals::Arrivals;
+pub use distribution::Distribution;
+pub use file::{ClusterShape, JobEntry, MapsEntry, ReducesEntry, WorkloadError, WorkloadFile};
+pub use published::{PUBLISHED, Published, published};
 pub use sizes::{Replicas, SizeModel};
 pub use swim::{SwimError, SwimJob, SwimTrace};
 
@@ -30,6 +38,11 @@ impl Workload {
     /// Jobs that are made when they are needed. They must come in the order of their times.
     pub fn stream(jobs: impl Iterator<Item = JobPlan> + 'static) -> Workload {
         Workload { timed: Box::new(jobs), triggered: BTreeMap::new() }
+    }
+
+    /// All jobs at once: those with a time in its order, then those that wait for a trigger.
+    pub fn into_jobs(self) -> Vec<JobPlan> {
+        self.timed.chain(self.triggered.into_values()).collect()
     }
 
     /// The same with one more job, which is submitted when the policy wants it, by its name.

@@ -20,6 +20,7 @@ mod fsp_with_size_errors;
 mod hfsp;
 mod natjam;
 mod preemption_primitives;
+mod queueing_theory;
 mod reference_defaults;
 mod swim;
 

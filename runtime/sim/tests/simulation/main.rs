@@ -58,6 +58,14 @@ fn a_job_without_tasks_ends_when_it_comes() {
 }
 
 #[test]
+fn tasks_that_take_no_time_end_when_they_start() {
+    let job = JobPlan::new("quick", at(3)).with_maps(5, seconds(0));
+    let both = JobPlan::new("both", at(3)).with_maps(2, seconds(0)).with_reduces(2, seconds(0), seconds(0));
+    let run = fifo(machines(1), vec![job, both]);
+    assert_eq!((end(&run, "quick"), end(&run, "both")), (3.0, 3.0));
+}
+
+#[test]
 fn work_without_slots_is_an_error_and_no_endless_run() {
     let settings = SimulationSettings::new(1, Slots { map: 1, reduce: 0 });
     let job = JobPlan::new("stuck", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(1));

@@ -1,0 +1,339 @@
+//! Workload files: jobs as people write them, in TOML.
+//!
+//! Owns the format (see `docs/workloads.md`), its checks, and the drawing of what is left to chance, by a seed. Does not
+//! own opening a file: it is given the text. Traces have a format of their own (`swim`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use napreduce_core::{Ratio, Slots, Span, Time};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+
+use super::Workload;
+use super::arrivals::{Arrivals, span};
+use super::distribution::Distribution;
+use crate::job::{JobPlan, MapTask, ReduceTask};
+use crate::settings::Overheads;
+
+/// More tasks of one kind are refused, or not drawn.
+const TASKS_MAX: f64 = 10_000_000.0;
+/// More instances of one entry are refused.
+const REPEAT_MAX: u32 = 10_000_000;
+
+/// A workload file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkloadFile {
+    /// What it is, for people.
+    #[serde(default)]
+    pub about: String,
+    /// Of everything left to chance, unless another one is asked for.
+    #[serde(default)]
+    pub seed: u64,
+    /// The cluster it is meant for; a default for whoever runs it.
+    #[serde(default)]
+    pub cluster: Option<ClusterShape>,
+    /// What takes time besides work there; a default, too.
+    #[serde(default)]
+    pub overheads: Overheads,
+    /// How jobs without a time of their own come, in an order drawn by the seed.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
+    /// The jobs.
+    #[serde(rename = "job", default)]
+    pub jobs: Vec<JobEntry>,
+}
+
+/// A cluster of equal machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClusterShape {
+    /// How many machines.
+    pub machines: u32,
+    /// Map slots of each.
+    pub map_slots: u32,
+    /// Reduce slots of each.
+    pub reduce_slots: u32,
+}
+
+impl ClusterShape {
+    /// The slots of a machine.
+    pub fn slots(&self) -> Slots {
+        Slots { map: self.map_slots, reduce: self.reduce_slots }
+    }
+}
+
+/// One job, or several alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct JobEntry {
+    /// Its name; of several alike, followed by their number.
+    pub name: String,
+    /// When it is submitted: a span from the start, or `trigger`. By the arrivals of the file without.
+    #[serde(default)]
+    pub submit: Option<String>,
+    /// How many of it there are.
+    #[serde(default = "once")]
+    pub repeat: u32,
+    /// How several alike follow each other, from `submit` on.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
+    /// Who submits it.
+    #[serde(default = "default_user")]
+    pub user: String,
+    /// To which queue.
+    #[serde(default = "default_queue")]
+    pub queue: String,
+    /// The label of its results; the name without number if there is none.
+    #[serde(default)]
+    pub class: Option<String>,
+    /// Higher is more important.
+    #[serde(default)]
+    pub priority: i32,
+    /// How long after its submission it should be done.
+    #[serde(default, with = "napreduce_core::time::text_or_never")]
+    pub deadline: Option<Span>,
+    /// The share of maps that must be done before reduces start.
+    #[serde(default = "all")]
+    pub slowstart: Ratio,
+    /// How often a task may fail.
+    #[serde(default = "four")]
+    pub attempts_max: u32,
+    /// Bytes of memory of a task.
+    #[serde(default)]
+    pub memory: u64,
+    /// Its maps.
+    pub maps: MapsEntry,
+    /// Its reduces, if it has any.
+    #[serde(default)]
+    pub reduces: Option<ReducesEntry>,
+}
+
+/// The maps of a job; each number is drawn anew: the count for each job, the rest for each task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MapsEntry {
+    /// How many.
+    pub count: Distribution,
+    /// How long each works.
+    pub seconds: Distribution,
+    /// Bytes each reads.
+    #[serde(default = "nothing")]
+    pub bytes: Distribution,
+    /// Bytes each writes for the reduces.
+    #[serde(default = "nothing")]
+    pub output_bytes: Distribution,
+}
+
+/// The reduces of a job, drawn as maps are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ReducesEntry {
+    /// How many.
+    pub count: Distribution,
+    /// How long each fetches map outputs.
+    #[serde(default = "nothing")]
+    pub shuffle_seconds: Distribution,
+    /// How long each works on them.
+    pub seconds: Distribution,
+}
+
+fn once() -> u32 {
+    1
+}
+fn four() -> u32 {
+    4
+}
+fn all() -> Ratio {
+    Ratio::ONE
+}
+fn nothing() -> Distribution {
+    Distribution::Fixed(0.0)
+}
+fn default_user() -> String {
+    "user".to_owned()
+}
+fn default_queue() -> String {
+    "default".to_owned()
+}
+
+/// What is wrong with a workload file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    /// It is no such file.
+    #[error("{file}: {error}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// What and where.
+        error: String,
+    },
+    /// A value is out of bounds.
+    #[error("{file}: {place}: {error}")]
+    Value {
+        /// The file.
+        file: String,
+        /// Which value.
+        place: String,
+        /// What is wrong and what is allowed.
+        error: String,
+    },
+}
+
+impl WorkloadFile {
+    /// Reads a workload file; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// Names the file, and the place and the value that is wrong.
+    pub fn read(file: &str, text: &str) -> Result<WorkloadFile, WorkloadError> {
+        let read: WorkloadFile = toml::from_str(text)
+            .map_err(|error| WorkloadError::Syntax { file: file.to_owned(), error: error.to_string() })?;
+        read.check().map_err(|(place, error)| WorkloadError::Value {
+            file: file.to_owned(),
+            place,
+            error,
+        })?;
+        Ok(read)
+    }
+
+    /// The jobs, drawn by a seed. Tasks are made when their job is submitted.
+    pub fn workload(&self, seed: u64) -> Workload {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut timed: Vec<(Time, usize, u32)> = Vec::new();
+        let mut common: Vec<(usize, u32)> = Vec::new();
+        let mut triggered = Vec::new();
+        for (entry, job) in self.jobs.iter().enumerate() {
+            let numbers = 1..=job.repeat;
+            match &job.submit {
+                Some(trigger) if trigger == "trigger" => triggered.push(self.plan(entry, 1, Time(0), seed)),
+                None if self.arrivals.is_some() => common.extend(numbers.map(|number| (entry, number))),
+                submit => {
+                    let from =
+                        submit.as_deref().and_then(|text| text.parse::<Span>().ok()).unwrap_or_default();
+                    let together = Arrivals::Fixed(0.0);
+                    let arrivals = job.arrivals.as_ref().unwrap_or(&together);
+                    let times = arrivals.times(Time(0) + from, job.repeat as usize, &mut random);
+                    timed.extend(times.into_iter().zip(numbers).map(|(at, number)| (at, entry, number)));
+                }
+            }
+        }
+        if let Some(arrivals) = &self.arrivals {
+            common.shuffle(&mut random);
+            let times = arrivals.times(Time(0), common.len(), &mut random);
+            timed.extend(times.into_iter().zip(common).map(|(at, (entry, number))| (at, entry, number)));
+        }
+        timed.sort_unstable();
+        let file = self.clone();
+        let plans = timed.into_iter().map(move |(at, entry, number)| file.plan(entry, number, at, seed));
+        triggered.into_iter().fold(Workload::stream(plans), Workload::with_triggered)
+    }
+
+    /// One job with its tasks. What is drawn depends on the seed, the entry and the number alone.
+    fn plan(&self, entry: usize, number: u32, at: Time, seed: u64) -> JobPlan {
+        let job = &self.jobs[entry];
+        let mut random = Pcg64::new(u128::from(seed), ((entry as u128) << 32) | u128::from(number));
+        let name = if job.repeat == 1 { job.name.clone() } else { format!("{}-{number}", job.name) };
+        let mut plan = JobPlan::new(name, at);
+        plan.user = Arc::from(&*job.user);
+        plan.queue = Arc::from(&*job.queue);
+        plan.class = Arc::from(job.class.as_deref().unwrap_or(&job.name));
+        plan.priority = job.priority;
+        plan.deadline = job.deadline;
+        plan.slowstart_permille = u32::try_from(job.slowstart.of(1000)).unwrap_or(1000);
+        plan.attempts_max = job.attempts_max;
+        plan.memory = job.memory;
+        let maps = whole(job.maps.count.draw(&mut random).min(TASKS_MAX));
+        plan.maps = (0..maps)
+            .map(|_| MapTask {
+                work: span(job.maps.seconds.draw(&mut random)),
+                bytes: whole(job.maps.bytes.draw(&mut random)),
+                output_bytes: whole(job.maps.output_bytes.draw(&mut random)),
+                preferred: Vec::new(),
+            })
+            .collect();
+        if let Some(reduces) = &job.reduces {
+            let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX));
+            let bytes: u64 = plan.maps.iter().map(|task| task.output_bytes).sum();
+            let each = |_| ReduceTask {
+                shuffle: span(reduces.shuffle_seconds.draw(&mut random)),
+                reduce: span(reduces.seconds.draw(&mut random)),
+                bytes: bytes / count,
+            };
+            plan.reduces = (0..count).map(each).collect();
+        }
+        plan
+    }
+
+    /// Names the first value that is out of bounds, and what is allowed.
+    fn check(&self) -> Result<(), (String, String)> {
+        if let Some(arrivals) = &self.arrivals {
+            arrivals.check().map_err(|error| ("arrivals".to_owned(), error))?;
+        }
+        if let Some(cluster) = self.cluster.filter(|cluster| cluster.machines == 0) {
+            return Err((
+                "cluster.machines".to_owned(),
+                format!("{} machines; give at least 1", cluster.machines),
+            ));
+        }
+        let mut names = BTreeSet::new();
+        for job in &self.jobs {
+            job.check().map_err(|(field, error)| (format!("job {:?}, {field}", job.name), error))?;
+            if !names.insert(&job.name) {
+                let error = "there are two of that name; give each its own, or use repeat".to_owned();
+                return Err((format!("job {:?}", job.name), error));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JobEntry {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let wrong = |field: &'static str| move |error: String| (field, error);
+        if let Some(submit) = self.submit.as_deref().filter(|submit| *submit != "trigger") {
+            let parsed = submit.parse::<Span>();
+            parsed.map_err(|error| ("submit", format!("{error}, or \"trigger\"")))?;
+        }
+        if self.submit.as_deref() == Some("trigger") && self.repeat != 1 {
+            return Err(("repeat", "a job that is submitted by a trigger comes once".to_owned()));
+        }
+        if self.repeat > REPEAT_MAX {
+            return Err(("repeat", format!("{}; give at most {REPEAT_MAX}", self.repeat)));
+        }
+        if self.slowstart > Ratio::ONE || self.slowstart < Ratio::ZERO {
+            return Err(("slowstart", format!("{}; give a share from 0 to 1", self.slowstart)));
+        }
+        if self.attempts_max == 0 {
+            return Err(("attempts-max", "0; a task needs at least 1 attempt".to_owned()));
+        }
+        self.arrivals.as_ref().map_or(Ok(()), Arrivals::check).map_err(wrong("arrivals"))?;
+        count(&self.maps.count).map_err(wrong("maps.count"))?;
+        self.maps.seconds.check().map_err(wrong("maps.seconds"))?;
+        self.maps.bytes.check().map_err(wrong("maps.bytes"))?;
+        self.maps.output_bytes.check().map_err(wrong("maps.output-bytes"))?;
+        if let Some(reduces) = &self.reduces {
+            count(&reduces.count).map_err(wrong("reduces.count"))?;
+            reduces.shuffle_seconds.check().map_err(wrong("reduces.shuffle-seconds"))?;
+            reduces.seconds.check().map_err(wrong("reduces.seconds"))?;
+        }
+        Ok(())
+    }
+}
+
+fn count(of: &Distribution) -> Result<(), String> {
+    of.check()?;
+    match of {
+        Distribution::Fixed(number) if *number > TASKS_MAX => {
+            Err(format!("{number} tasks; give at most {TASKS_MAX}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The nearest whole number, within what a job may have of anything.
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}

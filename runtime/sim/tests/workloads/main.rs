@@ -1,0 +1,162 @@
+//! Workload files and the published mixes: what they draw, and what is refused.
+//!
+//! Owns the tests of the format. Does not own traces: those are the oracle's and the reader's.
+
+use napreduce_core::{Fifo, Slots, Span, TaskKind, Time};
+use napreduce_sim::metrics::Summary;
+use napreduce_sim::{JobPlan, PUBLISHED, Run, Simulation, SimulationSettings, WorkloadFile, published};
+
+fn read(text: &str) -> WorkloadFile {
+    WorkloadFile::read("day.toml", text).expect("a workload file")
+}
+
+fn refused(text: &str) -> String {
+    WorkloadFile::read("day.toml", text).expect_err("it is malformed").to_string()
+}
+
+fn jobs(name: &str, seed: u64) -> Vec<JobPlan> {
+    let file = published(name).expect("a published mix").expect("it can be read");
+    file.workload(seed).into_jobs()
+}
+
+fn run(file: &WorkloadFile, seed: u64) -> Run {
+    let cluster = file.cluster.expect("a mix names its cluster");
+    let mut settings = SimulationSettings::new(cluster.machines, cluster.slots());
+    settings.overheads = file.overheads;
+    Simulation::new(Box::new(Fifo::default()), settings, file.workload(seed)).run().expect("it ends")
+}
+
+#[test]
+fn a_file_says_everything_about_its_jobs() {
+    let file = read(
+        r#"
+        seed = 7
+        [[job]]
+        name = "report"
+        submit = "90s"
+        repeat = 3
+        arrivals = { fixed = 10 }
+        user = "ada"
+        queue = "production"
+        priority = 2
+        deadline = "5m"
+        slowstart = 0.25
+        attempts-max = 2
+        memory = 1000
+        maps = { count = 4, seconds = 2.5, bytes = 100, output-bytes = 50 }
+        reduces = { count = 2, shuffle-seconds = 1, seconds = { uniform = [3, 5] } }
+        "#,
+    );
+    let jobs = file.workload(file.seed).into_jobs();
+    let names: Vec<&str> = jobs.iter().map(|job| &*job.name).collect();
+    assert_eq!(names, ["report-1", "report-2", "report-3"]);
+    let submits: Vec<u64> = jobs.iter().map(|job| job.submit.0 / 1_000_000).collect();
+    assert_eq!(submits, [90, 100, 110]);
+    let job = &jobs[1];
+    assert_eq!((&*job.user, &*job.queue, &*job.class, job.priority), ("ada", "production", "report", 2));
+    assert_eq!((job.deadline, job.slowstart_permille), (Some(Span::from_secs(300)), 250));
+    assert_eq!((job.attempts_max, job.memory, job.maps.len()), (2, 1000, 4));
+    assert_eq!((job.maps[3].work, job.maps[3].bytes), (Span::from_millis(2500), 100));
+    assert_eq!((job.reduces[0].shuffle, job.reduces[0].bytes), (Span::from_secs(1), 100));
+    assert!((3_000_000..=5_000_000).contains(&job.reduces[1].reduce.0));
+    assert_ne!(jobs[0].reduces, jobs[1].reduces, "each job draws anew");
+}
+
+#[test]
+fn equal_seeds_draw_equal_jobs_and_others_do_not() {
+    assert_eq!(jobs("hfsp-fb-dataset", 4), jobs("hfsp-fb-dataset", 4));
+    assert_ne!(jobs("hfsp-fb-dataset", 4), jobs("hfsp-fb-dataset", 5));
+}
+
+#[test]
+fn a_job_can_wait_for_a_trigger() {
+    let file = read("[[job]]\nname = \"high\"\nsubmit = \"trigger\"\nmaps = { count = 1, seconds = 1 }\n");
+    let settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
+    let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(0)).run().expect("it ends");
+    assert_eq!(run.never_submitted, ["high"]);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let job = |rest: &str| format!("[[job]]\nname = \"a\"\n{rest}\nmaps = {{ count = 1, seconds = 1 }}\n");
+    assert_eq!(refused(&job("slowstart = 2")), "day.toml: job \"a\", slowstart: 2; give a share from 0 to 1");
+    assert!(refused(&job("submit = \"soon\"")).contains("job \"a\", submit: \"soon\" is no span of time"));
+    assert!(refused(&job("submit = \"trigger\"\nrepeat = 2")).contains("comes once"));
+    assert!(refused(&job("attempts-max = 0")).contains("at least 1"));
+    assert!(refused(&job("arrivals = { poisson = -1 }")).contains("job \"a\", arrivals: -1 is not allowed"));
+    assert!(refused(&format!("{0}{0}", job(""))).contains("there are two of that name"));
+    let colour = refused(&job("colour = 1"));
+    assert!(colour.contains("line 3, column 1") && colour.contains("unknown field `colour`"), "{colour}");
+    let seconds = refused("[[job]]\nname = \"a\"\nmaps = { count = 1, seconds = \"long\" }\n");
+    assert!(seconds.contains("expected a number, or a distribution such as"), "{seconds}");
+    let uniform = refused("[[job]]\nname = \"a\"\nmaps = { count = 1, seconds = { uniform = [3, 1] } }\n");
+    assert_eq!(uniform, "day.toml: job \"a\", maps.seconds: 3 is above 1; give the smaller one first");
+    assert!(refused("[[job]]\nname = \"a\"\nmaps = { count = 1e9, seconds = 1 }\n").contains("at most"));
+    let cluster = "cluster = { machines = 0, map-slots = 1, reduce-slots = 1 }";
+    assert_eq!(refused(cluster), "day.toml: cluster.machines: 0 machines; give at least 1");
+}
+
+#[test]
+fn every_published_mix_can_be_read_and_names_its_cluster() {
+    for mix in PUBLISHED {
+        let file = WorkloadFile::read(mix.name, mix.text).expect("it can be read");
+        assert!(file.cluster.is_some() && !file.about.is_empty(), "{}", mix.name);
+    }
+    assert!(published("unheard-of").is_none());
+}
+
+#[test]
+fn the_fcs_mixes_have_the_jobs_of_their_tables() {
+    for (name, reduces) in [("fcs-map-heavy", 1_400), ("fcs-reduce-heavy", 6_168)] {
+        let jobs = jobs(name, 1);
+        let total = |kind| jobs.iter().map(|job| job.tasks(kind)).sum::<usize>();
+        assert_eq!((jobs.len(), total(TaskKind::Map)), (171, 137_800), "{name}");
+        assert_eq!(total(TaskKind::Reduce), reduces, "{name}");
+        let last = jobs.iter().map(|job| job.submit).max().expect("there are jobs");
+        assert!((Time(3_500_000_000)..Time(7_000_000_000)).contains(&last), "{name}: {last}");
+    }
+}
+
+#[test]
+fn the_fb_dataset_has_its_classes() {
+    let jobs = jobs("hfsp-fb-dataset", 2);
+    let of = |class: &str| jobs.iter().filter(|job| &*job.class == class).count();
+    assert_eq!((of("small"), of("medium"), of("large")), (53, 41, 6));
+    let large = |job: &&JobPlan| job.reduces.len() == 1000 && job.maps.len() == 200;
+    assert_eq!(jobs.iter().filter(large).count(), 1);
+    for job in jobs.iter().filter(|job| &*job.class == "medium") {
+        assert!((5..=500).contains(&job.maps.len()) && job.reduces.len() <= 100, "{}", job.name);
+    }
+}
+
+#[test]
+fn natjam_jobs_alone_take_about_as_long_as_published() {
+    let file = published("natjam-xl-s").expect("a mix").expect("it can be read");
+    let run = run(&file, 1);
+    let alone = |name: &str| run.job(name).expect("it ran").alone.0 as f64 / 1e6;
+    assert!((alone("research-xl") - 192.3).abs() < 10.0, "{}", alone("research-xl"));
+    assert!((alone("production-s") - 70.4).abs() < 7.0, "{}", alone("production-s"));
+    let deadlines = published("natjam-deadlines").expect("a mix").expect("it can be read");
+    let job = deadlines.workload(1).into_jobs().remove(0);
+    let cluster = deadlines.cluster.expect("it names one");
+    let mut settings = SimulationSettings::new(cluster.machines, cluster.slots());
+    settings.overheads = deadlines.overheads;
+    assert!((napreduce_sim::alone(&job, &settings).0 as f64 / 1e6 - 87.0).abs() < 1.0);
+}
+
+#[test]
+fn a_summary_counts_what_happened() {
+    let file = read(
+        "arrivals = { burst = { size = 2, every = 100 } }\n[[job]]\nname = \"a\"\nrepeat = 2\ndeadline = \"15s\"\n\
+         maps = { count = 1, seconds = 10 }\n",
+    );
+    let settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
+    let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(0)).run().expect("it ends");
+    let summary = Summary::of(&run);
+    assert_eq!((summary.jobs, summary.sojourn.mean, summary.sojourn.max), (2, 15.0, 20.0));
+    assert_eq!((summary.slowdown.mean, summary.makespan, summary.missed), (1.5, 20.0, 1));
+    assert_eq!((summary.utilisation, summary.deadlines), ([1.0, 0.0], 2));
+    assert_eq!(summary.classes["a"].jobs, 2);
+    let text = serde_json::to_string(&summary).expect("plain data");
+    assert_eq!(serde_json::from_str::<Summary>(&text).expect("what was written"), summary);
+}
