@@ -63,9 +63,19 @@ impl Assignment<'_> {
         }
         let wants =
             |child: &usize| self.books.of(self.kind, *child).wanting_below > 0 && self.may_grow(*child);
+        // Mostly the first of them takes it, so that the order of the others is not looked for.
         let mut children: Vec<usize> = queue.children.iter().copied().filter(wants).collect();
-        children.sort_by(|&one, &other| self.compare(one, other));
-        children.into_iter().any(|child| self.give_below(child, takes))
+        while let Some(first) = self.first_of(&children) {
+            if self.give_below(children.swap_remove(first), takes) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The place of the child that comes first.
+    fn first_of(&self, children: &[usize]) -> Option<usize> {
+        (0..children.len()).min_by(|&one, &other| self.compare(children[one], children[other]))
     }
 
     /// Walks the jobs of a leaf, past those of users at their limit.
@@ -75,16 +85,23 @@ impl Assignment<'_> {
             return wanting.any(|&(_, _, job)| takes(job));
         };
         let users = self.books.leaf(self.kind, leaf).users.values();
-        let within = users.filter(|user| user.used < limit);
-        let mut heads = BTreeMap::new();
-        for mut jobs in within.map(|user| user.wanting.iter()) {
-            heads.extend(jobs.next().map(|place| (*place, jobs)));
+        let within = || users.clone().filter(|user| user.used < limit);
+        // Mostly the first of them takes it, so that the order of the others is not looked for.
+        let first = within().filter_map(|user| user.wanting.first()).min();
+        match first {
+            Some(&(_, _, job)) if takes(job) => return true,
+            Some(_) => {}
+            None => return false,
         }
-        while let Some(((_, _, job), mut jobs)) = heads.pop_first() {
-            if takes(job) {
+        let mut heads = BTreeMap::new();
+        for mut jobs in within().map(|user| user.wanting.iter()) {
+            heads.extend(jobs.next().map(|place| (place, jobs)));
+        }
+        while let Some((place, mut jobs)) = heads.pop_first() {
+            if Some(place) != first && takes(place.2) {
                 return true;
             }
-            heads.extend(jobs.next().map(|place| (*place, jobs)));
+            heads.extend(jobs.next().map(|place| (place, jobs)));
         }
         false
     }

@@ -73,9 +73,9 @@ impl<'a> Beneficiaries<'a> {
     /// The first job of a leaf that could use a slot more than it is promised.
     fn first_in(&self, leaf: usize) -> Option<JobId> {
         let limit = self.books.user_limit(self.kind, leaf, self.view.slots(self.kind));
-        let users = &self.books.leaf(self.kind, leaf).users;
         let is_within = |job: &Job| {
-            let used = users.get(job.spec().user.as_str()).map_or(0, |user| user.used + user.promised);
+            let user = self.books.user_of(self.kind, job.id());
+            let used = user.map_or(0, |user| user.used + user.promised);
             limit.is_none_or(|limit| used < limit)
         };
         let wanting = self.books.of(self.kind, leaf).wanting.iter();

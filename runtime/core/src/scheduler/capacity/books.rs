@@ -4,7 +4,6 @@
 //! depth of the tree. Does not own any decision.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::configuration::ApplicationOrder;
 use super::queues::Queues;
@@ -35,8 +34,8 @@ pub(super) struct Sums {
 /// A leaf for one kind of slot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {
-    /// By user; those who have and want nothing are not listed.
-    pub users: BTreeMap<Arc<str>, Sums>,
+    /// By the number of the user; those who have and want nothing are not listed.
+    pub users: BTreeMap<u32, Sums>,
     /// How many of them want more.
     pub active_users: u32,
     /// The jobs that have or want something.
@@ -50,13 +49,15 @@ pub(super) struct Books {
     sums: ByKind<Vec<Sums>>,
     leaves: ByKind<Vec<Leaf>>,
     entries: BTreeMap<JobId, Entry>,
+    /// Numbers of users.
+    users: BTreeMap<String, u32>,
 }
 
 /// What was last entered for a job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Entry {
     leaf: usize,
-    user: Arc<str>,
+    user: u32,
     amounts: ByKind<Amounts>,
 }
 
@@ -74,7 +75,7 @@ impl Books {
         let count = queues.all().len();
         let sums = ByKind { map: vec![Sums::default(); count], reduce: vec![Sums::default(); count] };
         let leaves = ByKind { map: vec![Leaf::default(); count], reduce: vec![Leaf::default(); count] };
-        Books { queues, sums, leaves, entries: BTreeMap::new() }
+        Books { queues, sums, leaves, entries: BTreeMap::new(), users: BTreeMap::new() }
     }
 
     /// What a queue has and wants.
@@ -92,32 +93,50 @@ impl Books {
         self.entries.get(&job).map(|entry| entry.leaf)
     }
 
+    /// What its user has and wants in the leaf of a job.
+    pub fn user_of(&self, kind: TaskKind, job: JobId) -> Option<&Sums> {
+        let entry = self.entries.get(&job)?;
+        self.leaves[kind][entry.leaf].users.get(&entry.user)
+    }
+
     /// Enters what a job has and wants now.
     pub fn update(&mut self, job: JobId, view: &ClusterView<'_>) {
         let Some(known) = view.job(job) else {
             if let Some(entry) = self.entries.remove(&job) {
                 for kind in TaskKind::ALL {
-                    self.change(kind, job, &entry, entry.amounts[kind], Amounts::default());
+                    self.change(kind, job, entry, Amounts::default());
                 }
             }
             return;
         };
-        let mut entry = self.entries.remove(&job).unwrap_or_else(|| Entry {
-            leaf: self.queues.leaf_of(&known.spec().queue),
-            user: Arc::from(known.spec().user.as_str()),
-            amounts: ByKind::default(),
-        });
+        let entry = match self.entries.get(&job) {
+            Some(entry) => *entry,
+            None => self.enter(known),
+        };
+        let order = self.queues.queue(entry.leaf).order;
         for kind in TaskKind::ALL {
-            let amounts = Amounts::of(known, kind, self.queues.queue(entry.leaf).order);
+            let amounts = Amounts::of(known, kind, order);
             if amounts != entry.amounts[kind] {
-                self.change(kind, job, &entry, entry.amounts[kind], amounts);
-                entry.amounts[kind] = amounts;
+                self.change(kind, job, entry, amounts);
+                if let Some(entry) = self.entries.get_mut(&job) {
+                    entry.amounts[kind] = amounts;
+                }
             }
         }
-        self.entries.insert(job, entry);
     }
 
-    fn change(&mut self, kind: TaskKind, job: JobId, entry: &Entry, old: Amounts, new: Amounts) {
+    /// A job that is new.
+    fn enter(&mut self, job: &Job) -> Entry {
+        let next = self.users.len() as u32;
+        let user = *self.users.entry(job.spec().user.clone()).or_insert(next);
+        let leaf = self.queues.leaf_of(&job.spec().queue);
+        let entry = Entry { leaf, user, amounts: ByKind::default() };
+        self.entries.insert(job.id(), entry);
+        entry
+    }
+
+    fn change(&mut self, kind: TaskKind, job: JobId, entry: Entry, new: Amounts) {
+        let old = entry.amounts[kind];
         let mut queue = Some(entry.leaf);
         while let Some(number) = queue {
             let sums = &mut self.sums[kind][number];
@@ -128,7 +147,7 @@ impl Books {
         }
         self.sums[kind][entry.leaf].list(old, new);
         let leaf = &mut self.leaves[kind][entry.leaf];
-        let user = leaf.users.entry(Arc::clone(&entry.user)).or_default();
+        let user = leaf.users.entry(entry.user).or_default();
         let was_active = !user.wanting.is_empty();
         user.replace(old, new);
         user.list(old, new);
@@ -137,10 +156,11 @@ impl Books {
         if user.used == 0 && user.promised == 0 && user.wanting.is_empty() {
             leaf.users.remove(&entry.user);
         }
-        if new == Amounts::default() {
-            leaf.jobs.remove(&job);
-        } else {
-            leaf.jobs.insert(job);
+        let (was_there, is_there) = (old != Amounts::default(), new != Amounts::default());
+        match (was_there, is_there) {
+            (true, false) => drop(leaf.jobs.remove(&job)),
+            (false, true) => drop(leaf.jobs.insert(job)),
+            _ => {}
         }
     }
 
@@ -152,11 +172,14 @@ impl Books {
         if percent >= Ratio::whole(100) {
             return None;
         }
-        let used = Ratio::whole(u64::from(self.of(kind, leaf).used) + 1);
-        let current = self.queues.guaranteed(leaf, slots).max(used);
-        let equal = Ratio::new(1, i128::from(self.leaf(kind, leaf).active_users.max(1)));
-        let limit = current * equal.max(percent / Ratio::whole(100));
-        u32::try_from(-(-limit.numerator()).div_euclid(limit.denominator())).ok()
+        let used = u128::from(self.of(kind, leaf).used) + 1;
+        let guaranteed = self.queues.weight(leaf) * u128::from(slots);
+        let current = guaranteed.max(used * self.queues.unit());
+        let equal =
+            current.div_ceil(self.queues.unit() * u128::from(self.leaf(kind, leaf).active_users.max(1)));
+        let (above, below) = (percent.numerator().unsigned_abs(), percent.denominator().unsigned_abs());
+        let least = (current * above).div_ceil(self.queues.unit() * below * 100);
+        u32::try_from(equal.max(least)).ok()
     }
 
     /// What a leaf wants more, no user beyond the limit.

@@ -44,8 +44,10 @@ pub struct Queues {
     all: Vec<Queue>,
     leaves: BTreeMap<String, usize>,
     default: usize,
-    /// All guarantees are multiples of one over this.
+    /// All shares are multiples of one over this.
     unit: i128,
+    /// How many such units each queue is guaranteed.
+    weights: Vec<u64>,
 }
 
 impl Queues {
@@ -67,7 +69,8 @@ impl Queues {
         let queues = if configuration.queue.is_empty() { &only[..] } else { &configuration.queue[..] };
         check_names(queues)?;
         check_values(queues)?;
-        let mut tree = Queues { all: vec![root()], leaves: BTreeMap::new(), default: 0, unit: 1 };
+        let mut tree =
+            Queues { all: vec![root()], leaves: BTreeMap::new(), default: 0, unit: 1, weights: Vec::new() };
         tree.add_below(0, queues, configuration.mode)?;
         if tree.all.len() <= queues.len() {
             let lost = queues.iter().filter(|queue| !tree.all.iter().any(|known| known.name == queue.name));
@@ -107,8 +110,7 @@ impl Queues {
 
     /// How many units of all slots a queue is guaranteed.
     pub(super) fn weight(&self, number: usize) -> u128 {
-        let share = self.all[number].guaranteed;
-        (share.numerator() * (self.unit / share.denominator())).unsigned_abs()
+        u128::from(self.weights[number])
     }
 
     /// How many of so many slots a queue may have: whole ones, but at least one if it may have any, since its jobs would
@@ -163,13 +165,15 @@ impl Queues {
         Ok(())
     }
 
-    /// Finds the unit of which all shares are multiples, unless it would be too small.
+    /// Finds the unit of which all shares are multiples, unless it would be too small; what each is in it.
     fn find_unit(&mut self) -> Result<(), CapacityError> {
         for queue in &self.all {
             for share in [queue.guaranteed, queue.maximum] {
                 self.unit = common_multiple(self.unit, share.denominator(), &queue.name)?;
             }
         }
+        self.weights =
+            self.all.iter().map(|queue| queue.guaranteed.of(self.unit.unsigned_abs() as u64)).collect();
         Ok(())
     }
 
