@@ -193,7 +193,11 @@ impl Cluster {
                 self.speculable[kind].remove(&id);
             }
         }
-        if job.reserved_on.is_empty() {
+        // A job may have a slot kept for it on every worker: they are not gone through while it can use each of them.
+        let uses_any = |kind| job.eligible_count(kind) > 0 && job.phases[kind].avoided.is_empty();
+        if job.reserved_on.is_empty()
+            || TaskKind::ALL.into_iter().all(|kind| job.promised[kind] == 0 || uses_any(kind))
+        {
             return;
         }
         for worker in job.reserved_on.clone() {
