@@ -78,7 +78,7 @@ fn a_pool_below_its_minimum_goes_first_and_one_at_its_maximum_gets_nothing() {
          job 2 maps 9 reduces 1 queue other
          job 3 maps 9 reduces 1 queue needy
          worker 1 5+0
-             > launch 3:m0.1 on 1; launch 3:m1.1 on 1; launch 2:m0.1 on 1; launch m0.1 on 1; launch 2:m1.1 on 1",
+             > launch 3:m0.1 on 1; launch 3:m1.1 on 1; launch m0.1 on 1; launch 2:m0.1 on 1; launch 2:m1.1 on 1",
     );
 }
 

@@ -13,11 +13,12 @@ mod starvation;
 mod tree;
 mod update;
 mod victims;
+mod weights;
 
 pub use configuration::{
     FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
 };
-pub use order::{Name, Standing, Turn, Weight};
+pub use order::{Name, Standing, Weight};
 pub use policy::Fair;
 pub use shares::{Claim, UNBOUNDED, shares};
 pub use starvation::{JobNeed, Patience, PoolNeed, starvation};

@@ -2,31 +2,38 @@
 //!
 //! Owns the comparison of plain standings, as keys for ordered sets. Does not own how they are kept up to date.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::ids::JobId;
 use crate::ratio::Ratio;
 use crate::time::Time;
 
-/// A positive weight as a fraction of two integers, neither of them zero.
+/// A positive weight as a fraction of two integers of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Weight {
-    above: u64,
-    below: u64,
+    above: NonZeroU32,
+    below: NonZeroU32,
 }
 
 impl Weight {
     /// One.
-    pub const ONE: Weight = Weight { above: 1, below: 1 };
+    pub const ONE: Weight = Weight { above: NonZeroU32::MIN, below: NonZeroU32::MIN };
 
-    /// The weight that a ratio is; none for nothing and less. Ratios of configurations fit 64 bits; larger are cut.
+    /// The weight that a ratio is; none for nothing and less. Exact up to nine digits above and below the line; of
+    /// longer ones both lose their last binary digits.
     pub fn new(ratio: Ratio) -> Option<Weight> {
         if ratio <= Ratio::ZERO {
             return None;
         }
-        let part = |number: i128| u64::try_from(number).unwrap_or(u64::MAX).max(1);
-        Some(Weight { above: part(ratio.numerator()), below: part(ratio.denominator()) })
+        let (above, below) = (ratio.numerator().unsigned_abs(), ratio.denominator().unsigned_abs());
+        let longest = u128::BITS - above.max(below).leading_zeros();
+        let cut = longest.saturating_sub(u32::BITS);
+        let part = |number: u128| {
+            u32::try_from(number >> cut).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+        };
+        Some(Weight { above: part(above), below: part(below) })
     }
 
     /// Compares `mine / self` with `other / others`, without rounding.
@@ -34,18 +41,11 @@ impl Weight {
         if self == others {
             return mine.cmp(&other);
         }
-        let left = product(mine, self.below, others.above);
-        let right = product(other, others.below, self.above);
-        left.cmp(&right)
+        let product = |amount: u64, first: NonZeroU32, second: NonZeroU32| {
+            u128::from(amount) * u128::from(first.get()) * u128::from(second.get())
+        };
+        product(mine, self.below, others.above).cmp(&product(other, others.below, self.above))
     }
-}
-
-/// A product of three 64-bit numbers: what is above 64 bits, and the rest.
-fn product(first: u64, second: u64, third: u64) -> (u128, u64) {
-    let (pair, third) = (u128::from(first) * u128::from(second), u128::from(third));
-    let (high, low) = (pair >> 64, pair & u128::from(u64::MAX));
-    let low = low * third;
-    (high * third + (low >> 64), (low & u128::from(u64::MAX)) as u64)
 }
 
 /// What a child is called; decides last.
@@ -57,31 +57,32 @@ pub enum Name {
     Job(JobId),
 }
 
-/// A child as the fair order sees it. Smaller is given to first; equal are only standings of one child.
-#[derive(Debug, Clone)]
-pub struct Standing {
+/// A child as the fair order sees it. Smaller is given to first; equal are only standings of one child. Amounts and names
+/// may be shorter than the usual ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<A = u64, N = Name> {
     /// What it holds.
-    pub usage: u64,
+    pub usage: A,
     /// What it should hold at least.
-    pub min: u64,
+    pub min: A,
     /// What it holds or wants.
-    pub demand: u64,
+    pub demand: A,
     /// None: it is given to after those that have a weight.
     pub weight: Option<Weight>,
-    /// Since when it is there; pools were always there.
+    /// Since when it is there; a pool that is configured was always there.
     pub start: Time,
     /// What it is called.
-    pub name: Name,
+    pub name: N,
 }
 
-impl Standing {
+impl<A: Copy + Into<u64>, N: Ord> Standing<A, N> {
     /// What it holds and what it should hold at least and can use, while it holds less.
     fn need(&self) -> Option<(u64, u64)> {
-        let bound = self.min.min(self.demand);
-        (self.usage < bound).then_some((self.usage, bound))
+        let (usage, bound) = (self.usage.into(), self.min.into().min(self.demand.into()));
+        (usage < bound).then_some((usage, bound))
     }
 
-    fn compare_needs(&self, other: &Standing) -> Ordering {
+    fn compare_needs(&self, other: &Standing<A, N>) -> Ordering {
         match (self.need(), other.need()) {
             (None, None) => Ordering::Equal,
             (Some(_), None) => Ordering::Less,
@@ -92,19 +93,20 @@ impl Standing {
         }
     }
 
-    fn compare_loads(&self, other: &Standing) -> Ordering {
+    fn compare_loads(&self, other: &Standing<A, N>) -> Ordering {
+        let (usage, others_usage) = (self.usage.into(), other.usage.into());
         match (self.weight, other.weight) {
-            (Some(mine), Some(others)) => mine.compare(self.usage, others, other.usage),
+            (Some(mine), Some(others)) => mine.compare(usage, others, others_usage),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (None, None) => self.usage.cmp(&other.usage),
+            (None, None) => usage.cmp(&others_usage),
         }
     }
 }
 
-impl Ord for Standing {
-    fn cmp(&self, other: &Standing) -> Ordering {
-        let without_demand = |standing: &Standing| standing.demand == 0;
+impl<A: Copy + Into<u64>, N: Ord> Ord for Standing<A, N> {
+    fn cmp(&self, other: &Standing<A, N>) -> Ordering {
+        let without_demand = |standing: &Standing<A, N>| standing.demand.into() == 0;
         without_demand(self)
             .cmp(&without_demand(other))
             .then_with(|| self.compare_needs(other))
@@ -114,31 +116,16 @@ impl Ord for Standing {
     }
 }
 
-impl PartialEq for Standing {
-    fn eq(&self, other: &Standing) -> bool {
+impl<A: Copy + Into<u64>, N: Ord> PartialEq for Standing<A, N> {
+    fn eq(&self, other: &Standing<A, N>) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Standing {}
+impl<A: Copy + Into<u64>, N: Ord> Eq for Standing<A, N> {}
 
-impl PartialOrd for Standing {
-    fn partial_cmp(&self, other: &Standing) -> Option<Ordering> {
+impl<A: Copy + Into<u64>, N: Ord> PartialOrd for Standing<A, N> {
+    fn partial_cmp(&self, other: &Standing<A, N>) -> Option<Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-/// A job in the order of a pool that serves one job after the other: priority, submit time, id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn {
-    priority: Reverse<i32>,
-    submitted: Time,
-    job: JobId,
-}
-
-impl Turn {
-    /// The turn of a job.
-    pub fn new(priority: i32, submitted: Time, job: JobId) -> Turn {
-        Turn { priority: Reverse(priority), submitted, job }
     }
 }

@@ -13,14 +13,14 @@ use crate::event::Event;
 use crate::ids::{JobId, TaskKind};
 use crate::job::JobSpec;
 use crate::scheduler::fair::configuration::{FairConfiguration, FairConfigurationError};
-use crate::scheduler::fair::pool::{Key, Member, PoolId};
+use crate::scheduler::fair::pool::{Key, PoolId};
 use crate::scheduler::fair::tree::{Look, ROOT, Tree};
 use crate::scheduler::serving::Delay;
 use crate::scheduler::{Actions, Offer, Scheduler};
 use crate::time::Time;
 
 /// Children that could only resume something on the worker of an offer, by pool.
-type Resumable = BTreeMap<PoolId, BTreeSet<(Key, Member)>>;
+type Resumable = BTreeMap<PoolId, BTreeSet<Key>>;
 
 /// Weighted shares of all slots for pools and the jobs in them; see `docs/schedulers/fair.md`.
 pub struct Fair {
@@ -94,18 +94,18 @@ impl Fair {
         let jobs: BTreeSet<JobId> = attempts.map(|attempt| attempt.task.job).collect();
         for job in jobs {
             let Some(entry) = self.tree.jobs.get(&job) else { continue };
-            let only = entry.kinds[offer.kind].suspended && !entry.kinds[offer.kind].open;
+            let only = entry.kinds[offer.kind].wish.is_only_suspended();
             let here = view.job(job).is_some_and(|job| job.suspended_on(offer.kind, offer.worker).is_some());
             if !only || !here || !self.tree.has_room(job, offer.kind) {
                 continue;
             }
-            let key = self.tree.job_key(job, offer.kind);
-            resumable.entry(entry.pool).or_default().insert((key, Member::Job(job)));
+            let key = self.tree.job_key(job, entry, offer.kind);
+            resumable.entry(entry.pool).or_default().insert(key);
             let mut pool = entry.pool;
             while let Some(parent) = self.tree.pools[pool].parent {
                 if !self.tree.pools[pool].is_open(offer.kind) {
-                    let key = self.tree.pools[pool].key(offer.kind);
-                    resumable.entry(parent).or_default().insert((key, Member::Pool(pool)));
+                    let key = self.tree.pools[pool].key(pool, offer.kind);
+                    resumable.entry(parent).or_default().insert(key);
                 }
                 pool = parent;
             }
@@ -159,12 +159,11 @@ fn give(
             (None, _) => resuming.next(),
             (Some(_), _) => launching.next(),
         };
-        let served = match first {
-            None => return false,
-            Some((_, Member::Pool(pool))) => give(tree, delay, *pool, resumable, view, offer, actions),
-            Some((_, Member::Job(job))) => {
-                view.job(*job).is_some_and(|job| delay.serve(view.now(), job, offer, actions))
-            }
+        let Some(Key { name, .. }) = first else { return false };
+        let served = if tree.pools[pool].holds_pools {
+            give(tree, delay, *name as PoolId, resumable, view, offer, actions)
+        } else {
+            view.job(JobId(*name)).is_some_and(|job| delay.serve(view.now(), job, offer, actions))
         };
         if served {
             return true;

@@ -10,7 +10,7 @@ use crate::by_kind::ByKind;
 use crate::ids::{JobId, TaskKind};
 use crate::ratio::Ratio;
 use crate::scheduler::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
-use crate::scheduler::fair::order::{Name, Standing, Turn, Weight};
+use crate::scheduler::fair::order::{Standing, Weight};
 use crate::scheduler::fair::shares::{Claim, UNBOUNDED};
 use crate::scheduler::fair::starvation::Patience;
 use crate::time::Time;
@@ -18,22 +18,12 @@ use crate::time::Time;
 /// The place of a pool in the tree.
 pub(super) type PoolId = usize;
 
-/// A child of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Member {
-    Pool(PoolId),
-    Job(JobId),
-}
-
-/// Where a child stands among those that could use a slot. All children of a pool have keys of one sort.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
-    Fair(Standing),
-    InTurn(Turn),
-}
+/// Where a child stands among those of its pool that could use a slot. Its name is the place of a pool or the number of a
+/// job: the children of a pool are of one sort. In a pool that serves in turn, what stands for usage is the priority.
+pub(super) type Key = Standing<u32, u32>;
 
 /// Children in order, first served first.
-pub(super) type Line = BTreeSet<(Key, Member)>;
+pub(super) type Line = BTreeSet<Key>;
 
 /// What is held and wanted of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,6 +38,9 @@ pub(super) struct Pool {
     /// The path from the root, which is not named in it.
     pub name: Arc<str>,
     pub weight: Ratio,
+    key_weight: Option<Weight>,
+    /// When it was made; one that is configured was always there.
+    made: Time,
     pub order: PoolOrder,
     pub min: ByKind<u64>,
     pub max: ByKind<u64>,
@@ -63,6 +56,11 @@ pub(super) struct Pool {
     /// Under which key it stands in the line of its parent.
     pub placed: ByKind<Option<Key>>,
     pub last_at_min: ByKind<Time>,
+}
+
+/// Amounts of slots fit 32 bits.
+pub(super) fn short(amount: u64) -> u32 {
+    u32::try_from(amount).unwrap_or(u32::MAX)
 }
 
 impl Pool {
@@ -102,6 +100,8 @@ impl Pool {
             parent,
             name,
             weight: configuration.weight,
+            key_weight: Weight::new(configuration.weight),
+            made: now,
             order: configuration.order,
             min,
             max: ByKind { map: max(configuration.max_maps), reduce: max(configuration.max_reduces) },
@@ -131,16 +131,16 @@ impl Pool {
         self.has_room(kind) && !self.lines[kind].is_empty()
     }
 
-    /// Where it stands among its siblings.
-    pub(super) fn key(&self, kind: TaskKind) -> Key {
+    /// Where it stands among its siblings, being at this place of the tree.
+    pub(super) fn key(&self, id: PoolId, kind: TaskKind) -> Key {
         let Amount { usage, demand } = self.held[kind];
-        Key::Fair(Standing {
-            usage,
-            min: self.min[kind],
-            demand,
-            weight: Weight::new(self.weight),
-            start: Time(0),
-            name: Name::Pool(Arc::clone(&self.name)),
-        })
+        Key {
+            usage: short(usage),
+            min: short(self.min[kind]),
+            demand: short(demand),
+            weight: self.key_weight,
+            start: self.made,
+            name: id as u32,
+        }
     }
 }

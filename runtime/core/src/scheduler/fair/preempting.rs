@@ -61,7 +61,7 @@ impl Fair {
 
     fn job_picture(&self, job: JobId, kind: TaskKind) -> Option<JobPicture> {
         let entry = self.tree.jobs.get(&job)?;
-        let (held, look) = (entry.kinds[kind].held, entry.looks[kind]);
+        let (held, look) = (entry.kinds[kind].wish.held, entry.looks[kind]);
         if held.demand == 0 {
             return None;
         }
@@ -73,7 +73,7 @@ impl Fair {
             next_check: look.next_check,
         };
         let (submitted, priority) = (entry.submitted, entry.priority);
-        Some(JobPicture { job, submitted, priority, weight: self.tree.weight(entry, kind), need })
+        Some(JobPicture { job, submitted, priority, weight: self.tree.weights.of(entry, kind), need })
     }
 
     fn remember(&mut self, kind: TaskKind, pools: &[PoolPicture]) {

@@ -11,13 +11,11 @@ use crate::by_kind::ByKind;
 use crate::cluster::Job;
 use crate::ids::{JobId, TaskKind};
 use crate::job::JobSpec;
-use crate::ratio::Ratio;
 use crate::scheduler::fair::configuration::{
-    DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, PoolOrder,
-    UnknownPools,
+    DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, UnknownPools,
 };
-use crate::scheduler::fair::order::{Name, Standing, Turn, Weight};
-use crate::scheduler::fair::pool::{Amount, Key, Member, Pool, PoolId};
+use crate::scheduler::fair::pool::{Amount, Key, Pool, PoolId};
+use crate::scheduler::fair::weights::JobWeights;
 use crate::time::Time;
 
 /// The place of the root.
@@ -44,14 +42,26 @@ pub(super) struct Look {
 }
 
 /// What a job holds and wants of one kind.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Part {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wish {
     pub held: Amount,
     /// It has tasks that could be launched.
     pub open: bool,
     /// It has attempts that could only be resumed where they are.
     pub suspended: bool,
-    /// Under which key it stands in the line of its pool.
+}
+
+impl Wish {
+    /// It has nothing to launch, but something to resume.
+    pub(super) fn is_only_suspended(&self) -> bool {
+        self.suspended && !self.open
+    }
+}
+
+/// A job's wish, and the key under which it stands in the line of its pool.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part {
+    pub wish: Wish,
     placed: Option<Key>,
 }
 
@@ -64,8 +74,7 @@ pub(super) struct Tree {
     pub only_suspended: ByKind<u32>,
     placement: Placement,
     unknown: UnknownPools,
-    size_based_weight: bool,
-    priority_weight: bool,
+    pub weights: JobWeights,
 }
 
 impl Tree {
@@ -77,8 +86,10 @@ impl Tree {
             only_suspended: ByKind::default(),
             placement: configuration.placement,
             unknown: configuration.unknown_pools,
-            size_based_weight: configuration.size_based_weight,
-            priority_weight: configuration.priority_weight,
+            weights: JobWeights {
+                by_size: configuration.size_based_weight,
+                by_priority: configuration.priority_weight,
+            },
         };
         tree.add_below(ROOT, &configuration.root);
         tree
@@ -156,12 +167,12 @@ impl Tree {
             let look = Look { last_at_share: now, next_check: Time(0) };
             self.enter(job, pool, ByKind { map: look, reduce: look });
         }
-        for kind in TaskKind::ALL {
-            let open = job.eligible_count(kind) > 0;
-            let suspended = job.suspended(kind) > 0 && job.wants(kind);
-            let held = Amount { usage: job.holding(kind).into(), demand: job.demand(kind).into() };
-            self.set(id, kind, held, open, suspended);
-        }
+        let part = |kind| Wish {
+            held: Amount { usage: job.holding(kind).into(), demand: job.demand(kind).into() },
+            open: job.eligible_count(kind) > 0,
+            suspended: job.suspended(kind) > 0 && job.wants(kind),
+        };
+        self.set(id, ByKind { map: part(TaskKind::Map), reduce: part(TaskKind::Reduce) });
     }
 
     /// A job comes to a pool.
@@ -176,42 +187,42 @@ impl Tree {
         if !self.jobs.contains_key(&job) {
             return;
         }
-        for kind in TaskKind::ALL {
-            self.set(job, kind, Amount::default(), false, false);
-        }
+        self.set(job, ByKind::default());
         if let Some(entry) = self.jobs.remove(&job) {
             self.pools[entry.pool].jobs.remove(&job);
         }
     }
 
-    /// What a job holds and wants of a kind is this now: it and every pool above it take their new places.
-    fn set(&mut self, job: JobId, kind: TaskKind, held: Amount, open: bool, suspended: bool) {
+    /// What a job holds and wants is this now: it and every pool above it take their new places.
+    fn set(&mut self, job: JobId, wishes: ByKind<Wish>) {
         let Some(entry) = self.jobs.get_mut(&job) else { return };
-        let part = &mut entry.kinds[kind];
-        let before = part.held;
-        if (before, part.open, part.suspended) == (held, open, suspended) {
-            return;
-        }
-        let only = |open: bool, suspended: bool| u32::from(suspended && !open);
-        self.only_suspended[kind] += only(open, suspended);
-        self.only_suspended[kind] -= only(part.open, part.suspended);
-        (part.held, part.open, part.suspended) = (held, open, suspended);
-        let pool = entry.pool;
-        let moves = before.usage != held.usage || self.size_based_weight;
-        let was = if moves || !open { entry.kinds[kind].placed.take() } else { None };
-        let stays = self.jobs[&job].kinds[kind].placed.is_some();
-        let key = (open && !stays).then(|| self.job_key(job, kind));
-        let line = &mut self.pools[pool].lines[kind];
-        if let Some(key) = was {
-            line.remove(&(key, Member::Job(job)));
-        }
-        if let Some(key) = key {
-            line.insert((key.clone(), Member::Job(job)));
-            if let Some(entry) = self.jobs.get_mut(&job) {
-                entry.kinds[kind].placed = Some(key);
+        let (pool, mut before) = (entry.pool, ByKind::<Wish>::default());
+        for kind in TaskKind::ALL {
+            let (wish, was) = (wishes[kind], entry.kinds[kind].wish);
+            before[kind] = was;
+            if wish == was {
+                continue;
+            }
+            entry.kinds[kind].wish = wish;
+            self.only_suspended[kind] += u32::from(wish.is_only_suspended());
+            self.only_suspended[kind] -= u32::from(was.is_only_suspended());
+            let moves = was.held.usage != wish.held.usage || self.weights.by_size || wish.open != was.open;
+            if !moves {
+                continue;
+            }
+            let key = wish.open.then(|| self.weights.key(job, entry, kind, self.pools[pool].order));
+            let left = std::mem::replace(&mut entry.kinds[kind].placed, key);
+            let line = &mut self.pools[pool].lines[kind];
+            if let Some(key) = left {
+                line.remove(&key);
+            }
+            if let Some(key) = key {
+                line.insert(key);
             }
         }
-        self.update_pools(pool, kind, before, held);
+        for kind in TaskKind::ALL.into_iter().filter(|kind| before[*kind] != wishes[*kind]) {
+            self.update_pools(pool, kind, before[kind].held, wishes[kind].held);
+        }
     }
 
     /// Carries a change of what is held and wanted from a pool up to the root.
@@ -228,35 +239,21 @@ impl Tree {
             let Some(parent) = pool.parent.filter(|_| moves || open != pool.placed[kind].is_some()) else {
                 continue;
             };
-            let key = open.then(|| pool.key(kind));
-            let was = std::mem::replace(&mut pool.placed[kind], key.clone());
+            let key = open.then(|| pool.key(id, kind));
+            let was = std::mem::replace(&mut pool.placed[kind], key);
             let line = &mut self.pools[parent].lines[kind];
             if let Some(key) = was {
-                line.remove(&(key, Member::Pool(id)));
+                line.remove(&key);
             }
             if let Some(key) = key {
-                line.insert((key, Member::Pool(id)));
+                line.insert(key);
             }
         }
     }
 
     /// Where a job stands in its pool.
-    pub(super) fn job_key(&self, job: JobId, kind: TaskKind) -> Key {
-        let entry = &self.jobs[&job];
-        if self.pools[entry.pool].order == PoolOrder::Fifo {
-            return Key::InTurn(Turn::new(entry.priority, entry.submitted, job));
-        }
-        let Amount { usage, demand } = entry.kinds[kind].held;
-        let weight = Weight::new(self.weight(entry, kind));
-        Key::Fair(Standing { usage, min: 0, demand, weight, start: entry.submitted, name: Name::Job(job) })
-    }
-
-    /// The part of a job in relation to the other jobs of its pool.
-    pub(super) fn weight(&self, entry: &Entry, kind: TaskKind) -> Ratio {
-        let size =
-            if self.size_based_weight { size_weight(entry.kinds[kind].held.demand) } else { Ratio::ONE };
-        let priority = if self.priority_weight { entry.priority.max(1) } else { 1 };
-        Ratio::new(i128::from(priority), 1) * size
+    pub(super) fn job_key(&self, job: JobId, entry: &Entry, kind: TaskKind) -> Key {
+        self.weights.key(job, entry, kind, self.pools[entry.pool].order)
     }
 
     /// Whether every pool above a job may hold another slot.
@@ -271,23 +268,4 @@ impl Tree {
         }
         true
     }
-}
-
-/// log2(1 + demand), cut to 12 binary digits: the same on every machine.
-pub(super) fn size_weight(demand: u64) -> Ratio {
-    const DIGITS: u32 = 12;
-    let number = u128::from(demand) + 1;
-    let whole = number.ilog2();
-    // The number scaled to between 1 and 2, with 64 binary digits; each squaring gives one digit of the logarithm.
-    let mut scaled = (number << 64) >> whole;
-    let mut log = u128::from(whole);
-    for _ in 0..DIGITS {
-        scaled = (scaled >> 32) * (scaled >> 32);
-        log *= 2;
-        if scaled >= 2 << 64 {
-            scaled >>= 1;
-            log += 1;
-        }
-    }
-    Ratio::new(log as i128, 1 << DIGITS)
 }

@@ -3,9 +3,11 @@
 //! Owns the walk down the tree over a plain picture of it, for one kind of slot. Does not own the rules for the children
 //! of one pool (`shares`, `starvation`) nor the picture, which the policy draws and reads back.
 
+use std::cmp::Reverse;
+
 use crate::ids::JobId;
 use crate::ratio::Ratio;
-use crate::scheduler::fair::order::{Name, Standing, Turn, Weight};
+use crate::scheduler::fair::order::{Name, Standing, Weight};
 use crate::scheduler::fair::shares::{Claim, UNBOUNDED, shares};
 use crate::scheduler::fair::starvation::{JobNeed, Patience, PoolNeed, starvation};
 use crate::time::{Span, Time};
@@ -111,7 +113,7 @@ fn active(claim: Claim, demand: u64, cap_by_demand: bool) -> Claim {
 fn set_job_shares(pool: &mut PoolPicture, cap_by_demand: bool) {
     if pool.in_turn {
         // One after the other: whoever is earlier gets what it can use.
-        pool.jobs.sort_by_key(|job| Turn::new(job.priority, job.submitted, job.job));
+        pool.jobs.sort_by_key(|job| (Reverse(job.priority), job.submitted, job.job));
         let mut left = pool.share;
         for job in &mut pool.jobs {
             job.need.share = left.min(job.need.demand);
