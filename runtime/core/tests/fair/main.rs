@@ -1,0 +1,5 @@
+//! Fair's decisions against slow and simple ones, on generated instances.
+
+mod order;
+mod shares;
+mod starving;
