@@ -190,4 +190,19 @@ proptest! {
             prop_assert!(sum <= outcome.ideal[parent], "{sum} of {}", outcome.ideal[parent]);
         }
     }
+
+    #[test]
+    fn who_has_less_than_its_guarantee_and_wants_it_is_due_it(case in case()) {
+        let mut case = case;
+        case.groups.iter_mut().flatten().for_each(|leaf| leaf.protected = false);
+        let built = build(&case);
+        let outcome = run(&built);
+        // Offers are whole, so that at each level less than one for each brother is left over.
+        let rounding = Ratio::whole(built.tree.len() as u64);
+        for leaf in built.tree.leaves() {
+            let state = built.tree.queue(leaf);
+            let due = Ratio::whole(state.used + state.pending).min(state.guaranteed);
+            prop_assert!(outcome.ideal[leaf] + rounding >= due, "{} of {due}", outcome.ideal[leaf]);
+        }
+    }
 }

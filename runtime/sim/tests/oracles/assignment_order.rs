@@ -1,4 +1,6 @@
-//! Family `assignment-order`: who is offered a free slot first.
+//! Who is offered a free slot first.
+//!
+//! Owns the family `assignment-order`. Does not own the orders: those are the policies'.
 
 use std::sync::Arc;
 

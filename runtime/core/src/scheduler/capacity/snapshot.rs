@@ -66,16 +66,14 @@ pub(super) fn settings(
     }
 }
 
-/// The settings of one queue. Its users share equally unless the configuration leaves more to each.
+/// The settings of one queue. A user has the limit that the assignment keeps to: if it were lower here, what is taken
+/// from a user for another would go back to the first with the next slot, and be taken again.
 fn queue_settings(books: &Books, kind: TaskKind, number: usize) -> QueueSettings {
     let queue = books.queues.queue(number);
     let users = books.leaf(kind, number).users.len().max(1);
     let equal = Ratio::whole(100) / Ratio::whole(users as u64);
-    let minimum = Some(queue.user_limit_percent).filter(|percent| *percent < Ratio::whole(100));
-    QueueSettings {
-        order: queue.order,
-        minimum_user_limit_percent: minimum.map(|percent| percent.max(equal)),
-    }
+    let minimum_user_limit_percent = Some(queue.user_limit_percent.max(equal));
+    QueueSettings { order: queue.order, minimum_user_limit_percent }
 }
 
 /// The jobs of one leaf. Containers are numbered by their place in `attempts`, to which they are added.
