@@ -10,6 +10,7 @@ mod ids;
 mod job;
 mod lab;
 mod parent;
+mod sim;
 mod task;
 mod up;
 mod worker;
@@ -39,6 +40,7 @@ Examples:
   nap job list                           its jobs
   nap job wait last                      progress of the job submitted last
   nap worker list --format json          its workers, for programs
+  nap sim --workload fcs-map-heavy --scheduler fcs,fair      schedulers compared in simulated time
   nap lab speed                          wordcount and terasort of 1 GiB against what is installed
 
 Settings: flag, else environment (NAPREDUCE_...), else napreduce.toml in the cluster directory, else default.
@@ -51,6 +53,7 @@ enum Command {
     Worker(worker::Arguments),
     Job(job::Arguments),
     Task(task::Arguments),
+    Sim(Box<sim::Arguments>),
     /// Experiments: measure napreduce on this machine
     Lab(lab::Arguments),
 }
@@ -85,6 +88,7 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Worker(arguments) => worker::run(arguments, cluster),
         Command::Job(arguments) => job::run(arguments, cluster),
         Command::Task(arguments) => task::run(arguments, cluster),
+        Command::Sim(arguments) => sim::run(arguments, cluster),
         Command::Lab(arguments) => return Ok(lab::run(arguments)),
     }
     .map(|()| ExitCode::SUCCESS)

@@ -69,13 +69,22 @@ pub struct PreemptionSettings {
     pub when_full: Instead,
     /// When a primitive that saves work is not worth it; always is, without.
     pub cost: Option<CostRule>,
+    /// What every policy prefers, whatever it says: who is preempted and how are chosen apart.
+    pub primitive: Option<Primitive>,
 }
 
 impl Default for PreemptionSettings {
     /// Everything can be preempted as asked, everywhere.
     fn default() -> PreemptionSettings {
         let (map, reduce) = (KindPreemption::default(), KindPreemption::default());
-        PreemptionSettings { map, reduce, suspended_max: None, when_full: Instead::Wait, cost: None }
+        PreemptionSettings {
+            map,
+            reduce,
+            suspended_max: None,
+            when_full: Instead::Wait,
+            cost: None,
+            primitive: None,
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod job_result;
 mod machine;
 mod memory;
 mod peers;
+pub mod plot;
 mod process;
 mod program;
 mod session;

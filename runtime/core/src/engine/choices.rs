@@ -18,6 +18,8 @@ impl Engine {
     /// The primitive that is used when this one is asked for, and why it is another one.
     pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
         let rules = &self.settings.preemption;
+        // What holds no slot can only be killed.
+        let asked = rules.primitive.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
         let can = rules.of(kind);
         let possible = match asked {

@@ -1,0 +1,259 @@
+//! The flags of `nap sim`.
+//!
+//! Owns their names, defaults and help, and the settings of a simulation that follow from them. Does not own workloads.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use napreduce_core::{Primitive, SchedulerName, Slots, Span};
+use napreduce_lab::ByteSize;
+use napreduce_sim::{Cost, SimulationSettings};
+
+use super::source::Source;
+use crate::cluster::parse_time;
+use crate::format::FormatArguments;
+
+/// Simulate a workload or a trace under one or several schedulers
+///
+/// The schedulers are the ones a cluster uses, on virtual workers in virtual time. Equal seeds give equal runs, to the
+/// byte of the event log. Everything but work takes no time unless a flag, or the workload, says so.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+#[command(after_help = "\
+Examples:
+  nap sim --workload fcs-map-heavy --scheduler fcs,fair --runs 10
+  nap sim --workload my.toml --scheduler fifo,fair,hfsp --nodes 20 --map-slots 4 --reduce-slots 2 --plot figures
+  nap sim --trace FB-2010_samples_24_times_1hr_0.tsv --trace-nodes 3000 --nodes 1000 --scheduler fifo,fair
+  nap sim --workload natjam-xl-s --scheduler natjam --primitive kill --format json
+
+Workloads by name: natjam-xl-s, natjam-xl-l, natjam-m-m-s, natjam-l-s-s, natjam-deadlines, fcs-map-heavy,
+fcs-reduce-heavy, hfsp-fb-dataset. docs/workloads.md says what is in them, docs/schedulers what each scheduler does.")]
+pub struct Arguments {
+    /// A trace in the format of SWIM: one job a line, fields separated by tabs
+    #[arg(long, value_name = "FILE", required_unless_present = "workload", conflicts_with = "workload")]
+    pub trace: Option<PathBuf>,
+
+    /// A workload file, or the name of a published one
+    #[arg(long, value_name = "FILE|NAME")]
+    pub workload: Option<String>,
+
+    /// The schedulers to compare, with commas in between
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "fifo")]
+    pub scheduler: Vec<SchedulerName>,
+
+    /// How slots are taken back, whatever the scheduler prefers
+    #[arg(long, value_enum, value_name = "PRIMITIVE")]
+    pub primitive: Option<PrimitiveName>,
+
+    /// Workers [default: as the workload says, else 10]
+    #[arg(long, value_name = "N")]
+    pub nodes: Option<u32>,
+
+    /// Map slots of each worker [default: as the workload says, else 4]
+    #[arg(long, value_name = "N")]
+    pub map_slots: Option<u32>,
+
+    /// Reduce slots of each worker [default: as the workload says, else 2]
+    #[arg(long, value_name = "N")]
+    pub reduce_slots: Option<u32>,
+
+    /// Where all random choices start [default: as the workload says, else 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Runs under each scheduler, with this seed and those after it; several give 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub runs: u32,
+
+    #[command(flatten)]
+    pub format: FormatArguments,
+
+    /// Write every event and what followed; with several runs, to FILE.SCHEDULER.SEED
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+
+    /// Draw sojourn times and slots over time into this folder, as SVG
+    #[arg(long, value_name = "FOLDER")]
+    pub plot: Option<PathBuf>,
+
+    /// Tables of schedulers and of preemption, as for a coordinator [default: the cluster's napreduce.toml]
+    #[arg(long, value_name = "FILE")]
+    pub configuration: Option<PathBuf>,
+
+    /// The rules of the trigger scheduler, one a line
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub trace_arguments: TraceArguments,
+
+    #[command(flatten)]
+    pub overheads: OverheadArguments,
+}
+
+/// How bytes of a trace become tasks and times.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Traces")]
+pub struct TraceArguments {
+    /// Machines the trace comes from: bytes are scaled to --nodes [default: not scaled]
+    #[arg(long, value_name = "N")]
+    pub trace_nodes: Option<u32>,
+
+    /// Input of a map
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub block: ByteSize,
+
+    /// Input and output of a reduce
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub bytes_per_reduce: ByteSize,
+
+    /// The first jobs only
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+}
+
+/// What takes time besides work.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Overheads (default: as the workload says, else none)")]
+pub struct OverheadArguments {
+    /// Workers speak with the coordinator at this interval only
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub heartbeat: Option<Duration>,
+
+    /// With --heartbeat: also when a task ends
+    #[arg(long)]
+    pub out_of_band: bool,
+
+    /// From when an order leaves until it acts
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub order_latency: Option<Duration>,
+
+    /// From the order to the first work of an attempt
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub launch: Option<Duration>,
+
+    /// From the order to suspend to the free slot
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub suspend: Option<Duration>,
+
+    /// From the order to resume to the first work
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub resume: Option<Duration>,
+
+    /// From the order to checkpoint to the free slot
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub checkpoint_write: Option<Duration>,
+
+    /// Before an attempt goes on from a checkpoint
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub checkpoint_read: Option<Duration>,
+
+    /// From the order to kill to the free slot
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub kill_cleanup: Option<Duration>,
+
+    /// How often attempts report their progress [default: every 1s if a workload is simulated, never for a trace]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub progress: Option<Duration>,
+
+    /// The probability that an attempt fails
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub failure_probability: f64,
+
+    /// The mean time until a worker is lost [default: never]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub worker_mean: Option<Duration>,
+
+    /// After how long a lost worker is back [default: never]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub worker_return: Option<Duration>,
+}
+
+/// `--primitive`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PrimitiveName {
+    /// Let tasks finish
+    Wait,
+    /// End them; their work is lost
+    Kill,
+    /// Stop them where they are
+    Suspend,
+    /// Save their work and end them
+    Checkpoint,
+}
+
+impl From<PrimitiveName> for Primitive {
+    fn from(name: PrimitiveName) -> Primitive {
+        match name {
+            PrimitiveName::Wait => Primitive::Wait,
+            PrimitiveName::Kill => Primitive::Kill,
+            PrimitiveName::Suspend => Primitive::Suspend,
+            PrimitiveName::Checkpoint => Primitive::Checkpoint,
+        }
+    }
+}
+
+fn span(time: Duration) -> Span {
+    Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+impl Arguments {
+    /// The settings of every run but their seed.
+    pub fn settings(&self, source: &Source) -> Result<SimulationSettings> {
+        let shape = source.shape();
+        let nodes = self.nodes.unwrap_or(shape.map_or(10, |shape| shape.machines));
+        let map = self.map_slots.unwrap_or(shape.map_or(4, |shape| shape.map_slots));
+        let reduce = self.reduce_slots.unwrap_or(shape.map_or(2, |shape| shape.reduce_slots));
+        ensure!(nodes > 0, "--nodes 0 runs nothing; give 1 or more");
+        ensure!(map > 0, "--map-slots 0 runs no map; give 1 or more");
+        let mut settings = SimulationSettings::new(nodes, Slots { map, reduce });
+        settings.overheads = source.overheads();
+        self.overheads.apply(&mut settings)?;
+        settings.progress_period = match self.overheads.progress {
+            Some(period) => Some(span(period)).filter(|period| period.0 > 0),
+            None => source.progress(),
+        };
+        settings.record_allocation = self.plot.is_some();
+        Ok(settings)
+    }
+}
+
+impl OverheadArguments {
+    fn apply(&self, settings: &mut SimulationSettings) -> Result<()> {
+        let overheads = &mut settings.overheads;
+        let spans = [
+            (&mut overheads.heartbeat, self.heartbeat),
+            (&mut overheads.order_latency, self.order_latency),
+            (&mut overheads.launch, self.launch),
+            (&mut overheads.kill, self.kill_cleanup),
+        ];
+        for (value, said) in spans {
+            *value = said.map_or(*value, span);
+        }
+        let costs = [
+            (&mut overheads.suspend, self.suspend),
+            (&mut overheads.resume, self.resume),
+            (&mut overheads.checkpoint_write, self.checkpoint_write),
+            (&mut overheads.checkpoint_read, self.checkpoint_read),
+        ];
+        for (value, said) in costs {
+            *value = said.map_or(*value, |time| Cost::fixed(span(time)));
+        }
+        overheads.out_of_band |= self.out_of_band;
+        let failures = &mut settings.failures;
+        ensure!(
+            (0.0..1.0).contains(&self.failure_probability),
+            "--failure-probability {} is no probability below 1",
+            self.failure_probability
+        );
+        failures.attempt = self.failure_probability;
+        failures.machine_mean = self.worker_mean.map(span);
+        failures.machine_return = self.worker_return.map(span);
+        let for_ever = failures.machine_mean.is_some() && failures.machine_return.is_none();
+        (!for_ever).then_some(()).context(
+            "--worker-mean without --worker-return loses every worker in the end; say after how long they are back",
+        )
+    }
+}

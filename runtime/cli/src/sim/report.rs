@@ -1,0 +1,205 @@
+//! What is told of an experiment: one table of all jobs, one for each class, and the same as JSON.
+//!
+//! Owns which numbers are shown, in which order and form. Does not own how they are found.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use napreduce_sim::metrics::{ClassSummary, Summary, confidence};
+use serde_json::{Value, json};
+
+use super::Experiment;
+use super::runs::Outcome;
+use crate::format::table;
+
+/// A line of the table: what it is called and how it is found in a run.
+type Row = (&'static str, fn(&Summary) -> f64);
+
+const ROWS: [Row; 24] = [
+    ("jobs ended", |run| run.jobs as f64),
+    ("  failed", |run| run.failed as f64),
+    ("sojourn mean, s", |run| run.sojourn.mean),
+    ("  median", |run| run.sojourn.median),
+    ("  95 %", |run| run.sojourn.p95),
+    ("  99 %", |run| run.sojourn.p99),
+    ("  largest", |run| run.sojourn.max),
+    ("slowdown mean", |run| run.slowdown.mean),
+    ("  largest", |run| run.slowdown.max),
+    ("makespan, s", |run| run.makespan),
+    ("reduce wait mean, s", |run| run.reduce_wait.mean),
+    ("  largest", |run| run.reduce_wait.max),
+    ("useful work, slot s", |run| run.useful),
+    ("  wasted", |run| run.wasted),
+    ("  saved by preemption", |run| run.saved),
+    ("  reduces waiting", |run| run.waiting),
+    ("  overhead", |run| run.overhead),
+    ("preempted by suspend", |run| run.preemptions.suspend as f64),
+    ("  by checkpoint", |run| run.preemptions.checkpoint as f64),
+    ("  by kill", |run| run.preemptions.kill as f64),
+    ("map slots used, %", |run| run.utilisation[0] * 100.0),
+    ("reduce slots used, %", |run| run.utilisation[1] * 100.0),
+    ("deadlines", |run| run.deadlines as f64),
+    ("  missed", |run| run.missed as f64),
+];
+
+/// A line of the table of a class.
+type ClassRow = (&'static str, fn(&ClassSummary) -> f64);
+
+const CLASS_ROWS: [ClassRow; 7] = [
+    ("jobs", |class| class.jobs as f64),
+    ("sojourn mean, s", |class| class.sojourn.mean),
+    ("  median", |class| class.sojourn.median),
+    ("  95 %", |class| class.sojourn.p95),
+    ("slowdown mean", |class| class.slowdown.mean),
+    ("  largest", |class| class.slowdown.max),
+    ("missed deadlines", |class| class.missed as f64),
+];
+
+/// For people.
+pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
+    let mut text = heading(experiment);
+    let headings = headings("", outcomes);
+    let rows = ROWS.iter().map(|(name, of)| {
+        let cells =
+            outcomes.iter().map(|outcome| cell(&outcome.summaries.iter().map(of).collect::<Vec<_>>()));
+        std::iter::once((*name).to_owned()).chain(cells).collect()
+    });
+    text += &table(&headings.iter().map(String::as_str).collect::<Vec<_>>(), rows);
+    let classes: BTreeSet<&String> = outcomes
+        .iter()
+        .flat_map(|outcome| outcome.summaries.iter().flat_map(|run| run.classes.keys()))
+        .collect();
+    if classes.len() > 1 {
+        for class in classes {
+            text.push('\n');
+            text += &class_table(class, outcomes);
+        }
+    }
+    for outcome in outcomes {
+        let run = &outcome.first;
+        if run.unfinished > 0 || !run.never_submitted.is_empty() {
+            let never = run.never_submitted.join(", ");
+            let _ = writeln!(
+                text,
+                "\n{}: {} jobs did not end; never submitted: {never}",
+                outcome.scheduler, run.unfinished
+            );
+        }
+        if let Some(warning) = run.last_warning.as_ref().filter(|_| run.warnings > 0) {
+            let _ =
+                writeln!(text, "\n{}: {} warnings, the last one: {warning}", outcome.scheduler, run.warnings);
+        }
+    }
+    text
+}
+
+fn heading(experiment: &Experiment) -> String {
+    let settings = &experiment.settings;
+    let last = experiment.seed + u64::from(experiment.runs) - 1;
+    let seeds = if experiment.runs == 1 {
+        format!("seed {last}")
+    } else {
+        format!("seeds {} to {last}", experiment.seed)
+    };
+    format!(
+        "{}: {} jobs on {} nodes with {} map and {} reduce slots, {seeds}\n",
+        experiment.source.name(),
+        experiment.source.jobs(),
+        settings.machines,
+        settings.slots.map,
+        settings.slots.reduce,
+    )
+}
+
+fn headings(first: &str, outcomes: &[Outcome]) -> Vec<String> {
+    std::iter::once(first.to_owned())
+        .chain(outcomes.iter().map(|outcome| outcome.scheduler.to_string()))
+        .collect()
+}
+
+fn class_table(class: &str, outcomes: &[Outcome]) -> String {
+    let headings = headings(class, outcomes);
+    let nothing = ClassSummary::default();
+    let rows = CLASS_ROWS.iter().map(|(name, of)| {
+        let cells = outcomes.iter().map(|outcome| {
+            let runs = outcome.summaries.iter().map(|run| of(run.classes.get(class).unwrap_or(&nothing)));
+            cell(&runs.collect::<Vec<_>>())
+        });
+        std::iter::once((*name).to_owned()).chain(cells).collect()
+    });
+    table(&headings.iter().map(String::as_str).collect::<Vec<_>>(), rows)
+}
+
+/// The mean over runs, and how far the true one may be from it.
+fn cell(runs: &[f64]) -> String {
+    let interval = confidence(runs);
+    match interval.within {
+        None => number(interval.mean),
+        Some(within) => format!("{} ± {}", number(interval.mean), number(within)),
+    }
+}
+
+/// Four digits, or all of a whole number.
+fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        large if large >= 1000.0 || value.fract() == 0.0 => 0,
+        large if large >= 100.0 => 1,
+        large if large >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+/// For programs.
+pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
+    let of = |outcome: &Outcome| {
+        let means = ROWS.iter().map(|(name, of)| {
+            let interval = confidence(&outcome.summaries.iter().map(of).collect::<Vec<_>>());
+            (name.trim(), interval)
+        });
+        let interesting = ["sojourn mean, s", "slowdown mean", "makespan, s", "reduce wait mean, s"];
+        let intervals = means.filter(|(name, _)| interesting.contains(name));
+        let intervals: serde_json::Map<String, Value> =
+            intervals.map(|(name, interval)| (key(name), json!(interval))).collect();
+        json!({
+            "scheduler": outcome.scheduler.to_string(),
+            "confidence": intervals,
+            "runs": outcome.summaries,
+            "events_a_second": outcome.events_a_second,
+        })
+    };
+    json!({
+        "workload": experiment.source.name(),
+        "jobs": experiment.source.jobs(),
+        "seed": experiment.seed,
+        "settings": experiment.settings,
+        "schedulers": outcomes.iter().map(of).collect::<Vec<_>>(),
+    })
+}
+
+/// `sojourn mean, s` as `sojourn_mean`.
+fn key(name: &str) -> String {
+    name.split(',').next().unwrap_or(name).replace(' ', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_digits_or_are_whole() {
+        let cases = [
+            (0.0, "0"),
+            (0.1234, "0.123"),
+            (3.0, "3"),
+            (12.345, "12.35"),
+            (123.45, "123.5"),
+            (12345.6, "12346"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text);
+        }
+        assert_eq!((cell(&[2.0]), cell(&[2.0, 2.0])), ("2".to_owned(), "2 ± 0".to_owned()));
+        assert_eq!(key("reduce wait mean, s"), "reduce_wait_mean");
+    }
+}

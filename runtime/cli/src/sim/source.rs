@@ -1,0 +1,129 @@
+//! Where the jobs of a simulation come from: a workload file, a published one, or a trace.
+//!
+//! Owns the reading of files. Does not own their formats (the simulator).
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use napreduce_core::Span;
+use napreduce_lab::ByteSize;
+use napreduce_sim::{ClusterShape, Overheads, SizeModel, SwimTrace, Workload, WorkloadFile, published};
+
+use super::arguments::Arguments;
+
+/// The jobs of a simulation.
+pub enum Source {
+    /// From a workload file: drawn anew for each seed.
+    Workload { name: String, file: Box<WorkloadFile> },
+    /// From a trace: the same for each seed.
+    Trace { name: String, trace: SwimTrace, model: SizeModel },
+}
+
+impl Source {
+    /// Reads what the flags name.
+    pub fn read(arguments: &Arguments) -> Result<Source> {
+        match (&arguments.trace, &arguments.workload) {
+            (Some(path), _) => Source::read_trace(path, arguments),
+            (None, Some(name)) => Source::read_workload(name),
+            (None, None) => anyhow::bail!("nothing to simulate; give --workload or --trace"),
+        }
+    }
+
+    fn read_workload(name: &str) -> Result<Source> {
+        let file = match published(name) {
+            Some(file) => file?,
+            None => {
+                let text = fs::read_to_string(name).with_context(|| {
+                    let known: Vec<&str> = napreduce_sim::PUBLISHED.iter().map(|known| known.name).collect();
+                    format!(
+                        "cannot read {name}, which is no published workload either ({})",
+                        known.join(", ")
+                    )
+                })?;
+                WorkloadFile::read(name, &text)?
+            }
+        };
+        Ok(Source::Workload { name: name.to_owned(), file: Box::new(file) })
+    }
+
+    fn read_trace(path: &Path, arguments: &Arguments) -> Result<Source> {
+        let name = path.display().to_string();
+        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+        let mut trace = SwimTrace::read(&name, BufReader::new(file))?;
+        let traced = &arguments.trace_arguments;
+        if let Some(jobs) = traced.jobs {
+            trace.jobs.truncate(jobs);
+        }
+        let nodes = arguments.nodes.unwrap_or(10);
+        if let Some(original) = traced.trace_nodes {
+            ensure!(original > 0, "--trace-nodes 0: no trace comes from a cluster without machines");
+            trace = trace.scaled(nodes, original);
+        }
+        let (ByteSize(block), ByteSize(bytes_per_reduce)) = (traced.block, traced.bytes_per_reduce);
+        ensure!(block > 0, "--block 0 makes maps without end; give a size such as 64MiB");
+        ensure!(
+            bytes_per_reduce > 0,
+            "--bytes-per-reduce 0 makes reduces without end; give a size such as 1GiB"
+        );
+        let model = SizeModel { block, bytes_per_reduce, reduces_max: Some(nodes), ..SizeModel::default() };
+        Ok(Source::Trace { name, trace, model })
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        match self {
+            Source::Workload { name, .. } | Source::Trace { name, .. } => name,
+        }
+    }
+
+    /// The seed of its first run unless another is asked for.
+    pub fn seed(&self) -> u64 {
+        match self {
+            Source::Workload { file, .. } => file.seed,
+            Source::Trace { .. } => 0,
+        }
+    }
+
+    /// The cluster it is meant for.
+    pub fn shape(&self) -> Option<ClusterShape> {
+        match self {
+            Source::Workload { file, .. } => file.cluster,
+            Source::Trace { .. } => None,
+        }
+    }
+
+    /// The overheads it is meant with.
+    pub fn overheads(&self) -> Overheads {
+        match self {
+            Source::Workload { file, .. } => file.overheads,
+            Source::Trace { .. } => Overheads::default(),
+        }
+    }
+
+    /// How often progress is reported. Of a trace it is not: a report each second of each task of a day would be most of
+    /// what happens.
+    pub fn progress(&self) -> Option<Span> {
+        match self {
+            Source::Workload { .. } => Some(Span::from_secs(1)),
+            Source::Trace { .. } => None,
+        }
+    }
+
+    /// How many jobs there are.
+    pub fn jobs(&self) -> usize {
+        match self {
+            Source::Workload { file, .. } => file.jobs.iter().map(|job| job.repeat as usize).sum(),
+            Source::Trace { trace, .. } => trace.jobs.len(),
+        }
+    }
+
+    /// The jobs, for one run.
+    pub fn workload(&self, seed: u64) -> Workload {
+        match self {
+            Source::Workload { file, .. } => file.workload(seed),
+            Source::Trace { trace, model, .. } => trace.clone().workload(*model),
+        }
+    }
+}
