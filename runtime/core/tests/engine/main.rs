@@ -19,6 +19,7 @@ mod ledger;
 mod lost_outputs;
 mod names;
 mod natjam;
+mod policies;
 mod policy;
 mod preemption;
 mod races;

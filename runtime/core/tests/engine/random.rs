@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_core::{
     AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, Instead, JobId,
-    KindPreemption, MapSpec, Order, PreemptionSettings, Report, SetAsideSettings, Slots, Span,
+    KindPreemption, MapSpec, Order, PreemptionSettings, Report, Scheduler, SetAsideSettings, Slots, Span,
     SpeculationSettings, Tally, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
@@ -22,9 +22,13 @@ use crate::world::Daemon;
 
 const EVENTS: u32 = 150;
 
+/// Makes policies that are the same, which are calm when they are told so.
+pub type Policy = Arc<dyn Fn(Arc<AtomicBool>) -> Box<dyn Scheduler>>;
+
 /// An engine, the workers it believes in, and all that was said.
 pub struct Run {
     engine: Engine,
+    policy: Policy,
     /// Restored from a snapshot of the engine; must not be told apart from it.
     twin: Option<Engine>,
     seed: u64,
@@ -47,8 +51,12 @@ pub struct Run {
 
 impl Run {
     pub fn new(seed: u64, hostile: bool) -> Run {
+        Run::under(seed, hostile, Arc::new(move |calm| Box::new(RandomPolicy::new(seed, hostile, calm))))
+    }
+
+    /// Under another policy than the one that decides at random.
+    pub fn under(seed: u64, hostile: bool, policy: Policy) -> Run {
         let calm = Arc::new(AtomicBool::new(false));
-        let policy = RandomPolicy::new(seed, hostile, Arc::clone(&calm));
         let settings = EngineSettings {
             strict: !hostile,
             escalate: seed.is_multiple_of(2),
@@ -74,7 +82,8 @@ impl Run {
             }),
         };
         Run {
-            engine: Engine::new(Box::new(policy), settings),
+            engine: Engine::new(policy(Arc::clone(&calm)), settings),
+            policy,
             twin: None,
             seed,
             settings,
@@ -148,15 +157,14 @@ impl Run {
         assert_eq!(self.twin.as_ref().map_or(snapshot.clone(), Engine::snapshot), snapshot);
         let text = serde_json::to_string(&snapshot).expect("a snapshot is plain data");
         let read = serde_json::from_str(&text).expect("JSON keeps it");
-        let policy = RandomPolicy::new(self.seed, self.hostile, Arc::clone(&self.calm));
-        self.twin = Some(Engine::restore(read, Box::new(policy), self.settings).expect("it was just taken"));
+        let policy = (self.policy)(Arc::clone(&self.calm));
+        self.twin = Some(Engine::restore(read, policy, self.settings).expect("it was just taken"));
     }
 
     /// An engine that is told all that was said.
     pub fn replay(&self) -> (Vec<Vec<Effect>>, EngineSnapshot) {
         let calm = Arc::new(AtomicBool::new(false));
-        let policy = RandomPolicy::new(self.seed, self.hostile, Arc::clone(&calm));
-        let mut engine = Engine::new(Box::new(policy), self.settings);
+        let mut engine = Engine::new((self.policy)(Arc::clone(&calm)), self.settings);
         let mut effects = Vec::new();
         for (number, (now, event)) in self.said.iter().enumerate() {
             calm.store(number >= self.calm_since, Ordering::Relaxed);
@@ -230,6 +238,9 @@ impl Run {
         spec.maps =
             vec![MapSpec { bytes: 7, preferred: vec![held; rng.random_range(0..2)] }; spec.maps.len()];
         let job = JobId(self.jobs);
+        spec.queue = ["research", "production", "research.ada"][self.jobs as usize % 3].to_owned();
+        spec.deadline =
+            (!self.jobs.is_multiple_of(4)).then_some(self.now + Span::from_millis(self.seed % 50));
         self.ledger.open(job, &spec);
         self.handle(Event::JobSubmitted { job, spec });
     }
@@ -346,6 +357,11 @@ fn any_report(rng: &mut Pcg32) -> Report {
 
 /// Plays a seed; when it panics, the seed is on stderr.
 pub fn play(seed: u64, hostile: bool) -> Run {
+    play_out(Run::new(seed, hostile))
+}
+
+/// Plays a run; when it panics, its seed is on stderr.
+pub fn play_out(mut run: Run) -> Run {
     struct Seed(u64, bool);
     impl Drop for Seed {
         fn drop(&mut self) {
@@ -354,8 +370,7 @@ pub fn play(seed: u64, hostile: bool) -> Run {
             }
         }
     }
-    let _printed_on_panic = Seed(seed, hostile);
-    let mut run = Run::new(seed, hostile);
+    let _printed_on_panic = Seed(run.seed, run.hostile);
     run.play();
     run
 }

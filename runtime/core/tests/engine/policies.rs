@@ -1,0 +1,107 @@
+//! Fair and Natjam under random events: no illegal action, invariants kept, every job to its end, and no difference
+//! between a policy that went on and one that was restored.
+//!
+//! Owns the configurations. The runs are those of `random`.
+
+use std::sync::Arc;
+
+use napreduce_core::policy::fair::{Fair, FairConfiguration, Timeout};
+use napreduce_core::policy::natjam::{
+    DeadlineEviction, JobEviction, Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration,
+};
+use napreduce_core::{Primitive, Ratio, Scheduler, Span, TaskEviction, serving::DelaySettings};
+
+use crate::random::{Run, play_out};
+
+const SEEDS: u64 = 300;
+const PRIMITIVES: [Primitive; 4] =
+    [Primitive::Suspend, Primitive::Checkpoint, Primitive::Kill, Primitive::Wait];
+
+/// Plays all seeds under policies that a configuration for each seed makes, and returns how many slots were freed.
+fn play<P: Scheduler + 'static>(make: impl Fn(u64) -> P + Copy + Send + Sync + 'static) -> u64 {
+    let freed = (0..SEEDS).map(|seed| {
+        let run = play_out(Run::under(seed, false, Arc::new(move |_| Box::new(make(seed)))));
+        let tally = run.tally();
+        tally.requests_satisfied + tally.requests_forced
+    });
+    freed.sum()
+}
+
+fn primitive(seed: u64) -> Primitive {
+    PRIMITIVES[seed as usize % PRIMITIVES.len()]
+}
+
+fn delay(seed: u64) -> DelaySettings {
+    DelaySettings { declines: (seed % 3) as u32, heartbeat: Span::from_millis(2) }
+}
+
+#[test]
+fn fair_under_random_events() {
+    let fair = |seed: u64| {
+        let mut configuration = FairConfiguration {
+            preemption: true,
+            primitive: primitive(seed),
+            utilization_gate: Ratio::ZERO,
+            kill_wait: Span::from_millis(seed % 5),
+            recheck_delay: Span(0),
+            heartbeat: Span::from_millis(1),
+            update_interval: Span::from_millis(2),
+            size_based_weight: seed.is_multiple_of(3),
+            priority_weight: seed.is_multiple_of(5),
+            cap_by_demand: seed.is_multiple_of(7),
+            delay: delay(seed),
+            ..FairConfiguration::default()
+        };
+        configuration.root.fair_share_timeout = Some(Timeout(Some(Span::from_millis(seed % 4))));
+        configuration.root.fair_share_threshold = Some(Ratio::ONE);
+        Fair::new(configuration).expect("a good configuration")
+    };
+    assert!(play(fair) > 0, "somebody gave way");
+}
+
+#[test]
+fn natjam_under_random_events() {
+    let choices = [JobEviction::MostResources, JobEviction::LeastResources, JobEviction::Probabilistic];
+    let orders = [TaskEviction::ShortestRemaining, TaskEviction::LongestRemaining, TaskEviction::Random];
+    let natjam = move |seed: u64| {
+        let configuration = NatjamConfiguration {
+            job_eviction: choices[seed as usize % 3],
+            task_eviction: orders[seed as usize / 3 % 3],
+            primitive: primitive(seed),
+            preempt_maps: true,
+            preemptor_interval: Span::from_millis(2),
+            kill_timeout: Span::from_millis(6),
+            expired_time: Span::from_millis(3),
+            delay: delay(seed),
+            seed,
+            ..NatjamConfiguration::default()
+        };
+        Natjam::new(configuration).expect("a good configuration")
+    };
+    assert!(play(natjam) > 0, "somebody gave way");
+}
+
+#[test]
+fn natjam_r_under_random_events() {
+    let natjam_r = |seed: u64| {
+        let by_laxity = seed.is_multiple_of(2);
+        let eviction = if by_laxity {
+            DeadlineEviction::MaximumLaxityFirst
+        } else {
+            DeadlineEviction::MaximumDeadlineFirst
+        };
+        let configuration = NatjamRConfiguration {
+            eviction,
+            laxity_margin: Span::from_millis(if by_laxity { seed % 3 } else { 0 }),
+            primitive: primitive(seed / 2),
+            preempt_maps: true,
+            interval: Span::from_millis(2),
+            per_run: 1 + (seed % 3) as u32,
+            kill_timeout: (!seed.is_multiple_of(5)).then_some(Span::from_millis(6)),
+            delay: delay(seed),
+            ..NatjamRConfiguration::default()
+        };
+        NatjamR::new(configuration).expect("a good configuration")
+    };
+    assert!(play(natjam_r) > 0, "somebody gave way");
+}
