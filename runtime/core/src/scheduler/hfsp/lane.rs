@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{ClusterView, Job};
+use crate::cluster::Job;
 use crate::ids::{JobId, TaskKind, WorkerId};
 use crate::ratio::Ratio;
-use crate::scheduler::hfsp::configuration::{HfspConfiguration, Late};
+use crate::scheduler::hfsp::configuration::HfspConfiguration;
 use crate::scheduler::hfsp::ranking::{Rank, Ranking};
 use crate::scheduler::hfsp::size::{self, Size};
 use crate::scheduler::hfsp::training::{Recent, Training};
@@ -64,6 +64,10 @@ pub(super) struct Lane {
     /// How workers with many suspended tasks are treated, and all together.
     pub hysteresis: BTreeMap<WorkerId, Hysteresis>,
     pub cluster_hysteresis: Hysteresis,
+    /// Jobs that came, were measured or want more than when slots were last taken for them.
+    pub asking: BTreeSet<JobId>,
+    /// When slots were last taken for everybody.
+    pub last_round: Time,
     /// Jobs with tasks to launch that the order may give slots to.
     #[serde(skip)]
     pub launchable: BTreeSet<Turn>,
@@ -97,6 +101,8 @@ impl Lane {
             recent: Recent::default(),
             hysteresis: BTreeMap::new(),
             cluster_hysteresis: Hysteresis::default(),
+            asking: BTreeSet::new(),
+            last_round: Time::default(),
             launchable: BTreeSet::new(),
             waiting: BTreeSet::new(),
             untried: BTreeSet::new(),
@@ -202,12 +208,14 @@ impl Lane {
         member.trained = true;
         member.training = Training::default();
         self.ranking.resize(now, id, member.task_time);
+        self.asking.insert(id);
     }
 
     fn take_wish(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
         let (kind, turn) = (self.kind, self.turn_of(id, job.holding(self.kind), configuration));
         let Some(member) = self.members.get_mut(&id) else { return };
         let tasks_left = job.tasks_total(kind) - job.tasks_done(kind);
+        let wanted = member.wish.eligible + member.wish.suspended;
         let started = job.holding(kind) + job.suspended(kind) + job.tasks_done(kind);
         member.wish = Wish {
             eligible: job.eligible_count(kind),
@@ -220,68 +228,9 @@ impl Lane {
             turn,
             size: Span(member.task_time.0.saturating_mul(u64::from(tasks_left))),
         };
-    }
-
-    /// The turn of a job: its rank, but among late jobs that share slots, the one that holds the fewest is first.
-    fn turn_of(&self, id: JobId, holding: u32, configuration: &HfspConfiguration) -> Option<Turn> {
-        let rank = self.ranking.rank(id)?;
-        let shares = configuration.late == Late::Share && !rank.on_time;
-        Some(if shares { Rank { key: u64::from(holding), ..rank } } else { rank })
-    }
-
-    /// Lets virtual time pass, and lists the jobs anew whose ranks changed with that.
-    pub fn update(&mut self, now: Time, view: &ClusterView<'_>, configuration: &HfspConfiguration) {
-        self.ranking.set_slots(now, view.slots(self.kind));
-        for id in self.ranking.update(now) {
-            self.unlist(id);
-            let holding = self.members.get(&id).map_or(0, |member| member.wish.holding);
-            let turn = self.turn_of(id, holding, configuration);
-            if let Some(member) = self.members.get_mut(&id) {
-                member.wish.turn = turn;
-            }
-            self.list(id);
+        if member.wish.eligible + member.wish.suspended > wanted {
+            self.asking.insert(id);
         }
-    }
-
-    fn list(&mut self, id: JobId) {
-        let Some(member) = self.members.get(&id) else { return };
-        let wish = member.wish;
-        self.promised += wish.promised;
-        self.suspended += wish.suspended;
-        if wish.untried > 0 && wish.eligible > 0 {
-            self.untried.insert((wish.tasks_left, member.submitted, id));
-        }
-        if !member.trained {
-            self.training_slots += wish.holding.min(member.training.target);
-        }
-        let Some(turn) = wish.turn else { return };
-        if wish.eligible > 0 && !member.is_endless() {
-            self.launchable.insert(turn);
-        }
-        if wish.eligible + wish.suspended > 0 {
-            self.waiting.insert(turn);
-        }
-        if member.trained && wish.holding > wish.requested {
-            self.holders.insert(turn);
-            self.by_size.insert((wish.size, member.submitted, id));
-        }
-    }
-
-    fn unlist(&mut self, id: JobId) {
-        let Some(member) = self.members.get(&id) else { return };
-        let wish = member.wish;
-        self.promised -= wish.promised;
-        self.suspended -= wish.suspended;
-        self.untried.remove(&(wish.tasks_left, member.submitted, id));
-        if !member.trained {
-            self.training_slots -= wish.holding.min(member.training.target);
-        }
-        if let Some(turn) = wish.turn {
-            self.launchable.remove(&turn);
-            self.waiting.remove(&turn);
-            self.holders.remove(&turn);
-        }
-        self.by_size.remove(&(wish.size, member.submitted, id));
     }
 }
 

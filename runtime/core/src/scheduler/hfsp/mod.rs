@@ -7,6 +7,7 @@ mod assignment;
 mod configuration;
 pub mod divisible;
 mod lane;
+mod listing;
 pub mod misjudgement;
 mod policy;
 mod preemption;

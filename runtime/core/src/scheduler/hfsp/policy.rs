@@ -131,9 +131,12 @@ impl Scheduler for Hfsp {
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
         let due = self.state.due.first().map(|(time, _)| *time);
+        let rounds =
+            TaskKind::ALL.into_iter().filter_map(|kind| self.state.lanes[kind].last_round_of_waiting());
+        let round = rounds.map(|last| (last + self.configuration.update_interval).max(now)).min();
         let waits = TaskKind::ALL.into_iter().any(|kind| !self.state.lanes[kind].waiting.is_empty());
         let reorder = waits && self.configuration.order == Order::RemainingSize;
         let reorder = reorder.then(|| now + self.configuration.update_interval);
-        [due, reorder, self.state.delay.next_wakeup(now)].into_iter().flatten().min()
+        [due, round, reorder, self.state.delay.next_wakeup(now)].into_iter().flatten().min()
     }
 }

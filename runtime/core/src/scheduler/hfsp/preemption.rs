@@ -16,8 +16,14 @@ use crate::scheduler::{Actions, Preempt};
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
-/// So many jobs, and so many stopped attempts of one, are looked at in one round: the next event looks again.
+/// So many jobs are looked at in one round: the next one looks again.
 const LOOKS_MAX: usize = 32;
+/// And so many stopped attempts of one.
+const PLACES_MAX: usize = 8;
+/// So many jobs are asked for slots in one round, the largest.
+const HOLDERS_MAX: usize = 128;
+/// Of a job with more attempts than this, what they have done is no part of what is known of its size.
+const EXACT_ATTEMPTS_MAX: u32 = 16;
 
 /// A round of taking slots.
 pub(super) struct Round<'a, 'b> {
@@ -80,14 +86,25 @@ impl<'a, 'b> Round<'a, 'b> {
 }
 
 impl Lane {
-    /// Takes slots for jobs that lack them, in order, from jobs that come after them and are larger.
+    /// Takes slots for jobs that lack them, in order, from jobs that come after them and are larger: at once for jobs that
+    /// came, were measured or lost a slot, now and then for all.
     pub fn take_slots(&mut self, round: &mut Round<'_, '_>) {
-        if round.configuration.primitive == Primitive::Wait {
+        let asking = std::mem::take(&mut self.asking);
+        let everybody = round.now >= self.last_round + round.configuration.update_interval;
+        if round.configuration.primitive == Primitive::Wait || (asking.is_empty() && !everybody) {
             return;
         }
+        let mut turns: Vec<Turn> = if everybody {
+            self.last_round = round.now;
+            self.waiting.iter().take(LOOKS_MAX).copied().collect()
+        } else {
+            Vec::new()
+        };
+        turns.extend(asking.iter().filter_map(|id| self.members.get(id)?.wish.turn));
+        turns.sort_unstable();
+        turns.dedup();
         let on_hand = round.view.free_slots(self.kind) + round.view.freeing(self.kind);
         let mut unclaimed = on_hand.saturating_sub(self.promised);
-        let turns: Vec<Turn> = self.waiting.iter().take(LOOKS_MAX).copied().collect();
         for turn in turns {
             // Nobody who gives slots comes after this one, nor after any later one.
             if self.holders.last().is_none_or(|last| *last <= turn) {
@@ -103,6 +120,9 @@ impl Lane {
             unclaimed -= claimed;
             if lacking > claimed && !member.is_endless() {
                 let remaining = self.remaining(round, turn.job);
+                if self.by_size.last().is_none_or(|(largest, ..)| *largest <= remaining) {
+                    continue;
+                }
                 self.claim(Claimant { job, turn, remaining, lacking: lacking - claimed }, round);
             }
         }
@@ -112,7 +132,8 @@ impl Lane {
         self.claim_to_resume(&mut claimant, round);
         let lacking = claimant.lacking.min(claimant.job.eligible_count(self.kind));
         let after = |job: &JobId| self.members[job].wish.turn.is_some_and(|turn| turn > claimant.turn);
-        let larger = self.by_size.iter().rev().take_while(|(size, ..)| *size > claimant.remaining);
+        let larger = self.by_size.iter().rev().take(HOLDERS_MAX);
+        let larger = larger.take_while(|(size, ..)| *size > claimant.remaining);
         let holders = larger.map(|(.., job)| *job).filter(after).map(|id| {
             let wish = self.members[&id].wish;
             let taken = round.taken_of.get(&id).copied().unwrap_or_default();
@@ -120,7 +141,7 @@ impl Lane {
             Holder { id, remaining: self.remaining(round, id), tasks }
         });
         let holders = holders.filter(|holder| holder.remaining > claimant.remaining);
-        for (job, count) in victims::select(&claimant.remaining, lacking, holders.take(LOOKS_MAX)) {
+        for (job, count) in victims::select(&claimant.remaining, lacking, holders) {
             self.stop_youngest(job, count, &claimant, round);
         }
     }
@@ -128,7 +149,7 @@ impl Lane {
     /// Stopped tasks can go on where they are only: there, slots are taken from a larger job.
     fn claim_to_resume(&mut self, claimant: &mut Claimant<'_>, round: &mut Round<'_, '_>) {
         let view = round.view;
-        for (place, _) in claimant.job.suspended_attempts(self.kind).take(LOOKS_MAX) {
+        for (place, _) in claimant.job.suspended_attempts(self.kind).take(PLACES_MAX) {
             let Some(worker) = view.worker(place).filter(|_| claimant.lacking > 0) else { continue };
             let promised = worker.reservation_of(claimant.job.id(), self.kind).is_some()
                 || self.on(worker).any(|id| {
@@ -168,7 +189,7 @@ impl Lane {
         let mut able: Vec<&Attempt> = all.filter(|attempt| round.can_give(attempt)).collect();
         able.sort_unstable_by_key(|attempt| Reverse((attempt.launched(), attempt.id())));
         let mut left = count;
-        for victim in able {
+        for victim in able.into_iter().take(count as usize + LOOKS_MAX) {
             if left == 0 {
                 return;
             }
@@ -208,11 +229,14 @@ impl Lane {
         worker.attempts().filter(move |id| id.task.kind == kind)
     }
 
-    /// What is left of a job: its size, without what its attempts have done.
+    /// What is left of a job: its size, without what its attempts have done if there are few of them.
     fn remaining(&self, round: &Round<'_, '_>, id: JobId) -> Span {
         let Some((member, job)) = self.members.get(&id).zip(round.view.job(id)) else {
             return Span::default();
         };
+        if member.wish.holding + member.wish.suspended > EXACT_ATTEMPTS_MAX {
+            return member.wish.size;
+        }
         let attempts = job.attempts_of_kind(self.kind).filter_map(|id| round.view.attempt(id));
         let done = attempts.map(|attempt| attempt.active_time(round.now).min(member.task_time).0).sum();
         Span(member.wish.size.0.saturating_sub(done))

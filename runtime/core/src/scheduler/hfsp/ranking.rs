@@ -36,10 +36,10 @@ pub struct Rank {
     pub job: JobId,
 }
 
-/// What may be saved up for the work of finding the order anew, and what an event adds to it. A unit is about as much
-/// work as one virtual task's end.
+/// What may be saved up for the work of finding the order anew, in virtual tasks that end and jobs that are ranked, and how
+/// many calls pay for one of them.
 const CREDIT_MAX: usize = 100_000;
-const CREDIT_PER_EVENT: usize = 1;
+const CALLS_PER_CREDIT: u32 = 4;
 /// So much is always done: the order of a few jobs is exact.
 const FREE_WORK: usize = 64;
 
@@ -57,6 +57,7 @@ pub struct Ranking {
     /// Jobs that have no rank, or not that of their size.
     unranked: BTreeSet<JobId>,
     credit: usize,
+    calls: u32,
     last_steps: usize,
     last_event: Time,
 }
@@ -71,6 +72,7 @@ impl Ranking {
             stale: false,
             unranked: BTreeSet::new(),
             credit: CREDIT_MAX,
+            calls: 0,
             last_steps: 0,
             last_event: Time::default(),
         }
@@ -139,7 +141,11 @@ impl Ranking {
 
     /// Lets virtual time pass and returns the jobs whose ranks changed, if they did. Called at every event.
     pub fn update(&mut self, now: Time) -> Vec<JobId> {
-        self.credit = (self.credit + CREDIT_PER_EVENT).min(CREDIT_MAX);
+        self.calls += 1;
+        if self.calls == CALLS_PER_CREDIT {
+            self.calls = 0;
+            self.credit = (self.credit + 1).min(CREDIT_MAX);
+        }
         self.cluster.age(now);
         let mut changed = self.find_late();
         if self.order == Order::RemainingSize {
