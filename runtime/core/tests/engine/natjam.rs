@@ -7,7 +7,7 @@ use napreduce_core::policy::natjam::{
     DeadlineEviction, DeadlineSelection, JobEviction, Natjam, NatjamConfiguration, NatjamConfigurationError,
     NatjamR, NatjamRConfiguration,
 };
-use napreduce_core::{Primitive, Span};
+use napreduce_core::{Primitive, SchedulerConfiguration, SchedulerName, Span};
 
 use crate::script::check_with;
 
@@ -320,4 +320,28 @@ fn configurations_that_make_no_sense_are_refused_with_what_is_allowed() {
         refused(NatjamConfiguration { production: vec!["a..b".to_owned()], ..natjam() }),
         Some(NatjamConfigurationError::Queue("a..b".to_owned()))
     );
+}
+
+#[test]
+fn the_page_names_every_parameter_and_its_examples_are_policies() {
+    let page = include_str!("../../../../docs/schedulers/natjam.md");
+    let natjam = serde_json::to_value(NatjamConfiguration::default()).expect("plain data");
+    let natjam_r = serde_json::to_value(NatjamRConfiguration::default()).expect("plain data");
+    for (key, value) in [&natjam, &natjam_r].into_iter().flat_map(|table| table.as_object().expect("a table"))
+    {
+        let texts = [format!("| `{}` |", value.to_string().replace(',', ", ")), format!("| {value} |")];
+        let mut rows = page.lines().filter(|line| line.starts_with(&format!("| `{key}` | ")));
+        let said = rows.any(|row| {
+            key == "delay" || value.is_null() || texts.iter().any(|text| row.contains(text.as_str()))
+        });
+        assert!(said, "the page does not say that {key} is {value}");
+    }
+    let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    for (example, name) in examples.iter().zip([SchedulerName::Natjam, SchedulerName::NatjamR]) {
+        let (example, _) = example.split_once("```").expect("its end");
+        let configuration: SchedulerConfiguration = toml::from_str(example).expect("well-formed");
+        assert_eq!(configuration.scheduler, name);
+        assert!(configuration.build().is_ok());
+    }
+    assert_eq!(examples.len(), 2);
 }
