@@ -10,6 +10,7 @@ use crate::by_kind::ByKind;
 use crate::cluster::ClusterView;
 use crate::event::{Event, Report};
 use crate::ids::{AttemptId, JobId, TaskKind};
+use crate::preemption::Primitive;
 use crate::scheduler::hfsp::configuration::{HfspConfiguration, HfspError};
 use crate::scheduler::hfsp::lane::Lane;
 use crate::scheduler::hfsp::preemption::Round;
@@ -134,6 +135,7 @@ impl Scheduler for Hfsp {
         let rounds =
             TaskKind::ALL.into_iter().filter_map(|kind| self.state.lanes[kind].last_round_of_waiting());
         let round = rounds.map(|last| (last + self.configuration.update_interval).max(now)).min();
+        let round = round.filter(|_| self.configuration.primitive != Primitive::Wait);
         let waits = TaskKind::ALL.into_iter().any(|kind| !self.state.lanes[kind].waiting.is_empty());
         let reorder = waits && self.configuration.order == Order::RemainingSize;
         let reorder = reorder.then(|| now + self.configuration.update_interval);
