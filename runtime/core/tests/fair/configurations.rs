@@ -1,4 +1,6 @@
 //! Configurations that cannot be: each is refused with what is wrong and what would be right; and what the page says.
+//!
+//! Owns the errors and the page. What configurations do is shown by scenarios under the engine.
 
 use napreduce_core::policy::fair::{Fair, FairConfiguration};
 use napreduce_core::{JobSpec, SchedulerConfiguration, SchedulerName};

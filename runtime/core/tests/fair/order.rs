@@ -1,4 +1,6 @@
 //! The order of children against one that compares exact ratios, and that it is an order.
+//!
+//! Owns the slow order. Does not own who stands in it.
 
 use std::cmp::Ordering;
 

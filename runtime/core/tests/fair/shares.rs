@@ -1,4 +1,6 @@
 //! Shares against an exact bisection of the level, and what must hold of any division.
+//!
+//! Owns the slow division. Does not own who is active.
 
 use napreduce_core::Ratio;
 use napreduce_core::policy::fair::{Claim, UNBOUNDED, shares};

@@ -1,4 +1,6 @@
 //! Starvation and victims on generated clusters: what must hold whoever is chosen.
+//!
+//! Owns the clusters. Published outcomes are cases of `fair-preemption`.
 
 use napreduce_core::policy::fair::{
     Container, Holder, Host, JobNeed, Patience, PoolNeed, Search, starvation,

@@ -1,4 +1,6 @@
 //! Family `fair-preemption`: who starves under Fair, and which containers give way, on two nodes of 4 GB.
+//!
+//! Owns the two nodes and what their containers do. Does not own a rule: those are the policy's.
 
 use std::collections::{BTreeMap, BTreeSet};
 

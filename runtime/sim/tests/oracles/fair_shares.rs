@@ -1,4 +1,6 @@
 //! Family `fair-shares`: weighted max-min shares with minima and maxima.
+//!
+//! Owns the reading of the cases. Does not own the division.
 
 use napreduce_core::policy::fair::{Claim, UNBOUNDED, shares};
 use serde_json::Value;

@@ -1,4 +1,6 @@
 //! The kinds about deadlines: who claims a slot, who gives way, and which pairs of choices agree.
+//!
+//! Owns the queues that the cases describe. Does not own their order.
 
 use napreduce_core::policy::natjam::{
     Contender, DeadlineEviction, DeadlineSelection, Urgency, UrgencyKey, claimant, victim,

@@ -1,4 +1,6 @@
 //! The kind that runs a research and a production job in the simulator under several policies.
+//!
+//! Owns the set-ups. Does not own a policy.
 
 use napreduce_core::policy::capacity::{Capacity, CapacityConfiguration, Mode, QueueConfiguration};
 use napreduce_core::policy::natjam::{Natjam, NatjamConfiguration};
