@@ -230,3 +230,17 @@ fn map_slots_belong_to_somebody_else() {
          declined 1: FCS gives reduce slots only; compose it with a policy for maps",
     );
 }
+
+#[test]
+fn the_page_names_every_parameter_and_its_example_makes_sense() {
+    let page = include_str!("../../../../docs/schedulers/fcs.md");
+    let values = serde_json::to_value(FcsConfiguration::default()).expect("plain data");
+    for key in values.as_object().expect("a table").keys() {
+        assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")), "{key}");
+    }
+    let (_, example) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
+    let file: toml::Table = toml::from_str(example).expect("well-formed");
+    let read: FcsConfiguration = file["scheduler"]["fcs"].clone().try_into().expect("known parameters");
+    assert_eq!(read.check(), Ok(()));
+}

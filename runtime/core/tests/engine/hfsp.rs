@@ -260,3 +260,17 @@ fn late_jobs_go_one_after_another_or_share_slots() {
     check_with(knowing(|_| ()), &script("launch m4.1 on 1"));
     check_with(knowing(|it| it.late = Late::Share), &script("launch 2:m0.1 on 1"));
 }
+
+#[test]
+fn the_page_names_every_parameter_and_its_example_makes_sense() {
+    let page = include_str!("../../../../docs/schedulers/hfsp.md");
+    let values = serde_json::to_value(HfspConfiguration::default()).expect("plain data");
+    for key in values.as_object().expect("a table").keys() {
+        assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")), "{key}");
+    }
+    let (_, example) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
+    let file: toml::Table = toml::from_str(example).expect("well-formed");
+    let read: HfspConfiguration = file["scheduler"]["hfsp"].clone().try_into().expect("known parameters");
+    assert_eq!(read.check(), Ok(()));
+}
