@@ -1,4 +1,4 @@
-//! Fair and Natjam under random events: no illegal action, invariants kept, every job to its end, and no difference
+//! Fair, Natjam, HFSP and FCS under random events: no illegal action, invariants kept, every job to its end, and no difference
 //! between a policy that went on and one that was restored.
 //!
 //! Owns the configurations. The runs are those of `random`.
@@ -6,10 +6,17 @@
 use std::sync::Arc;
 
 use napreduce_core::policy::fair::{Fair, FairConfiguration, Timeout};
+use napreduce_core::policy::fcs::{Fcs, FcsConfiguration};
+use napreduce_core::policy::hfsp::misjudgement::Misjudgement;
+use napreduce_core::policy::hfsp::ranking::Order;
+use napreduce_core::policy::hfsp::size::Confidence;
+use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration, Late};
 use napreduce_core::policy::natjam::{
     DeadlineEviction, JobEviction, Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration,
 };
-use napreduce_core::{Primitive, Ratio, Scheduler, Span, TaskEviction, serving::DelaySettings};
+use napreduce_core::{
+    Composed, Fifo, Primitive, Ratio, Scheduler, Span, TaskEviction, serving::DelaySettings,
+};
 
 use crate::random::{Run, play_out};
 
@@ -104,4 +111,52 @@ fn natjam_r_under_random_events() {
         NatjamR::new(configuration).expect("a good configuration")
     };
     assert!(play(natjam_r) > 0, "somebody gave way");
+}
+
+#[test]
+fn hfsp_under_random_events() {
+    let hfsp = |seed: u64| {
+        let configuration = HfspConfiguration {
+            order: if seed.is_multiple_of(5) { Order::RemainingSize } else { Order::ProjectedFinish },
+            late: if seed.is_multiple_of(3) { Late::Share } else { Late::Fifo },
+            sample_maps: 1 + (seed % 3) as u32,
+            sample_reduces: 1 + (seed % 2) as u32,
+            delta: Span::from_millis(3),
+            confidence: if seed.is_multiple_of(7) {
+                Confidence::Infinite
+            } else {
+                Confidence::Factor(Ratio::ONE)
+            },
+            assumed_task_time: Span::from_millis(1 + seed % 20),
+            training_maps_max: (seed.is_multiple_of(4)).then_some(1),
+            primitive: primitive(seed),
+            suspended_high: (seed.is_multiple_of(2)).then_some(1 + (seed % 4) as u32),
+            suspended_low: (seed.is_multiple_of(2)).then_some(0),
+            cluster_suspended_high: (seed.is_multiple_of(6)).then_some(3),
+            update_interval: Span::from_millis(2),
+            delay: delay(seed),
+            size_error: Misjudgement::Uniform { alpha: Ratio::new(1, 2) },
+            seed,
+            ..HfspConfiguration::default()
+        };
+        Hfsp::new(configuration).expect("a good configuration")
+    };
+    assert!(play(hfsp) > 0, "somebody gave way");
+}
+
+#[test]
+fn fcs_under_random_events() {
+    let fcs = |seed: u64| {
+        let configuration = FcsConfiguration {
+            service_min: Span::from_millis(seed % 3),
+            declines: (seed % 4) as u32,
+            locality: (seed.is_multiple_of(5)).then_some(Ratio::new(1, 2)),
+            heartbeat: Span::from_millis(seed % 3),
+            primitive: primitive(seed),
+            ..FcsConfiguration::default()
+        };
+        let reduces = Fcs::new(configuration).expect("a good configuration");
+        Composed::new(Box::new(Fifo::default()), Box::new(reduces), None)
+    };
+    assert!(play(fcs) > 0, "somebody gave way");
 }

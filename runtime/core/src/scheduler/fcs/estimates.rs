@@ -3,11 +3,13 @@
 //!
 //! Owns the formulas, exact and in any unit. Does not own where the numbers come from.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ratio::Ratio;
 
 /// What is left of a job, in the order in which FCS compares it: first the time until its last map, then the data its
 /// reduces have not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RemainingWork {
     /// The time until all maps are done.
     pub shuffle: ShuffleTime,
@@ -16,7 +18,7 @@ pub struct RemainingWork {
 }
 
 /// A time until all maps of a job are done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ShuffleTime {
     /// So long.
     Finite(Ratio),

@@ -30,16 +30,17 @@ pub(super) struct Member {
     /// The progress of its reduces that are not done, in millionths.
     progress: BTreeMap<u32, u32>,
     progress_total: u64,
-    /// What follows from the view; not remembered, since every job is named after a restore.
-    #[serde(skip)]
+    /// What was seen of it last, and what follows from that.
     pub now: Option<Standing>,
 }
 
 /// What a job holds and wants as of the last look at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Standing {
     pub place: Place,
     looked_at: Time,
+    /// What its estimates follow from, besides the time: with the same, it is not looked at again for a while.
+    seen: [u64; 5],
     /// Tasks that may be launched, and attempts that may be resumed.
     pub eligible: u32,
     pub suspended: u32,
@@ -71,6 +72,15 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Takes note of what a job holds and wants now, and of what is left of it.
     pub fn look_at(&mut self, now: Time, id: JobId, job: Option<&Job>) {
+        self.note(now, id, job, true);
+    }
+
+    /// The same, but the estimates stay as they are if nothing changed that they follow from.
+    pub fn job_changed(&mut self, now: Time, id: JobId, job: Option<&Job>) {
+        self.note(now, id, job, false);
+    }
+
+    fn note(&mut self, now: Time, id: JobId, job: Option<&Job>, anew: bool) {
         let before = self.unlist(id);
         let left = job.map_or(0, |job| job.tasks_total(TaskKind::Reduce) - job.tasks_done(TaskKind::Reduce));
         let Some(job) = job.filter(|_| left > 0) else {
@@ -84,9 +94,22 @@ impl Jobs {
         if job.holding(TaskKind::Map) + job.tasks_done(TaskKind::Map) > 0 {
             member.first_map.get_or_insert(now);
         }
+        let maps = TaskKind::Map;
+        let seen = [
+            u64::from(job.tasks_done(maps)),
+            u64::from(job.holding(maps)),
+            u64::from(job.tasks_done(kind)),
+            job.map_output_bytes(),
+            member.progress_total,
+        ];
+        let (place, looked_at) = match before.filter(|before| !anew && before.seen == seen) {
+            Some(before) => (before.place, before.looked_at),
+            None => ((member.remaining_work(now, job), job.submitted(), id), now),
+        };
         let standing = Standing {
-            place: (member.remaining_work(now, job), job.submitted(), id),
-            looked_at: now,
+            place,
+            looked_at,
+            seen,
             eligible: job.eligible_count(kind),
             suspended: job.demand(kind) - job.holding(kind) - job.eligible_count(kind),
             promised: job.promised(kind),
@@ -98,6 +121,12 @@ impl Jobs {
             self.asking.insert(id);
         }
         self.list(standing);
+    }
+
+    /// Lists every job, after a restore: the lists are not remembered.
+    pub fn list_all(&mut self) {
+        let all: Vec<Standing> = self.members.values().filter_map(|member| member.now).collect();
+        all.into_iter().for_each(|standing| self.list(standing));
     }
 
     /// The job that was not looked at for the longest, if that was before a time and it holds or wants anything.

@@ -109,7 +109,7 @@ impl Scheduler for Fcs {
     }
 
     fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
-        self.state.jobs.look_at(now, job, view.job(job));
+        self.state.jobs.job_changed(now, job, view.job(job));
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
@@ -135,6 +135,7 @@ impl Scheduler for Fcs {
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("what FCS remembers is not said")?;
         self.state = serde_json::from_str(saved).map_err(|error| format!("FCS's memory: {error}"))?;
+        self.state.jobs.list_all();
         Ok(())
     }
 

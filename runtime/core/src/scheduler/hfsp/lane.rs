@@ -32,13 +32,12 @@ pub(super) struct Member {
     pub task_time: Span,
     done: u32,
     worked: Span,
-    /// What it holds and wants as of its last change; not remembered, since every job is named after a restore.
-    #[serde(skip)]
+    /// What it holds and wants as of its last change.
     pub wish: Wish,
 }
 
 /// What a job holds and wants, and so where it is listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Wish {
     pub eligible: u32,
     pub suspended: u32,

@@ -37,6 +37,12 @@ impl Lane {
         self.holders.last().filter(|last| *last > first).map(|_| self.last_round)
     }
 
+    /// Lists every job, after a restore: the lists are not remembered.
+    pub fn list_all(&mut self) {
+        let all: Vec<JobId> = self.members.keys().copied().collect();
+        all.into_iter().for_each(|id| self.list(id));
+    }
+
     pub(super) fn list(&mut self, id: JobId) {
         let Some(member) = self.members.get(&id) else { return };
         let wish = member.wish;

@@ -127,6 +127,7 @@ impl Scheduler for Hfsp {
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("what HFSP remembers is not said")?;
         self.state = serde_json::from_str(saved).map_err(|error| format!("HFSP's memory: {error}"))?;
+        TaskKind::ALL.into_iter().for_each(|kind| self.state.lanes[kind].list_all());
         Ok(())
     }
 
