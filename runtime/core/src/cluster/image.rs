@@ -11,7 +11,7 @@ use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
 use crate::cluster::worker::WorkerImage;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, Tally, Worker};
-use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::ids::{AttemptId, JobId, TaskKind};
 use crate::preemption::PreemptRequest;
 use crate::states::{AttemptState, WorkerState};
 use crate::time::Time;
@@ -39,7 +39,7 @@ impl Cluster {
             events: self.events,
             jobs: self.jobs.values().map(Job::image).collect(),
             ended: self.ended.clone(),
-            workers: self.workers.iter().map(|(id, worker)| worker.image(*id)).collect(),
+            workers: self.workers.iter().map(|(id, worker)| worker.image(id)).collect(),
             attempts: self.attempts.values().cloned().collect(),
             requests: self.requests.values().cloned().collect(),
             graces: self.graces().collect(),
@@ -59,7 +59,7 @@ impl Cluster {
         let mut cluster = Cluster {
             now: image.now,
             events: image.events,
-            jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?,
+            jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?.into_iter().collect(),
             ended: image.ended,
             tally: image.tally,
             requests: keyed(image.requests.into_iter().map(Ok), |request| request.attempt)?,
@@ -74,7 +74,7 @@ impl Cluster {
             }
         }
         image.attempts.into_iter().try_for_each(|attempt| cluster.enter(attempt))?;
-        cluster.workers.iter().try_for_each(|(id, worker)| worker.has_room(*id))?;
+        cluster.workers.iter().try_for_each(|(id, worker)| worker.has_room(id))?;
         for (worker, reservation) in reserved {
             if !cluster.jobs.contains_key(&reservation.job) {
                 return Err(format!("{worker}: a slot is kept for {}, which is unknown", reservation.job));
@@ -129,8 +129,7 @@ impl Cluster {
     }
 
     fn list_everything(&mut self) {
-        let workers: Vec<WorkerId> = self.workers.keys().copied().collect();
-        for id in workers {
+        for id in self.workers.keys() {
             if self.workers[&id].state == WorkerState::Draining {
                 self.draining.insert(id);
             }
@@ -142,8 +141,7 @@ impl Cluster {
         }
         let requests: Vec<PreemptRequest> = self.requests.values().cloned().collect();
         requests.iter().for_each(|request| self.list_request(request, true));
-        let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
-        jobs.into_iter().for_each(|job| self.refresh(job));
+        self.jobs.keys().for_each(|job| self.refresh(job));
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod attempt;
 mod explain;
+mod id_map;
 mod image;
 mod job;
 mod job_view;
@@ -24,6 +25,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::by_kind::ByKind;
+use crate::cluster::id_map::IdMap;
 use crate::cluster::image::per_kind;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
@@ -62,15 +64,15 @@ pub(crate) struct Cluster {
     pub now: Time,
     /// How many events were handled, this one included.
     pub events: u64,
-    pub jobs: BTreeMap<JobId, Job>,
+    pub jobs: IdMap<JobId, Job, true>,
     /// Jobs that are over: only their numbers, which are not used again.
     pub ended: BTreeSet<JobId>,
-    pub workers: BTreeMap<WorkerId, Worker>,
+    pub workers: IdMap<WorkerId, Worker, true>,
     /// Workers that will leave when nothing there is needed.
     pub draining: BTreeSet<WorkerId>,
     /// Workers set aside because much failed there, and until when.
     pub aside: BTreeSet<(Time, WorkerId)>,
-    pub attempts: BTreeMap<AttemptId, Attempt>,
+    pub attempts: IdMap<AttemptId, Attempt, false>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
     pub deadlines: BTreeSet<(Time, Deadline)>,
     pub free: ByKind<BTreeSet<OfferOrder>>,
@@ -330,8 +332,8 @@ impl Cluster {
 
     /// The workers that could run a task of a kind.
     pub fn usable(&self, kind: TaskKind) -> BTreeSet<WorkerId> {
-        let usable = |(_, worker): &(&WorkerId, &Worker)| worker.takes_attempts() && worker.slots[kind] > 0;
-        self.workers.iter().filter(usable).map(|(id, _)| *id).collect()
+        let usable = |(_, worker): &(WorkerId, &Worker)| worker.takes_attempts() && worker.slots[kind] > 0;
+        self.workers.iter().filter(usable).map(|(id, _)| id).collect()
     }
 
     /// Whether this worker may be set aside, too: half of those with slots of a kind stay in use.
@@ -370,7 +372,8 @@ impl Cluster {
         }
         let usable = per_kind(|kind| self.usable(kind));
         let mut changed = Vec::new();
-        for job in self.jobs.values_mut() {
+        for id in self.jobs.keys() {
+            let job = self.job_mut(id);
             for kind in TaskKind::ALL {
                 if !job.phases[kind].failed.is_empty() {
                     job.phases[kind].find_avoided(&usable[kind]);

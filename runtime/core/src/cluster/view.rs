@@ -72,14 +72,12 @@ impl<'a> ClusterView<'a> {
 
     /// The workers that are up, by id; one that is set aside is up.
     pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
-        let all = self.cluster.workers.iter().map(|(id, worker)| (*id, worker));
-        all.filter(|(_, worker)| worker.state == WorkerState::Up)
+        self.cluster.workers.iter().filter(|(_, worker)| worker.state == WorkerState::Up)
     }
 
     /// The workers that are there, by id: those that are up, set aside or not, and those that are draining.
     pub fn present_workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
-        let all = self.cluster.workers.iter().map(|(id, worker)| (*id, worker));
-        all.filter(|(_, worker)| worker.state != WorkerState::Lost)
+        self.cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost)
     }
 
     /// A worker, up or lost.

@@ -27,8 +27,8 @@ impl Engine {
     pub fn check(&self) -> Result<(), String> {
         let cluster = &self.cluster;
         ensure!(self.effects.is_empty(), "effects are left over from the last event");
-        cluster.workers.keys().try_for_each(|&id| check_worker(cluster, id))?;
-        cluster.attempts.keys().try_for_each(|&id| check_attempt(cluster, id))?;
+        cluster.workers.keys().try_for_each(|id| check_worker(cluster, id))?;
+        cluster.attempts.keys().try_for_each(|id| check_attempt(cluster, id))?;
         cluster.jobs.values().try_for_each(|job| check_job(cluster, job))?;
         self.check_requests()?;
         check_indices(cluster)

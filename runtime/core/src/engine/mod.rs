@@ -115,6 +115,14 @@ impl Engine {
         std::mem::take(&mut self.effects)
     }
 
+    /// Takes back the effects of an event when they are carried out: the room for them is used again.
+    pub fn reuse(&mut self, mut effects: Vec<Effect>) {
+        if self.effects.is_empty() && effects.capacity() > self.effects.capacity() {
+            effects.clear();
+            self.effects = effects;
+        }
+    }
+
     /// Names the jobs that changed to the policy.
     fn tell_changed(&mut self) {
         if self.cluster.changed.is_empty() {

@@ -56,7 +56,10 @@ impl Engine {
         let before = self.cluster.workers.get(&id).map_or(WorkerState::Unknown, |worker| worker.state);
         match before.on(input) {
             Ok(after) => {
-                self.cluster.workers.entry(id).or_insert_with(Worker::new).state = after;
+                if !self.cluster.workers.contains_key(&id) {
+                    self.cluster.workers.insert(id, Worker::new());
+                }
+                self.cluster.worker_mut(id).state = after;
                 true
             }
             Err(error) => {

@@ -14,12 +14,8 @@ const NAMED: usize = 5;
 
 /// Every reason why no slot was given to a task that may be launched.
 pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
-    let present: Vec<(WorkerId, &Worker)> = cluster
-        .workers
-        .iter()
-        .filter(|(_, worker)| worker.state != WorkerState::Lost)
-        .map(|(id, worker)| (*id, worker))
-        .collect();
+    let present: Vec<(WorkerId, &Worker)> =
+        cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost).collect();
     if present.is_empty() {
         return vec!["no worker is up; start one".to_owned()];
     }

@@ -1,0 +1,255 @@
+//! A map by id that finds in constant time, and walks in the order of ids.
+//!
+//! Owns the finding of jobs, workers and attempts, which every event does many times. Hashing decides where something is
+//! kept and nothing else: a walk is in the order of ids, whatever happened before. Does not own what it keeps.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Index;
+
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+
+/// What can be a key.
+pub(crate) trait Id: Copy + Ord {
+    /// A number for which equal ids are equal; others should differ.
+    fn number(self) -> u64;
+}
+
+impl Id for JobId {
+    fn number(self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
+impl Id for WorkerId {
+    fn number(self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
+impl Id for AttemptId {
+    fn number(self) -> u64 {
+        let kind = u64::from(self.task.kind == TaskKind::Reduce);
+        let task = u64::from(self.task.job.0) << 32 | u64::from(self.task.index);
+        task.wrapping_mul(4) ^ (u64::from(self.number) << 1 | kind).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+    }
+}
+
+/// A map by id. `WALKED`: it is walked often, and keeps its ids in order for that; otherwise a walk sorts them.
+pub(crate) struct IdMap<K, V, const WALKED: bool> {
+    /// Places of entries, plus one; zero is free. The length is a power of two and at least twice the number of entries.
+    table: Vec<u32>,
+    entries: Vec<Option<(K, V)>>,
+    vacant: Vec<u32>,
+    ordered: BTreeSet<K>,
+}
+
+impl<K: Id, V, const WALKED: bool> Default for IdMap<K, V, WALKED> {
+    fn default() -> Self {
+        IdMap { table: vec![0; 16], entries: Vec::new(), vacant: Vec::new(), ordered: BTreeSet::new() }
+    }
+}
+
+impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.vacant.len()
+    }
+
+    pub fn get(&self, key: &K) -> Option<&V> {
+        let (_, place) = self.find(*key)?;
+        self.entries[place].as_ref().map(|(_, value)| value)
+    }
+
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let (_, place) = self.find(*key)?;
+        self.entries[place].as_mut().map(|(_, value)| value)
+    }
+
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.find(*key).is_some()
+    }
+
+    /// Keeps a value; the one that was there before, if any.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        if let Some((_, place)) = self.find(key) {
+            return self.entries[place].replace((key, value)).map(|(_, value)| value);
+        }
+        if (self.len() + 1) * 2 > self.table.len() {
+            self.grow();
+        }
+        let place = self.vacant.pop().map_or(self.entries.len(), |place| place as usize);
+        if place == self.entries.len() {
+            self.entries.push(None);
+        }
+        self.entries[place] = Some((key, value));
+        self.enter(key, place);
+        if WALKED {
+            self.ordered.insert(key);
+        }
+        None
+    }
+
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let (slot, place) = self.find(*key)?;
+        self.close(slot);
+        self.vacant.push(place as u32);
+        if WALKED {
+            self.ordered.remove(key);
+        }
+        self.entries[place].take().map(|(_, value)| value)
+    }
+
+    /// The ids in order.
+    pub fn keys(&self) -> std::vec::IntoIter<K> {
+        if WALKED {
+            return self.ordered.iter().copied().collect::<Vec<K>>().into_iter();
+        }
+        let mut keys: Vec<K> = self.entries.iter().flatten().map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        keys.into_iter()
+    }
+
+    /// Ids and values, in the order of ids.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.keys().map(|key| (key, &self[&key]))
+    }
+
+    /// Values, in the order of ids.
+    pub fn values(&self) -> impl Iterator<Item = &V> + Clone {
+        self.keys().map(|key| &self[&key])
+    }
+
+    fn slot_of(&self, key: K) -> usize {
+        // Fibonacci hashing: the high bits of a product depend on all bits.
+        let product = key.number().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (product >> (64 - self.table.len().trailing_zeros())) as usize
+    }
+
+    /// Where a key is: its slot of the table, and its place.
+    fn find(&self, key: K) -> Option<(usize, usize)> {
+        let mask = self.table.len() - 1;
+        let mut slot = self.slot_of(key);
+        loop {
+            let place = (self.table[slot] as usize).checked_sub(1)?;
+            if self.entries[place].as_ref().is_some_and(|(other, _)| *other == key) {
+                return Some((slot, place));
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    fn enter(&mut self, key: K, place: usize) {
+        let mask = self.table.len() - 1;
+        let mut slot = self.slot_of(key);
+        while self.table[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.table[slot] = u32::try_from(place + 1).expect("fewer entries than numbers");
+    }
+
+    /// Frees a slot and moves up what would not be found any more.
+    fn close(&mut self, mut free: usize) {
+        let mask = self.table.len() - 1;
+        let mut slot = free;
+        loop {
+            slot = (slot + 1) & mask;
+            let Some(place) = (self.table[slot] as usize).checked_sub(1) else { break };
+            let Some((key, _)) = &self.entries[place] else { break };
+            let home = self.slot_of(*key);
+            if (slot.wrapping_sub(home) & mask) >= (slot.wrapping_sub(free) & mask) {
+                self.table[free] = self.table[slot];
+                free = slot;
+            }
+        }
+        self.table[free] = 0;
+    }
+
+    fn grow(&mut self) {
+        self.table = vec![0; self.table.len() * 2];
+        for place in 0..self.entries.len() {
+            if let Some((key, _)) = &self.entries[place] {
+                self.enter(*key, place);
+            }
+        }
+    }
+}
+
+impl<K: Id, V, const WALKED: bool> Index<&K> for IdMap<K, V, WALKED> {
+    type Output = V;
+    fn index(&self, key: &K) -> &V {
+        self.get(key).expect("the caller knows that it is there")
+    }
+}
+
+impl<K: Id + fmt::Debug, V: fmt::Debug, const WALKED: bool> fmt::Debug for IdMap<K, V, WALKED> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Id, V, const WALKED: bool> FromIterator<(K, V)> for IdMap<K, V, WALKED> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut map = Self::default();
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+    use std::collections::BTreeMap;
+
+    fn agrees_with_a_tree<const WALKED: bool>(seed: u64) {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut map: IdMap<JobId, u64, WALKED> = IdMap::default();
+        let mut tree = BTreeMap::new();
+        for step in 0..5_000_u64 {
+            let key = JobId(random.random_range(0..200) * 64);
+            if random.random_bool(0.5) {
+                assert_eq!(map.insert(key, step), tree.insert(key, step), "seed {seed}, step {step}");
+            } else {
+                assert_eq!(map.remove(&key), tree.remove(&key), "seed {seed}, step {step}");
+            }
+            assert_eq!((map.get(&key), map.len()), (tree.get(&key), tree.len()));
+        }
+        assert!(map.iter().eq(tree.iter().map(|(key, value)| (*key, value))), "seed {seed}");
+        assert!(map.values().eq(tree.values()) && map.keys().eq(tree.keys().copied()));
+        for key in tree.keys() {
+            *map.get_mut(key).expect("it is there") += 1;
+        }
+        assert!(tree.iter().all(|(key, value)| map[key] == value + 1));
+    }
+
+    #[test]
+    fn it_keeps_what_a_tree_keeps() {
+        for seed in 0..20 {
+            agrees_with_a_tree::<true>(seed);
+            agrees_with_a_tree::<false>(seed);
+        }
+    }
+
+    #[test]
+    fn attempts_that_differ_in_anything_are_kept_apart() {
+        let mut map: IdMap<AttemptId, u32, false> = IdMap::default();
+        let mut ids = Vec::new();
+        for job in 1..=20 {
+            for index in 0..20 {
+                for (kind, number) in [(TaskKind::Map, 1), (TaskKind::Map, 2), (TaskKind::Reduce, 1)] {
+                    let task = crate::ids::TaskId { job: JobId(job), kind, index };
+                    ids.push(AttemptId { task, number });
+                }
+            }
+        }
+        for (value, id) in (0..).zip(&ids) {
+            assert_eq!(map.insert(*id, value), None);
+        }
+        assert!((0..).zip(&ids).all(|(value, id)| map[id] == value));
+        ids.sort_unstable();
+        assert!(map.keys().eq(ids));
+    }
+}
