@@ -186,7 +186,10 @@ impl Lane {
         let view = round.view;
         let Some(known) = view.job(job) else { return };
         let all = known.attempts_of_kind(self.kind).filter_map(|id| view.attempt(id));
-        let mut able: Vec<&Attempt> = all.filter(|attempt| round.can_give(attempt)).collect();
+        // A slot where the tasks of the claimant failed would go back to the victim, and be taken again.
+        let of_use = |attempt: &Attempt| claimant.job.next_task(self.kind, attempt.worker()).is_some();
+        let able = all.filter(|attempt| round.can_give(attempt) && of_use(attempt));
+        let mut able: Vec<&Attempt> = able.collect();
         able.sort_unstable_by_key(|attempt| Reverse((attempt.launched(), attempt.id())));
         let mut left = count;
         for victim in able.into_iter().take(count as usize + LOOKS_MAX) {
