@@ -222,6 +222,17 @@ pub enum SimulationError {
         /// One of them.
         first: Option<JobId>,
     },
+    /// One instant never ends.
+    #[error(
+        "{at} never ends: after {rounds} rounds of events and orders the policy still takes and gives slots; its order of \
+         jobs and its choice of victims do not agree"
+    )]
+    Thrashing {
+        /// The instant.
+        at: Time,
+        /// How often it was gone through.
+        rounds: u32,
+    },
     /// The workload goes back in time.
     #[error("a job is to be submitted at {at}, after one at {after}; sort the workload by submit time")]
     OutOfOrder {

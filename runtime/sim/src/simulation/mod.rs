@@ -43,6 +43,8 @@ use crate::run::{Run, SimulationError};
 use crate::settings::SimulationSettings;
 use crate::workload::Workload;
 
+/// So many rounds of one instant mean that it will never end: the policy takes and gives the same slots again and again.
+const ROUNDS_MAX: u32 = 50_000;
 /// So many instants without anything but timers mean that nothing will ever happen again.
 const IDLE_INSTANTS_MAX: u32 = 200_000;
 
@@ -68,6 +70,8 @@ pub struct Simulation {
     now: Time,
     last_submit: Time,
     queue: Queue,
+    /// What is due at this instant; empty in between.
+    due: Vec<Due>,
     /// Workers that speak at this instant.
     beats: Vec<u32>,
     batch: Batch,
@@ -101,6 +105,7 @@ impl Simulation {
             now: Time(0),
             last_submit: Time(0),
             queue: Queue::default(),
+            due: Vec::new(),
             beats: Vec::new(),
             batch: Batch::default(),
             attempts: Attempts::default(),
@@ -191,16 +196,19 @@ impl Simulation {
     /// Does all that happens at this instant; true when there was nothing but timers.
     fn happen(&mut self) -> Result<bool, SimulationError> {
         let mut idle = true;
-        loop {
-            let mut due = Vec::new();
+        for _ in 0..ROUNDS_MAX {
+            let mut due = std::mem::take(&mut self.due);
             while let Some(one) = self.queue.pop_due(self.now) {
                 due.push(one);
             }
-            due.sort_by_key(|one| rank(*one));
+            if due.len() > 1 {
+                due.sort_by_key(|one| rank(*one));
+            }
             idle &= due.iter().all(|one| matches!(one, Due::Wake | Due::Tick | Due::Heartbeat { .. }));
-            for one in due {
+            for one in due.drain(..) {
                 self.one_happens(one)?;
             }
+            self.due = due;
             while self.coming.peek().is_some_and(|job| job.submit <= self.now) {
                 idle = false;
                 let Some(job) = self.coming.next() else { break };
@@ -218,6 +226,7 @@ impl Simulation {
             }
             self.hand_in()?;
         }
+        Err(SimulationError::Thrashing { at: self.now, rounds: ROUNDS_MAX })
     }
 
     fn one_happens(&mut self, due: Due) -> Result<(), SimulationError> {

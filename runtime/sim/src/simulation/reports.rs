@@ -34,7 +34,9 @@ type Rank = (Group, u32, Option<AttemptId>, u64);
 /// The events of one instant that are handed to the engine together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    ranked: Vec<(Rank, Event)>,
+    events: Vec<Event>,
+    /// The rank of each event, and its position.
+    ranks: Vec<(Rank, usize)>,
     /// Attempts that ask to commit: the rank of their request, their worker and their place.
     commits: Vec<(Rank, WorkerId, AttemptId, u32)>,
     entered: u64,
@@ -43,11 +45,16 @@ pub(super) struct Batch {
 impl Batch {
     pub fn push(&mut self, group: Group, worker: u32, attempt: Option<AttemptId>, event: Event) {
         self.entered += 1;
-        self.ranked.push(((group, worker, attempt, self.entered), event));
+        self.push_ranked((group, worker, attempt, self.entered), event);
+    }
+
+    fn push_ranked(&mut self, rank: Rank, event: Event) {
+        self.ranks.push((rank, self.events.len()));
+        self.events.push(event);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.ranked.is_empty() && self.commits.is_empty()
+        self.events.is_empty() && self.commits.is_empty()
     }
 
     /// The requests to commit, and what their attempts reported before: a heartbeat may bring both, and so does a task
@@ -55,13 +62,21 @@ impl Batch {
     fn take_with(&mut self, commits: &[(Rank, WorkerId, AttemptId, u32)]) -> Vec<Event> {
         let mut asking: Vec<(AttemptId, Rank)> = commits.iter().map(|one| (one.2, one.0)).collect();
         asking.sort_unstable();
-        let before = |(rank, event): &mut (Rank, Event)| match event {
+        let before = |rank: &Rank, event: &Event| match event {
             Event::Reported { attempt, .. } => asking
                 .binary_search_by_key(attempt, |(asks, _)| *asks)
                 .is_ok_and(|position| *rank < asking[position].1),
             _ => false,
         };
-        let mut requests: Vec<(Rank, Event)> = self.ranked.extract_if(.., before).collect();
+        let mut requests: Vec<(Rank, Event)> = Vec::with_capacity(commits.len());
+        let ranked = std::mem::take(&mut self.ranks).into_iter();
+        for ((rank, _), event) in ranked.zip(std::mem::take(&mut self.events)) {
+            if before(&rank, &event) {
+                requests.push((rank, event));
+            } else {
+                self.push_ranked(rank, event);
+            }
+        }
         requests.extend(commits.iter().map(|&(rank, worker, attempt, _)| {
             (rank, Event::Reported { worker, attempt, report: Report::CommitRequested })
         }));
@@ -69,11 +84,24 @@ impl Batch {
         requests.into_iter().map(|(_, event)| event).collect()
     }
 
+    /// All events, in their order.
     fn take(&mut self) -> Vec<Event> {
-        if self.ranked.len() > 1 {
-            self.ranked.sort_unstable_by_key(|(rank, _)| *rank);
+        let events = std::mem::take(&mut self.events);
+        if self.ranks.is_sorted() {
+            self.ranks.clear();
+            return events;
         }
-        self.ranked.drain(..).map(|(_, event)| event).collect()
+        self.ranks.sort_unstable();
+        let mut events: Vec<Option<Event>> = events.into_iter().map(Some).collect();
+        self.ranks.drain(..).filter_map(|(_, position)| events[position].take()).collect()
+    }
+
+    /// Takes back what `take` gave, for the next time.
+    fn give_back(&mut self, mut events: Vec<Event>) {
+        if self.events.is_empty() {
+            events.clear();
+            self.events = events;
+        }
     }
 }
 
@@ -138,9 +166,9 @@ impl Simulation {
             let mut commits = std::mem::take(&mut self.batch.commits);
             commits.sort_unstable_by_key(|(rank, ..)| *rank);
             let requests = self.batch.take_with(&commits);
-            let effects = self.engine_handles(requests)?;
+            let mut effects = self.engine_handles(&requests)?;
             let mut answered = 0;
-            for effect in effects {
+            for effect in effects.drain(..) {
                 let granted = match effect {
                     Effect::Send { order: Order::Commit { attempt }, .. } => {
                         find_from(&commits, &mut answered, |(_, _, asked, _)| *asked == attempt)
@@ -152,15 +180,18 @@ impl Simulation {
                     None => self.apply(effect)?,
                 }
             }
+            self.engine.reuse(effects);
         }
         let events = self.batch.take();
         self.finishing.sort_unstable();
         if !events.is_empty() {
-            let effects = self.engine_handles(events)?;
-            for effect in effects {
+            let mut effects = self.engine_handles(&events)?;
+            for effect in effects.drain(..) {
                 self.apply(effect)?;
             }
+            self.engine.reuse(effects);
         }
+        self.batch.give_back(events);
         self.finishing.clear();
         Ok(())
     }
@@ -170,15 +201,15 @@ impl Simulation {
         let attempt = self.attempts.at(place).id;
         let report = Report::Done { output_bytes: 0 };
         self.attempt_gone(place, &report);
-        self.batch.ranked.push((rank, Event::Reported { worker, attempt, report }));
+        self.batch.push_ranked(rank, Event::Reported { worker, attempt, report });
     }
 
-    fn engine_handles(&mut self, events: Vec<Event>) -> Result<Vec<Effect>, SimulationError> {
+    fn engine_handles(&mut self, events: &[Event]) -> Result<Vec<Effect>, SimulationError> {
         self.run.events += events.len() as u64;
         if let Some(log) = &mut self.log {
-            log.events(self.now, &events)?;
+            log.events(self.now, events)?;
         }
-        let effects = self.engine.handle_batch(self.now, &events);
+        let effects = self.engine.handle_batch(self.now, events);
         if let Some(log) = &mut self.log {
             log.effects(&effects)?;
         }

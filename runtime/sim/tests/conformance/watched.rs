@@ -1,0 +1,85 @@
+//! A policy, watched from where the engine calls it.
+//!
+//! Owns what must hold of its requests and calls: no attempt is to give its slot when nobody wants one, no request
+//! changes into another, and it is not asked more often for an event than there are slots.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use napreduce_core::{Actions, AttemptId, ClusterView, Event, JobId, Primitive, Scheduler, TaskKind, Time};
+
+pub struct Watched {
+    policy: Box<dyn Scheduler>,
+    name: &'static str,
+    /// Open requests, as they were when they were made.
+    requests: BTreeMap<AttemptId, (Primitive, Time)>,
+    /// Jobs that wanted slots of each kind when the policy was last asked, and those that came since.
+    wanting: [BTreeSet<JobId>; 2],
+    calls: u32,
+}
+
+impl Watched {
+    pub fn new(policy: Box<dyn Scheduler>, name: &'static str) -> Watched {
+        Watched {
+            policy,
+            name,
+            requests: BTreeMap::new(),
+            wanting: [BTreeSet::new(), BTreeSet::new()],
+            calls: 0,
+        }
+    }
+
+    /// Looks at the requests that are open, and at those that were not open before.
+    fn look(&mut self, view: &ClusterView<'_>) {
+        let mut open = BTreeMap::new();
+        for request in view.requests() {
+            let victim = request.attempt.task;
+            let kept = (request.primitive, request.created);
+            match self.requests.get(&request.attempt) {
+                Some(before) if before.1 == request.created => {
+                    assert_eq!(*before, kept, "{}: a request for {victim} became another one", self.name);
+                }
+                _ => {
+                    let wanting = &self.wanting[(victim.kind == TaskKind::Reduce) as usize];
+                    let others = wanting.iter().any(|job| *job != victim.job);
+                    let reason = &request.reason;
+                    assert!(others, "{}: {victim} is to give its slot to nobody: {reason}", self.name);
+                }
+            }
+            open.insert(request.attempt, kept);
+        }
+        self.requests = open;
+    }
+
+    fn note_wanting(&mut self, view: &ClusterView<'_>) {
+        for kind in TaskKind::ALL {
+            self.wanting[(kind == TaskKind::Reduce) as usize] =
+                view.wanting(kind).map(|job| job.id()).collect();
+        }
+    }
+}
+
+impl Scheduler for Watched {
+    fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
+        self.look(view);
+        self.calls = 0;
+        self.policy.on_event(now, event, view);
+    }
+
+    fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
+        self.policy.job_changed(now, job, view);
+    }
+
+    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        self.look(view);
+        self.note_wanting(view);
+        self.calls += 1;
+        let slots: u32 = TaskKind::ALL.into_iter().map(|kind| view.slots(kind)).sum();
+        let most = 2 * slots + 1 + view.workers().count() as u32;
+        assert!(self.calls <= most, "{}: asked {} times for one event", self.name, self.calls);
+        self.policy.schedule(now, view, actions);
+    }
+
+    fn next_wakeup(&self, now: Time) -> Option<Time> {
+        self.policy.next_wakeup(now)
+    }
+}
