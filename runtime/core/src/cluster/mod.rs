@@ -15,7 +15,6 @@ mod worker;
 pub use attempt::Attempt;
 pub use explain::Explanation;
 pub(crate) use image::ClusterImage;
-
 pub use job::Job;
 pub use job_view::TaskHistory;
 pub use view::{ClusterView, Tally};

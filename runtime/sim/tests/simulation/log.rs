@@ -1,4 +1,6 @@
 //! The event log: readable, and the same to the byte for equal seeds and inputs.
+//!
+//! Owns one log in full. Does not own what is in others.
 
 use std::cell::RefCell;
 use std::io::{self, Write};

@@ -1,4 +1,6 @@
 //! What costs time besides work: each overhead alone, to the microsecond.
+//!
+//! Owns answers worked out by hand. Does not own preemption: the numeric cases have that.
 
 use crate::{at, end, fifo, machines, seconds};
 use napreduce_sim::JobPlan;
