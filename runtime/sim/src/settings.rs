@@ -77,6 +77,9 @@ pub struct Overheads {
     /// From the order to the first work of an attempt.
     #[serde(with = "napreduce_core::time::text")]
     pub launch: Span,
+    /// On top of the launch of a map that prefers other machines than its own: its input comes over the network.
+    #[serde(with = "napreduce_core::time::text")]
+    pub remote_input: Span,
     /// From the order to the free slot. The bytes are those that are swapped out.
     pub suspend: Cost,
     /// From the order to the first work. The bytes are those that were swapped out.

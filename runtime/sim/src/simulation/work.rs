@@ -69,6 +69,14 @@ impl Simulation {
         let overheads = self.settings.overheads;
         let attempt = self.attempts.at(place);
         let mut lasts = overheads.launch;
+        if attempt.kind() == TaskKind::Map {
+            let machine = self.workers[attempt.worker as usize].machine;
+            let task = attempt.id.task;
+            let preferred = &self.jobs.at_mut(task.job).plan.maps[task.index as usize].preferred;
+            if !preferred.is_empty() && !preferred.contains(&machine) {
+                lasts = lasts + overheads.remote_input;
+            }
+        }
         if let Some(written_by) = attempt.restores {
             let memory = self.jobs.at_mut(attempt.id.task.job).plan.memory;
             lasts = lasts + overheads.checkpoint_read.of(memory);

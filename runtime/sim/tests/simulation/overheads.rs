@@ -51,3 +51,14 @@ fn an_order_given_between_heartbeats_leaves_with_the_next() {
     // Ordered at 1, leaves at 4, ends at 8 and is heard at once.
     assert_eq!((end(&run, "a"), run.books.orders), (8.0, 3_000_000));
 }
+
+#[test]
+fn a_map_away_from_its_input_takes_longer_to_start() {
+    let mut settings = machines(2);
+    settings.overheads.remote_input = seconds(3);
+    let mut job = JobPlan::new("job", at(0)).with_maps(2, seconds(10));
+    job.maps[0].preferred = vec![1];
+    job.maps[1].preferred = vec![1];
+    let run = fifo(settings, vec![job]);
+    assert_eq!((end(&run, "job"), run.books.launch), (13.0, 3_000_000));
+}
