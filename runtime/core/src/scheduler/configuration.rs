@@ -31,7 +31,7 @@ pub enum SchedulerName {
     /// Production before research, which gives way.
     Natjam,
     /// One queue by deadline or laxity; the least urgent give way.
-    NatjamR,
+    NatjamDeadline,
     /// Reduces of small jobs before those of large ones; another policy gives map slots.
     Fcs,
     /// Jobs by size, in the order in which they would be done if they shared the slots.
@@ -49,7 +49,7 @@ impl SchedulerName {
         SchedulerName::Fair,
         SchedulerName::Capacity,
         SchedulerName::Natjam,
-        SchedulerName::NatjamR,
+        SchedulerName::NatjamDeadline,
         SchedulerName::Fcs,
         SchedulerName::Hfsp,
         SchedulerName::Trigger,
@@ -63,7 +63,7 @@ impl SchedulerName {
             SchedulerName::Fair => "fair",
             SchedulerName::Capacity => "capacity",
             SchedulerName::Natjam => "natjam",
-            SchedulerName::NatjamR => "natjam-r",
+            SchedulerName::NatjamDeadline => "natjam-deadline",
             SchedulerName::Fcs => "fcs",
             SchedulerName::Hfsp => "hfsp",
             SchedulerName::Trigger => "trigger",
@@ -104,8 +104,8 @@ pub struct SchedulerTables {
     pub capacity: CapacityConfiguration,
     /// `[scheduler.natjam]`
     pub natjam: NatjamConfiguration,
-    /// `[scheduler.natjam-r]`
-    pub natjam_r: NatjamRConfiguration,
+    /// `[scheduler.natjam-deadline]`
+    pub natjam_deadline: NatjamRConfiguration,
     /// `[scheduler.fcs]`
     pub fcs: FcsConfiguration,
     /// `[scheduler.hfsp]`
@@ -183,7 +183,9 @@ impl SchedulerTables {
             SchedulerName::Fair => Box::new(checked(scheduler, Fair::new(self.fair.clone()))?),
             SchedulerName::Capacity => Box::new(checked(scheduler, Capacity::new(&self.capacity))?),
             SchedulerName::Natjam => Box::new(checked(scheduler, Natjam::new(self.natjam.clone()))?),
-            SchedulerName::NatjamR => Box::new(checked(scheduler, NatjamR::new(self.natjam_r.clone()))?),
+            SchedulerName::NatjamDeadline => {
+                Box::new(checked(scheduler, NatjamR::new(self.natjam_deadline.clone()))?)
+            }
             SchedulerName::Fcs => {
                 let maps = self.part(TaskKind::Map, self.fcs.maps)?;
                 Box::new(Composed::new(maps, self.part(TaskKind::Reduce, scheduler)?, None))

@@ -62,6 +62,10 @@ impl Log {
                 Effect::Record(Record::AttemptEnded(attempt, why)) => {
                     writeln!(self.to, "  {attempt} ended: {why}")
                 }
+                Effect::Record(Record::PreemptRequested { attempt, primitive, beneficiary, reason }) => {
+                    let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+                    writeln!(self.to, "  preempt {attempt} by {primitive}{whom}: {reason}")
+                }
                 Effect::Record(_) => Ok(()),
                 other => writeln!(self.to, "  {other:?}"),
             }?;

@@ -3,6 +3,7 @@
 //! Owns one definition for each behaviour, chosen with `--job`. Does not own the expectations.
 
 mod chain;
+mod gated;
 mod misbehaving;
 mod shapes;
 mod stateful;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         .job("bad-length", misbehaving::bad_length)
         .job("stateful", stateful::stateful)
         .job("damaged", misbehaving::damaged)
+        .job("gated", gated::gated)
         .job("endless", misbehaving::endless)
         .job("known-lines", shapes::known_lines)
         .job("straggler", misbehaving::straggler)
