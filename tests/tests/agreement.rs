@@ -39,7 +39,7 @@ const POLICIES: [(&str, &str); 11] = [
     ("fifo", ""),
     ("fifo", "[scheduler.fifo]\nignore-priority = true"),
     ("fair", ""),
-    ("fair", "[[scheduler.fair.pool]]\nname = \"production\"\nweight = 3"),
+    ("fair", "[scheduler.fair.root.pools.production]\nweight = 3"),
     ("capacity", QUEUES),
     ("capacity", HARD_CAP),
     ("natjam", "[scheduler.natjam]\npreempt-maps = true"),

@@ -4,7 +4,7 @@
 
 use napreduce_core::policy::capacity::{Capacity, CapacityConfiguration, CapacityMonitor};
 
-use napreduce_core::{Ratio, SchedulerConfiguration, SchedulerName};
+use napreduce_core::Ratio;
 
 use crate::cluster::configuration;
 
@@ -101,17 +101,6 @@ fn unknown_keys_are_refused() {
     {
         assert!(toml::from_str::<CapacityConfiguration>(text).is_err(), "{text}");
     }
-}
-
-#[test]
-fn the_example_of_the_page_is_a_policy() {
-    let page = include_str!("../../../../docs/schedulers/capacity.md");
-    let (_, example) = page.split_once("```toml\n").expect("an example");
-    let (example, _) = example.split_once("```").expect("its end");
-    let configuration: SchedulerConfiguration = toml::from_str(example).expect("well-formed");
-    assert_eq!(configuration.scheduler, SchedulerName::Capacity);
-    assert_eq!(configuration.tables.capacity.queue.len(), 4);
-    assert!(configuration.build().is_ok());
 }
 
 #[test]
