@@ -2,8 +2,8 @@
 //!
 //! Owns the errors and the page. What configurations do is shown by scenarios under the engine.
 
+use napreduce_core::JobSpec;
 use napreduce_core::policy::fair::{Fair, FairConfiguration};
-use napreduce_core::{JobSpec, SchedulerConfiguration, SchedulerName};
 
 const PAGE: &str = include_str!("../../../../docs/schedulers/fair.md");
 
@@ -97,16 +97,6 @@ fn a_job_of_an_unknown_pool_can_be_refused() {
     let by_user = Fair::new(by_user).expect("a configuration");
     assert_eq!(by_user.admits(&job("whatever", "ada.l")), Ok(()));
     assert!(by_user.admits(&job("ada_l", "bob")).is_err());
-}
-
-#[test]
-fn the_example_of_the_page_is_a_policy() {
-    let (_, example) = PAGE.split_once("```toml\n").expect("an example");
-    let (example, _) = example.split_once("```").expect("its end");
-    let configuration: SchedulerConfiguration = toml::from_str(example).expect("well-formed");
-    assert_eq!(configuration.scheduler, SchedulerName::Fair);
-    assert_eq!(configuration.tables.fair.root.pools["research"].pools.len(), 2);
-    assert!(configuration.build().is_ok());
 }
 
 #[test]
