@@ -17,8 +17,10 @@ impl Engine {
             return;
         }
         self.record(Record::JobAccepted(id));
-        if let Err(error) = spec.check() {
-            self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {error}") });
+        let runnable =
+            spec.check().map_err(|error| error.to_string()).and_then(|()| self.scheduler.admits(spec));
+        if let Err(why) = runnable {
+            self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {why}") });
             return;
         }
         let job = Job::new(id, spec.clone(), self.cluster.now);

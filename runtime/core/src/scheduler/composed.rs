@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::ClusterView;
 use crate::event::Event;
 use crate::ids::{JobId, TaskKind};
+use crate::job::JobSpec;
 use crate::scheduler::{Actions, Scheduler};
 use crate::time::Time;
 
@@ -63,6 +64,11 @@ impl Scheduler for Composed {
         {
             monitor.schedule(now, view, actions);
         }
+    }
+
+    fn admits(&self, spec: &JobSpec) -> Result<(), String> {
+        self.map.admits(spec)?;
+        self.reduce.admits(spec)
     }
 
     fn save(&self) -> Option<String> {

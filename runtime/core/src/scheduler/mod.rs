@@ -25,6 +25,7 @@ pub use fifo::Fifo;
 use crate::cluster::ClusterView;
 use crate::event::Event;
 use crate::ids::JobId;
+use crate::job::JobSpec;
 use crate::time::Time;
 
 /// A scheduling policy.
@@ -73,6 +74,14 @@ pub trait Scheduler: Send {
     /// Decide. `actions.offer()` is the free slot offered; the usual answer is one launch or resume that takes it, or
     /// to decline it. Without an offer: the place for preemption, when all slots are given that can be.
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions);
+
+    /// Whether it has a place for a job like this; one that it has none for fails when it is submitted.
+    ///
+    /// # Errors
+    /// Says what is not there, and what is.
+    fn admits(&self, _spec: &JobSpec) -> Result<(), String> {
+        Ok(())
+    }
 
     /// What it remembers between calls, as text that only it reads, for a snapshot of the engine. A policy that decides
     /// by what the view shows alone remembers nothing.

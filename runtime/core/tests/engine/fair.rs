@@ -268,3 +268,17 @@ fn below_the_utilization_gate_nothing_is_taken() {
          job 2 maps 1 reduces 1",
     );
 }
+
+#[test]
+fn a_job_of_an_unknown_pool_fails_at_once_where_those_are_refused() {
+    let mut refusing = with_pools([("a", PoolConfiguration::default())]);
+    refusing.unknown_pools = UnknownPools::Refuse;
+    check_with(
+        Fair::new(refusing).expect("a good configuration"),
+        "worker 1 1+0
+         job 1 maps 1 queue b
+             > job 1 failed: job_0001 cannot run: there is no pool b; submit to one that is configured, or set unknown-pools to create or default
+         job 2 maps 1 queue a
+             > launch 2:m0.1 on 1",
+    );
+}

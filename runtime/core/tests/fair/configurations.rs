@@ -2,8 +2,8 @@
 //!
 //! Owns the errors and the page. What configurations do is shown by scenarios under the engine.
 
-use napreduce_core::JobSpec;
 use napreduce_core::policy::fair::{Fair, FairConfiguration};
+use napreduce_core::{JobSpec, Scheduler};
 
 const PAGE: &str = include_str!("../../../../docs/schedulers/fair.md");
 
@@ -89,7 +89,7 @@ fn a_job_of_an_unknown_pool_can_be_refused() {
         assert_eq!(fair.admits(&job(known, "ada")), Ok(()), "{known:?}");
     }
     assert_eq!(
-        fair.admits(&job("a.c", "ada")).map_err(|error| error.to_string()),
+        fair.admits(&job("a.c", "ada")),
         Err("there is no pool a.c; submit to one that is configured, or set unknown-pools to create or default"
             .to_owned())
     );

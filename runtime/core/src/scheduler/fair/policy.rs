@@ -63,14 +63,6 @@ impl Fair {
         })
     }
 
-    /// Whether a job may be submitted; ask before, so that the submitter gets the answer.
-    ///
-    /// # Errors
-    /// Names the pool that is not there, when such jobs are to be refused.
-    pub fn admits(&self, spec: &JobSpec) -> Result<(), FairConfigurationError> {
-        self.tree.path_for(spec).map(drop)
-    }
-
     /// Gives the offered slot to somebody below a pool; false if nobody there can use it.
     fn give(
         &mut self,
@@ -204,6 +196,10 @@ impl Scheduler for Fair {
             self.next_update = Some(now + self.configuration.update_interval);
             self.preempt(now, view, actions);
         }
+    }
+
+    fn admits(&self, spec: &JobSpec) -> Result<(), String> {
+        self.tree.path_for(spec).map(drop).map_err(|error| error.to_string())
     }
 
     fn save(&self) -> Option<String> {

@@ -1,0 +1,67 @@
+//! What an event costs as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,...]`.
+//!
+//! Owns a load that grows with the number of machines, so that only the size differs. Prints a line for each scheduler and
+//! size, with the figures of the median of three interleaved runs. Does not own a bound: that is for people to see.
+
+use std::time::Instant;
+
+use napreduce_core::{SchedulerConfiguration, SchedulerName, Slots, Span, Time};
+use napreduce_sim::{JobPlan, Simulation, SimulationSettings, Workload};
+
+const SIZES: [u32; 3] = [100, 1_000, 10_000];
+const RUNS: usize = 3;
+
+/// Jobs of 1 to 40 maps and 1 to 4 reduces of different lengths, so many at once that nine of ten slots are held.
+fn workload(machines: u32) -> Workload {
+    let jobs = (0..machines * 10).map(move |number| {
+        let mut plan =
+            JobPlan::new(format!("job-{number}"), Time(u64::from(number) * 23_000_000 / u64::from(machines)));
+        plan.queue = ["production", "research", "default"][number as usize % 3].into();
+        plan.user = format!("user-{}", number % 7).into();
+        let maps = 1 + number * 7919 % 40;
+        let seconds = 5 + u64::from(number * 104_729 % 25);
+        plan.with_maps(maps, Span::from_secs(seconds)).with_reduces(
+            1 + number % 4,
+            Span::from_secs(2),
+            Span::from_secs(seconds),
+        )
+    });
+    Workload::stream(jobs)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let named = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "fifo,fair,capacity,natjam,natjam-deadline,fcs,hfsp".to_owned());
+    let schedulers: Vec<SchedulerName> = named.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    println!(
+        "{:16} {:>9} {:>10} {:>12} {:>10} {:>6}",
+        "scheduler", "machines", "events", "events/s", "ns/event", "held"
+    );
+    let mut rates = vec![Vec::new(); schedulers.len() * SIZES.len()];
+    let mut events = vec![(0, 0.0); rates.len()];
+    for _ in 0..RUNS {
+        for (row, scheduler) in schedulers.iter().enumerate() {
+            for (column, machines) in SIZES.into_iter().enumerate() {
+                let settings = SimulationSettings::new(machines, Slots { map: 4, reduce: 1 });
+                let policy = SchedulerConfiguration::named(*scheduler).build()?;
+                let began = Instant::now();
+                let run = Simulation::new(policy, settings, workload(machines)).run()?;
+                let place = row * SIZES.len() + column;
+                rates[place].push(run.events as f64 / began.elapsed().as_secs_f64());
+                events[place] = (run.events, run.books.utilisation());
+            }
+        }
+    }
+    for (place, rates) in rates.iter_mut().enumerate() {
+        rates.sort_by(f64::total_cmp);
+        let (rate, (count, held)) = (rates[RUNS / 2], events[place]);
+        let (scheduler, machines) = (schedulers[place / SIZES.len()], SIZES[place % SIZES.len()]);
+        println!(
+            "{:16} {machines:>9} {count:>10} {rate:>12.0} {:>10.0} {held:>6.2}",
+            scheduler.as_str(),
+            1e9 / rate
+        );
+    }
+    Ok(())
+}
