@@ -1,0 +1,132 @@
+//! `nap sim` as a person uses it: what it prints, writes and draws, and what it says of input that makes no sense.
+//!
+//! Owns the command. Does not own the simulator, whose tests are its own.
+
+use std::fs;
+
+use napreduce_tests::{Ended, Folder, program, run};
+use serde_json::Value;
+
+const WORKLOAD: &str = r#"
+about = "Three jobs"
+cluster = { machines = 2, map-slots = 2, reduce-slots = 1 }
+[[job]]
+name = "long"
+maps = { count = 9, seconds = { uniform = [20, 30] } }
+reduces = { count = 2, seconds = 10 }
+[[job]]
+name = "short"
+submit = "10s"
+repeat = 2
+arrivals = { fixed = 7 }
+deadline = "30s"
+maps = { count = 2, seconds = 3 }
+"#;
+
+fn sim(folder: &Folder, arguments: &[&str]) -> Ended {
+    run(program("nap").current_dir(folder.root()).arg("sim").args(arguments))
+}
+
+#[test]
+fn schedulers_are_compared_in_a_table_and_as_json() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let table = sim(&folder, &["--workload", "three.toml", "--scheduler", "fifo,fair,hfsp", "--runs", "3"]);
+    let table = table.succeeded().stdout;
+    assert!(
+        table.starts_with("three.toml: 3 jobs on 2 nodes with 2 map and 1 reduce slots, seeds 0 to 2\n"),
+        "{table}"
+    );
+    for row in ["sojourn mean, s", "slowdown mean", "makespan, s", "reduce wait mean, s", "missed", "short  "]
+    {
+        assert!(table.contains(row), "{row}: {table}");
+    }
+    assert!(table.contains('±'), "three runs have an interval: {table}");
+    let arguments =
+        ["--workload", "three.toml", "--scheduler", "fifo,fair", "--format", "json", "--nodes", "3"];
+    let said: Value = serde_json::from_str(&sim(&folder, &arguments).succeeded().stdout).expect("JSON");
+    assert_eq!((&said["settings"]["machines"], &said["jobs"]), (&3.into(), &3.into()));
+    let names: Vec<&str> = said["schedulers"]
+        .as_array()
+        .expect("two")
+        .iter()
+        .filter_map(|one| one["scheduler"].as_str())
+        .collect();
+    assert_eq!(names, ["fifo", "fair"]);
+    assert_eq!(said["schedulers"][0]["runs"][0]["jobs"], 3);
+}
+
+#[test]
+fn equal_seeds_give_equal_events_and_figures_are_drawn() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let arguments = |events: &'static str, seed: &'static str| {
+        [
+            "--workload",
+            "three.toml",
+            "--scheduler",
+            "hfsp",
+            "--events",
+            events,
+            "--seed",
+            seed,
+            "--plot",
+            "figures",
+        ]
+    };
+    for (events, seed) in [("one", "5"), ("again", "5"), ("other", "6")] {
+        sim(&folder, &arguments(events, seed)).succeeded();
+    }
+    let events = |name| fs::read(folder.path(name)).expect("events");
+    assert_eq!(events("one"), events("again"));
+    assert_ne!(events("one"), events("other"), "the lengths of tasks are drawn");
+    for figure in ["sojourn", "slots-hfsp-map", "slots-hfsp-reduce"] {
+        let svg = fs::read_to_string(folder.path(&format!("figures/{figure}.svg"))).expect("a figure");
+        assert!(svg.starts_with("<svg") && svg.contains("</svg>"), "{figure}");
+    }
+}
+
+#[test]
+fn a_trace_is_cut_scaled_and_told_by_size_of_jobs() {
+    let folder = Folder::new();
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/traces/FB-2009_samples_24_times_1hr_0_first50jobs.tsv");
+    let said = sim(&folder, &["--trace", trace, "--trace-nodes", "600", "--nodes", "60", "--jobs", "30"])
+        .succeeded();
+    assert!(said.stdout.contains("30 jobs on 60 nodes"), "{}", said.stdout);
+    assert!(said.stdout.contains("\nsmall"), "{}", said.stdout);
+}
+
+#[test]
+fn what_makes_no_sense_is_named() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    folder.write("bad.tsv", "job0\t1\t1\t10\t0\t5\njob1\t2\tx\t10\t0\t5\n");
+    folder.write("bad.toml", "[[job]]\nname = \"a\"\nmaps = { count = -1, seconds = 1 }\n");
+    folder.write("queues.toml", "[[scheduler.capacity.queue]]\nname = \"a\"\nguaranteed-percent = 120\n");
+    folder.write("rules", "when tim >= 5s do kill(long)\n");
+    for (arguments, status, says) in [
+        (
+            &["--workload", "three.toml", "--scheduler", "fare"][..],
+            2,
+            "no scheduler \"fare\"; allowed: fifo, fair",
+        ),
+        (&["--workload", "nothing.toml"], 1, "nothing.toml"),
+        (&["--trace", "bad.tsv"], 1, "bad.tsv"),
+        (&["--workload", "bad.toml"], 1, "bad.toml"),
+        (&["--workload", "three.toml", "--nodes", "0"], 1, "--nodes 0"),
+        (&["--workload", "three.toml", "--runs", "0"], 1, "--runs 0"),
+        (
+            &["--workload", "three.toml", "--scheduler", "capacity", "--configuration", "queues.toml"],
+            1,
+            "120",
+        ),
+        (&["--workload", "three.toml", "--scheduler", "trigger", "--rules", "rules"], 1, "line 1, column 6"),
+        (&["--workload", "three.toml", "--events", "no/where"], 1, "no/where"),
+        (&["--workload", "three.toml", "--worker-mean", "10s"], 1, "--worker-return"),
+        (&[], 2, "--trace"),
+    ] {
+        sim(&folder, arguments).failed(status, &[says]);
+    }
+    let line = sim(&folder, &["--trace", "bad.tsv"]);
+    line.failed(1, &["bad.tsv", "2", "8"]);
+}
