@@ -145,7 +145,8 @@ impl Cluster {
         let log = fs::File::create(folder.path("up.log")).expect("a log");
         let process = command.stderr(log).spawn().expect("nap up");
         let cluster = Cluster { process, directory };
-        run(nap(&cluster.directory).args(["worker", "list", "--wait", "2"])).succeeded();
+        let there = || run(nap(&cluster.directory).args(["worker", "list", "--wait", "2"])).status.success();
+        wait_until("two workers", there);
         cluster
     }
 
