@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -137,7 +138,8 @@ struct Cluster {
 impl Cluster {
     fn start(folder: &Folder, scheduler: &str, file: &str) -> Cluster {
         let directory = folder.path("cluster");
-        fs::create_dir(&directory).expect("a directory");
+        // A cluster directory holds a secret.
+        fs::DirBuilder::new().mode(0o700).create(&directory).expect("a directory");
         fs::write(directory.join("napreduce.toml"), file).expect("a configuration");
         let mut command = nap(&directory);
         command.args(["up", "--workers", "2", "--map-slots", "1", "--reduce-slots", "1", "--no-speculation"]);

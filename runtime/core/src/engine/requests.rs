@@ -32,8 +32,10 @@ impl Engine {
             return Err(format!("{job}, for which {id} is to give its slot, is not active"));
         }
         let (primitive, instead) = self.primitive_for(attempt, asked);
-        // The grace was for another primitive: what is let finish is not killed in between.
-        let grace = grace.filter(|_| primitive != Primitive::Wait || asked == Primitive::Wait);
+        // The grace was for what was asked: what is let finish instead is not killed in between, and a kill instead of
+        // something that takes its time does not wait.
+        let same = primitive == asked || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
+        let grace = grace.filter(|_| same);
         let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
         let (created, state) = (self.cluster.now, RequestState::Created);
         let record = reason.clone();

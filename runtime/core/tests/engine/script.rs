@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, Fifo, JobId, JobSpec, MapSpec, Order, Preempt, Primitive, Report, Scheduler, Slots, Span,
-    SpeculationSettings, Start, TaskKind, Time, WorkerId,
+    FailureClass, Fifo, JobId, JobSpec, MapSpec, Order, Preempt, Primitive, Release, Report, Scheduler,
+    Slots, Span, SpeculationSettings, Start, TaskEviction, TaskKind, Time, WorkerId,
 };
 
 use crate::names::{attempt, describe, name, number, task, worker};
@@ -48,6 +48,11 @@ pub fn check_with(policy: impl Scheduler + 'static, script: &str) {
     let lenient = script.trim_start().starts_with("lenient");
     let speculation = script.trim_start().starts_with("speculating").then(SpeculationSettings::default);
     let settings = EngineSettings { strict: !lenient, speculation, ..EngineSettings::default() };
+    check_settings(policy, settings, script);
+}
+
+/// Runs a scenario under a policy with these settings.
+pub fn check_settings(policy: impl Scheduler + 'static, settings: EngineSettings, script: &str) {
     let mut stage = Stage::new(Box::new(policy), settings);
     let said = |line: &&str| !line.is_empty() && *line != "lenient" && *line != "speculating";
     let mut lines = script.lines().map(str::trim).filter(said).peekable();
@@ -294,12 +299,41 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
     }
 }
 
+/// `release 1 count 2 youngest for 3`: map slots of job 1, by kill.
+fn release(words: &[&str]) -> Release {
+    let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
+    let eviction = match words[4] {
+        "shortest" => TaskEviction::ShortestRemaining,
+        "longest" => TaskEviction::LongestRemaining,
+        "youngest" => TaskEviction::Youngest,
+        "random" => TaskEviction::Random,
+        "least" => TaskEviction::LeastProgress,
+        other => panic!("'{other}' is no eviction"),
+    };
+    Release {
+        job: JobId(number(words[1])),
+        kind: TaskKind::Map,
+        count: number(words[3]),
+        eviction,
+        primitive: Primitive::Kill,
+        grace: None,
+        reason: "the script says so".to_owned(),
+        beneficiary: value("for").map(|job| JobId(number(job))),
+    }
+}
+
 fn action(words: &[&str]) -> Action {
     let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
     let primitive = match words[0] {
         "cancel" => return Action::Cancel { attempt: attempt(words[1]) },
         "resume" => return Action::Resume { attempt: attempt(words[1]) },
         "decline" => return Action::Decline { reason: "not now".into() },
+        "release" => return Action::Release(release(words)),
+        "reserve" => {
+            let until = Time(0) + millis(value("until").expect("reserve 1 for 2 until 5ms"));
+            let job = JobId(number(value("for").expect("reserve 1 for 2 until 5ms")));
+            return Action::Reserve { worker: worker(words[1]), kind: TaskKind::Map, job, until };
+        }
         "wake" => return Action::WakeAt(Time(0) + millis(words[1])),
         "launch" => {
             let from = value("from").map_or(Start::Fresh, |of| Start::Checkpoint(attempt(of)));

@@ -1,0 +1,140 @@
+//! What the engine chooses for a policy: the primitive that is possible, the attempts that give up slots, and for whom free
+//! slots are kept.
+//!
+//! Owns the settings of preemption, releases and reservations by a policy. The life of a request is in `preemption`.
+
+use napreduce_core::{
+    CostRule, EngineSettings, Fifo, Instead, KindPreemption, PreemptionSettings, Primitive, Span,
+};
+
+use crate::script::{check, check_settings};
+
+fn check_preemption(preemption: PreemptionSettings, script: &str) {
+    let settings = EngineSettings { strict: true, preemption, ..EngineSettings::default() };
+    check_settings(Fifo::default(), settings, script);
+}
+
+#[test]
+fn what_cannot_be_saved_is_killed_at_once_or_let_finish_whatever_the_grace() {
+    let cannot = |otherwise| PreemptionSettings {
+        map: KindPreemption { suspend: false, checkpoint: false, otherwise },
+        ..PreemptionSettings::default()
+    };
+    let begin = "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1 grace 9ms
+             > ";
+    check_preemption(cannot(Instead::Kill), &format!("{begin}record wanted kill m0.1; kill m0.1"));
+    check_preemption(
+        cannot(Instead::Wait),
+        &format!("{begin}record wanted wait m0.1\nat 20ms\nwake\ntally requests_forced 0"),
+    );
+}
+
+#[test]
+fn a_worker_keeps_so_many_suspended_attempts_and_no_more() {
+    let most = PreemptionSettings { suspended_max: Some(1), ..PreemptionSettings::default() };
+    check_preemption(
+        most,
+        "worker 1 2+0
+         hold
+         job 1 maps 2
+         policy launch m0 on 1
+             > launch m0.1 on 1
+         policy launch m1 on 1
+             > launch m1.1 on 1
+         started m0.1
+         started m1.1
+         policy suspend m0.1
+             > suspend m0.1
+         policy suspend m1.1
+         suspended m0.1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn saving_must_be_worth_its_cost() {
+    let cost = CostRule { suspend: Span::from_millis(10), resume: Span::from_millis(20) };
+    let rule = PreemptionSettings { cost: Some(cost), ..PreemptionSettings::default() };
+    let begin = "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         started m0.1
+         at ";
+    let ask = "\npolicy suspend m0.1\n> record wanted ";
+    check_preemption(rule, &format!("{begin}29ms{ask}kill m0.1; kill m0.1"));
+    check_preemption(rule, &format!("{begin}30ms{ask}suspend m0.1; suspend m0.1"));
+    check_preemption(rule, &format!("{begin}30ms\nprogress m0.1 9/10{ask}wait m0.1"));
+}
+
+#[test]
+fn who_is_preempted_and_how_are_chosen_apart() {
+    let always = PreemptionSettings { primitive: Some(Primitive::Suspend), ..PreemptionSettings::default() };
+    check_preemption(
+        always,
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy kill m0.1
+             > suspend m0.1",
+    );
+}
+
+#[test]
+fn a_job_releases_the_attempts_that_task_eviction_names() {
+    let release = |eviction: &str, expected: &str| {
+        check(&format!(
+            "worker 1 3+0
+             job 1 maps 3
+                 > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1
+             started m0.1
+             started m1.1
+             started m2.1
+             at 10ms
+             progress m0.1 50/100
+             progress m1.1 80/100
+             progress m2.1 20/100
+             policy release 1 count 1 {eviction}
+                 > kill {expected}
+             policy release 1 count 5 youngest
+                 > {}",
+            if expected == "m1.1" { "kill m2.1; kill m0.1" } else { "kill m1.1; kill m0.1" }
+        ));
+    };
+    release("shortest", "m1.1");
+    release("longest", "m2.1");
+    release("least", "m2.1");
+    release("youngest", "m2.1");
+}
+
+#[test]
+fn a_slot_that_a_policy_keeps_for_a_job_goes_to_nobody_else_until_the_time_is_over() {
+    check(
+        "worker 1 1+0
+         hold
+         job 1 maps 1
+         job 2 maps 1
+         policy reserve 1 for 2 until 20ms
+         policy reserve 1 for 2 until 30ms
+         release
+         wake
+             > launch 2:m0.1 on 1",
+    );
+    check(
+        "worker 1 1+0
+         hold
+         job 1 maps 1
+         job 2 maps 1
+         policy reserve 1 for 2 until 20ms
+         at 20ms
+         release
+         wake
+             > launch m0.1 on 1",
+    );
+}
