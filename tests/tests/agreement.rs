@@ -60,6 +60,9 @@ const HARD_CAP: &str = "[scheduler.capacity]\nmode = \"hard-cap\"\n\
 const RULES: &str = "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(b) do kill(a/m0)\n\
                      when finished(b) do launch(a)\n\"\"\"\n";
 
+/// Those that preempt in this workload.
+const PREEMPTING: [&str; 3] = ["natjam", "natjam-deadline", "trigger"];
+
 /// What happens in the simulated run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
@@ -270,6 +273,7 @@ fn a_cluster_decides_as_the_simulator_under_every_policy() {
             .iter()
             .filter(|step| matches!(step, Step::Decide(text) if text.starts_with("kill")))
             .count();
+        assert_eq!(kills > 0, PREEMPTING.contains(&scheduler), "{scheduler}: {kills} kills");
         println!("{scheduler}: {} steps, {kills} kills", steps.len());
     }
 }
