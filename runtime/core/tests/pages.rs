@@ -26,6 +26,20 @@ struct Coordinator {
 }
 
 #[test]
+fn every_configuration_of_an_experiment_is_a_policy() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/configurations");
+    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 9, "{} files", files.len());
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let (scheduler, tables) = (file.coordinator.scheduler, file.scheduler);
+        let built = SchedulerConfiguration { scheduler, tables }.build();
+        assert!(built.is_ok(), "{}: {:?}", path.display(), built.err());
+    }
+}
+
+#[test]
 fn every_example_of_the_pages_is_a_policy() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let pages = fs::read_dir(folder.join("schedulers")).unwrap().map(|entry| entry.unwrap().path());
