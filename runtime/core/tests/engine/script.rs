@@ -102,6 +102,10 @@ impl Scheduler for Ordered {
         self.policy.job_changed(now, job, view);
     }
 
+    fn admits(&self, spec: &JobSpec) -> Result<(), String> {
+        self.policy.admits(spec)
+    }
+
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let orders = std::mem::take(&mut *self.orders.lock().expect("one thread"));
         if orders.is_empty() && !self.held.load(Ordering::Relaxed) {

@@ -152,9 +152,8 @@ impl Scheduler for Natjam {
 
     fn job_changed(&mut self, _now: Time, job: JobId, view: &ClusterView<'_>) {
         let Some(known) = view.job(job) else {
-            if let Some(key) = self.production.key(job) {
-                TaskKind::ALL.into_iter().for_each(|kind| drop(self.lists.remove(&(kind, key))));
-            }
+            // By its number: after a restore its line may be gone before it was known.
+            self.lists.retain(|(_, (_, _, of)), _| *of != job);
             self.production.remove(job);
             self.research.remove(job);
             return self.delay.forget(job);
