@@ -192,9 +192,11 @@ proptest! {
     }
 
     #[test]
-    fn who_has_less_than_its_guarantee_and_wants_it_is_due_it(case in case()) {
+    fn among_equals_who_has_less_than_its_guarantee_and_wants_it_is_due_it(case in case()) {
         let mut case = case;
-        case.groups.iter_mut().flatten().for_each(|leaf| leaf.protected = false);
+        for leaf in case.groups.iter_mut().flatten() {
+            (leaf.protected, leaf.priority) = (false, 0);
+        }
         let built = build(&case);
         let outcome = run(&built);
         // Offers are whole, so that at each level less than one for each brother is left over.
@@ -205,4 +207,27 @@ proptest! {
             prop_assert!(outcome.ideal[leaf] + rounding >= due, "{} of {due}", outcome.ideal[leaf]);
         }
     }
+}
+
+/// With priorities the guarantee of the lower one is not promised: whoever comes first is offered its part of all that is
+/// left, not only what it misses.
+#[test]
+fn a_higher_priority_is_offered_its_part_of_the_rest_beyond_its_guarantee() {
+    let leaf = |weight, running, pending, priority| Leaf {
+        weight,
+        applications: vec![(running, pending, 0, false)],
+        priority,
+        protected: false,
+    };
+    let group = |priority| vec![leaf(0, 14, 0, 0), leaf(5, 17, 6, priority), leaf(7, 10, 14, 0)];
+    let ideal = |priority| {
+        let case = Case { groups: vec![group(priority)], idle: 0, settings: RoundSettings::default() };
+        run(&build(&Case { settings: RoundSettings { balance_beyond_guaranteed: true, ..case.settings }, ..case }))
+            .ideal
+            .split_off(2)
+    };
+    // 41 slots, guarantees of 0, 17 1/12 and 23 11/12; 14 are left when each has what it uses within its guarantee.
+    let whole = |slots: [u64; 3]| slots.map(Ratio::whole).to_vec();
+    assert_eq!(ideal(1), whole([0, 23, 18]), "5/12 of 14 are 6 for the first");
+    assert_eq!(ideal(0), whole([0, 17, 24]), "7/12 of 14 are 8 for the neediest, then 4, 1 and 1");
 }

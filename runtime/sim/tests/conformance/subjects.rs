@@ -72,7 +72,7 @@ pub fn subjects() -> Vec<Subject> {
     all.push(eager(table("natjam that checkpoints maps too", "natjam", &maps_too("checkpoint"))));
     all.push(eager(table("natjam that suspends", "natjam", &maps_too("suspend"))));
     all.push(Subject { kills: true, ..eager(table("natjam that kills", "natjam", &maps_too("kill"))) });
-    all.push(eager(table("natjam-r by laxity", "natjam-r", r#"{"eviction": "MLF"}"#)));
+    all.push(eager(table("natjam-deadline by laxity", "natjam-deadline", r#"{"eviction": "MLF"}"#)));
     let hfsp = |primitive: &str| format!(r#"{{"primitive": "{primitive}", "delay": {{"declines": 0}}}}"#);
     all.push(eager(table("hfsp that suspends", "hfsp", &hfsp("suspend"))));
     all.push(eager(table("hfsp that waits", "hfsp", &hfsp("wait"))));
