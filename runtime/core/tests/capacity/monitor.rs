@@ -222,9 +222,12 @@ fn a_higher_priority_is_offered_its_part_of_the_rest_beyond_its_guarantee() {
     let group = |priority| vec![leaf(0, 14, 0, 0), leaf(5, 17, 6, priority), leaf(7, 10, 14, 0)];
     let ideal = |priority| {
         let case = Case { groups: vec![group(priority)], idle: 0, settings: RoundSettings::default() };
-        run(&build(&Case { settings: RoundSettings { balance_beyond_guaranteed: true, ..case.settings }, ..case }))
-            .ideal
-            .split_off(2)
+        run(&build(&Case {
+            settings: RoundSettings { balance_beyond_guaranteed: true, ..case.settings },
+            ..case
+        }))
+        .ideal
+        .split_off(2)
     };
     // 41 slots, guarantees of 0, 17 1/12 and 23 11/12; 14 are left when each has what it uses within its guarantee.
     let whole = |slots: [u64; 3]| slots.map(Ratio::whole).to_vec();
