@@ -35,6 +35,7 @@ pub(crate) fn run<M: Mapper, C: CombineStage<M::Value>>(
             partitioning: partition.partitioning(task.partitions, &task.cuts),
             fan_in: settings.fan_in as usize,
             durable: settings.durable,
+            resume: None,
         })
         .map_err(collect_error)?;
     let mut out = Emit::<M::Key, M::Value>::into_collector(collector);

@@ -48,16 +48,18 @@ mod partition;
 mod record;
 mod reduce;
 mod region;
+mod saved;
 mod segment;
 mod settings;
 mod sort;
 
-pub use collect::{CollectError, CollectStatistics, Collector};
+pub use collect::{CollectError, CollectStatistics, Collector, SavedCollection};
 pub use combine::Combiner;
 pub use merge::{Merge, MergeError};
 pub use partition::PartitioningError;
 pub use record::RecordEncoding;
-pub use reduce::{KeyValue, ReduceError, ReduceInput, ReduceStatistics};
+pub use reduce::{KeyValue, ReduceError, ReduceInput, ReduceStatistics, SavedReduceInput, SavedSource};
+pub use saved::{SavePlace, SavedFile, SavedFileError};
 pub use segment::{
     AssemblyError, Cursor, PartitionEntry, PartitionExtent, Position, SealedSegment, Segment,
     SegmentAssembly, SegmentError, SegmentIndex, WriteError,

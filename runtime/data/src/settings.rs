@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::collect::SavedCollection;
 use crate::record::RecordEncoding;
 
 /// Length in bytes of the prefix of an encoded key that defines its group. Must not exceed the key's length.
@@ -72,10 +73,14 @@ pub struct CollectorSettings {
     pub fan_in: usize,
     /// Whether the sealed file is on the disk, not only in the page cache, when `finish` returns.
     pub durable: bool,
+    /// What an earlier attempt collected, and the directory that the names in it are relative to. These files are read
+    /// where they are, and stay.
+    pub resume: Option<(SavedCollection, PathBuf)>,
 }
 
 impl CollectorSettings {
-    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, not durable.
+    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, not durable, nothing
+    /// to resume.
     pub fn new(
         memory: usize,
         scratch: impl Into<PathBuf>,
@@ -92,6 +97,7 @@ impl CollectorSettings {
             partitioning: Partitioning::Single,
             fan_in: 64,
             durable: false,
+            resume: None,
         }
     }
 }
@@ -105,7 +111,8 @@ pub struct ReduceSettings {
     pub partition: u32,
     /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1 MiB.
     pub memory: usize,
-    /// An existing directory for intermediate merges, this task's alone. Emptied of them at once.
+    /// An existing directory for intermediate merges, this task's alone. Emptied of them
+    /// when the input is dropped.
     pub scratch: PathBuf,
     /// The attempt's id, for the headers of intermediate merges and for errors. At most 4096 bytes.
     pub label: String,

@@ -54,6 +54,7 @@ proptest! {
         let total = maps.iter().map(Vec::len).sum::<usize>() as u64;
         let statistics = input.statistics();
         prop_assert_eq!((statistics.records, statistics.records_total), (total, total));
+        drop(input);
         prop_assert_eq!(place.names(), segments, "intermediate merges are left");
     }
 }

@@ -63,6 +63,12 @@ impl SortBuffer {
         buffer
     }
 
+    /// Goes on after the runs of the attempts before, whose numbers are below `runs_begun`.
+    pub(crate) fn resume(&mut self, runs: Vec<Run>, runs_begun: usize) {
+        self.runs = runs;
+        self.runs_begun = runs_begun;
+    }
+
     fn new_arena(&self) -> Arena {
         let budget = &self.shape.budget;
         Arena::new(self.partitions, self.encoding, self.arena_max, budget.arena_max(false), budget.take(0))

@@ -5,22 +5,26 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::budget::Budget;
 use crate::collect::CollectError;
 use crate::collect::batch::{Batch, LONG_MAX};
 use crate::collect::buffer::SortBuffer;
 use crate::collect::packed::PACKED_MAX;
+use crate::collect::save::{self, SavedCollection};
 use crate::collect::seal::{Destination, seal};
 use crate::collect::spill::RunShape;
 use crate::collect::table::{Absorb, CombineCounts, Table};
 use crate::combine::{Combiner, Fold, Keep};
 use crate::partition::Partitioner;
 use crate::record::RecordEncoding;
+use crate::saved::SavePlace;
 use crate::segment::{Seal, SealedSegment, SegmentShape, check_label};
 use crate::settings::CollectorSettings;
 
-/// What a collector did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a collector did; one that was resumed goes on from what was saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CollectStatistics {
     /// Records emitted.
     pub records_in: u64,
@@ -49,6 +53,8 @@ pub struct Collector<V> {
     buffer: SortBuffer,
     combining: Option<Combining<V>>,
     bytes_in: u64,
+    /// What was done by the attempts before.
+    before: CollectStatistics,
     output: PathBuf,
     seal: Seal,
     fan_in: usize,
@@ -105,10 +111,21 @@ impl<V> Collector<V> {
         let budget = Budget::new(settings.memory);
         let combining = combining(&budget);
         let shape = RunShape { segment, scratch: settings.scratch, budget };
+        let mut before = CollectStatistics::default();
+        let mut resumed = None;
+        if let Some((saved, base)) = &settings.resume {
+            before = *saved.statistics();
+            resumed = Some((saved.open(base, &shape)?, saved.runs_begun()));
+        }
+        let mut buffer = SortBuffer::new(shape, partitioner, combining.is_some());
+        if let Some((runs, runs_begun)) = resumed {
+            buffer.resume(runs, runs_begun);
+        }
         Ok(Collector {
-            buffer: SortBuffer::new(shape, partitioner, combining.is_some()),
+            buffer,
             combining,
             bytes_in: 0,
+            before,
             output: settings.output,
             seal: Seal { durable: settings.durable },
             fan_in: settings.fan_in,
@@ -183,41 +200,79 @@ impl<V> Collector<V> {
     /// Sorts, merges and seals what was emitted.
     ///
     /// # Errors
-    /// The first error of any emit, or of writing.
+    /// The first error of any emit, or of writing; `Saved` when a run that was resumed is damaged.
     pub fn finish(mut self) -> Result<(SealedSegment, CollectStatistics), CollectError> {
-        self.absorb();
-        let mut combining = self.combining.take();
-        let mut counts = CombineCounts::default();
-        if let Some(combining) = &mut combining {
-            combining.table.finish(&mut self.buffer);
-            counts = combining.table.counts();
-        }
-        let added = self.buffer.records();
+        let (combining, counts) = self.end_combining();
+        let statistics = self.statistics(counts.as_ref());
         let budget = self.buffer.budget().clone();
         let parts = self.buffer.into_parts()?;
-        let fold: &dyn Fold = match &combining {
-            Some(combining) => &*combining.table,
-            None => &Keep,
-        };
         let destination = Destination {
             output: &self.output,
             seal: self.seal,
             fan_in: self.fan_in,
-            fold,
-            fold_arena: counts.flushes > 1 && !counts.bypassed,
+            fold: fold_of(combining.as_ref()),
+            fold_arena: folds_arena(counts),
         };
         let (sealed, sealing) = seal(parts, &destination)?;
         let statistics = CollectStatistics {
-            records_in: if combining.is_some() { counts.taken } else { added },
-            bytes_in: self.bytes_in,
             records_out: sealed.records,
-            combine_records_in: counts.taken,
-            combine_records_out: counts.given,
-            combine_bypassed: counts.bypassed,
             spills: sealing.runs,
             spilled_records: sealing.records,
-            memory_peak: budget.peak(),
+            memory_peak: statistics.memory_peak.max(budget.peak()),
+            ..statistics
         };
         Ok((sealed, statistics))
     }
+
+    /// Writes everything so far as sorted runs to where checkpoints are kept, and moves there those written before: what
+    /// `CollectorSettings::resume` goes on from. Runs that are there already are named again, not written again.
+    ///
+    /// # Errors
+    /// The first error of any emit, or of writing.
+    pub fn save(mut self, place: &SavePlace) -> Result<SavedCollection, CollectError> {
+        let (combining, counts) = self.end_combining();
+        let statistics = self.statistics(counts.as_ref());
+        let budget = self.buffer.budget().clone();
+        let fold = if folds_arena(counts) { fold_of(combining.as_ref()) } else { &Keep };
+        let (runs, runs_begun) = save::save_runs(self.buffer.into_parts()?, place, fold)?;
+        let memory_peak = statistics.memory_peak.max(budget.peak());
+        Ok(SavedCollection::new(runs, runs_begun, CollectStatistics { memory_peak, ..statistics }))
+    }
+
+    /// Moves what waits to be folded to the sort buffer. What the table did, if there is one.
+    fn end_combining(&mut self) -> (Option<Combining<V>>, Option<CombineCounts>) {
+        self.absorb();
+        let mut combining = self.combining.take();
+        let counts = combining.as_mut().map(|combining| {
+            combining.table.finish(&mut self.buffer);
+            combining.table.counts()
+        });
+        (combining, counts)
+    }
+
+    /// What was taken in, here and in the attempts before; what is written is not known yet.
+    fn statistics(&self, counts: Option<&CombineCounts>) -> CollectStatistics {
+        let before = &self.before;
+        let table = counts.copied().unwrap_or_default();
+        CollectStatistics {
+            records_in: before.records_in + counts.map_or(self.buffer.records(), |counts| counts.taken),
+            bytes_in: before.bytes_in + self.bytes_in,
+            combine_records_in: before.combine_records_in + table.taken,
+            combine_records_out: before.combine_records_out + table.given,
+            combine_bypassed: before.combine_bypassed || table.bypassed,
+            ..*before
+        }
+    }
+}
+
+fn fold_of<V>(combining: Option<&Combining<V>>) -> &dyn Fold {
+    match combining {
+        Some(combining) => &*combining.table,
+        None => &Keep,
+    }
+}
+
+/// Whether equal keys of the last arena are worth folding: where the table was flushed more than once.
+fn folds_arena(counts: Option<CombineCounts>) -> bool {
+    counts.is_some_and(|counts| counts.flushes > 1 && !counts.bypassed)
 }

@@ -6,6 +6,7 @@ use std::io;
 
 use crate::combine::FoldError;
 use crate::partition::PartitioningError;
+use crate::saved::SavedFileError;
 use crate::segment::{SegmentError, WriteError};
 
 /// Collecting a map task's output failed.
@@ -17,6 +18,9 @@ pub enum CollectError {
     /// A run could not be read back.
     #[error("sorted run: {0}")]
     Segment(#[from] SegmentError),
+    /// A run that a checkpoint names is missing or damaged: the task has to start from scratch.
+    #[error(transparent)]
+    Saved(#[from] SavedFileError),
     /// The settings name an impossible partitioning.
     #[error(transparent)]
     Partitioning(#[from] PartitioningError),
@@ -72,6 +76,13 @@ pub enum CollectError {
     /// The thread that writes runs panicked.
     #[error("the thread that writes sorted runs panicked: {0}")]
     SpillPanicked(String),
+}
+
+impl CollectError {
+    /// Whether the checkpoint that was resumed is to blame: starting the task from scratch helps.
+    pub fn blames_checkpoint(&self) -> bool {
+        matches!(self, CollectError::Saved(_))
+    }
 }
 
 impl From<FoldError> for CollectError {

@@ -9,6 +9,7 @@ mod collector;
 mod error;
 mod keys;
 mod packed;
+mod save;
 mod seal;
 mod slots;
 mod spill;
@@ -16,3 +17,4 @@ mod table;
 
 pub use collector::{CollectStatistics, Collector};
 pub use error::CollectError;
+pub use save::SavedCollection;

@@ -1,15 +1,16 @@
 //! From runs and the last arena to the one sealed segment.
 //!
 //! Owns the end of a map task: the last run, intermediate merges, the final one. A single run becomes the segment by a
-//! rename.
+//! rename, unless a checkpoint names it: then it stays, and is written anew under this attempt's label.
 
 use std::path::Path;
 
 use crate::collect::CollectError;
 use crate::collect::buffer::Parts;
 use crate::collect::spill::{Run, RunShape, seal_run, write_sorted};
-use crate::combine::{Fold, Keep};
-use crate::merge::{self, Merge};
+use crate::combine::{Fold, FoldError, Keep};
+use crate::merge::{self, Merge, MergeError};
+use crate::saved::SavedFileError;
 use crate::segment::{Seal, SealedSegment, Segment, SegmentWriter};
 
 /// Where the segment goes, and how.
@@ -65,7 +66,7 @@ pub(crate) fn seal(
         runs.splice(range, [merged]);
     }
     let sealed = match runs.as_slice() {
-        [only] => {
+        [only] if !only.is_saved() => {
             destination.seal.relocate(only.path(), destination.output)?;
             SealedSegment { path: destination.output.to_owned(), ..only.sealed().clone() }
         }
@@ -85,16 +86,24 @@ fn merge_to_output(
 }
 
 fn merge_runs(runs: &[Run], fold: &dyn Fold, writer: &mut SegmentWriter) -> Result<(), CollectError> {
-    let segments = runs.iter().map(|run| Segment::open(run.path())).collect::<Result<Vec<_>, _>>()?;
+    let blame = |run: &Run, error| match run.is_saved() {
+        true => CollectError::Saved(SavedFileError::of(error)),
+        false => CollectError::Segment(error),
+    };
+    let open = |run: &Run| Segment::open(run.path()).map_err(|error| blame(run, error));
+    let segments = runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     for partition in 0..writer.partitions() {
         if partition > 0 {
             writer.next_partition()?;
         }
         let mut cursors = Vec::with_capacity(segments.len());
-        for segment in &segments {
-            cursors.push(segment.cursor(partition)?);
+        for (run, segment) in runs.iter().zip(&segments) {
+            cursors.push(segment.cursor(partition).map_err(|error| blame(run, error))?);
         }
-        fold.merge(&mut Merge::new(cursors), writer)?;
+        fold.merge(&mut Merge::new(cursors), writer).map_err(|error| match error {
+            FoldError::Source(MergeError { input, error }) => blame(&runs[input], error),
+            other => CollectError::from(other),
+        })?;
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! Sorted runs: writing an arena as a run, on another thread while emitting goes on.
 //!
-//! Owns the thread, the second arena that it hands back, the names of runs and their removal. Does not own merging them
+//! Owns the thread, the second arena that it hands back, and the names of runs. Does not own merging them
 //! (`collect::seal`).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -12,31 +11,12 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::budget::{Budget, Grant};
 use crate::collect::CollectError;
 use crate::combine::{Fold, Keep};
-use crate::segment::{BLOCK_BYTES, Seal, SealedSegment, SegmentShape, SegmentWriter, WriteError};
+use crate::saved::TaskFile;
+use crate::segment::{BLOCK_BYTES, Seal, SegmentShape, SegmentWriter, WriteError};
 use crate::sort::{Arena, Sorted};
 
-/// A sealed run. Its file is removed when it is dropped, wherever it was not moved elsewhere.
-#[derive(Debug)]
-pub(crate) struct Run {
-    sealed: SealedSegment,
-}
-
-impl Run {
-    pub(crate) fn path(&self) -> &Path {
-        &self.sealed.path
-    }
-
-    pub(crate) fn sealed(&self) -> &SealedSegment {
-        &self.sealed
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        // It may have become the sealed segment by a rename; and a scratch file that stays is removed with its folder.
-        let _ = fs::remove_file(&self.sealed.path);
-    }
-}
+/// A sealed run. Its file is removed when it is dropped, wherever it was not moved elsewhere or saved.
+pub(crate) type Run = TaskFile;
 
 /// What runs of one task have in common.
 #[derive(Debug, Clone)]
@@ -49,7 +29,7 @@ pub(crate) struct RunShape {
 impl RunShape {
     /// A writer of run number `number`, and the grant for its buffer.
     pub(crate) fn writer(&self, number: usize) -> Result<(SegmentWriter, Grant), WriteError> {
-        self.writer_at(&self.scratch.join(format!("run-{number:05}")))
+        self.writer_at(&self.scratch.join(run_name(number)))
     }
 
     /// A writer of any segment of this task.
@@ -60,9 +40,14 @@ impl RunShape {
     }
 }
 
+/// The file of run number `number`.
+pub(crate) fn run_name(number: usize) -> String {
+    format!("run-{number:05}")
+}
+
 /// Seals a run. Runs are only read by this task: they need not survive the machine.
 pub(crate) fn seal_run(writer: SegmentWriter) -> Result<Run, CollectError> {
-    Ok(Run { sealed: writer.finish(Seal { durable: false })? })
+    Ok(Run::new(writer.finish(Seal { durable: false })?))
 }
 
 /// Writes a sorted arena, partition after partition.

@@ -23,6 +23,16 @@ const EXHAUSTED: u128 = 1 << 127;
 pub(crate) struct KeyCode(u128);
 
 impl KeyCode {
+    /// The code of a key.
+    pub(crate) fn of(key: &[u8]) -> KeyCode {
+        KeyCode(code(key))
+    }
+
+    /// A code that no key has, and that says nothing about any.
+    pub(crate) fn unknown() -> KeyCode {
+        KeyCode(EXHAUSTED >> SOURCE_BITS | LONG)
+    }
+
     /// Whether keys with this code are equal.
     #[inline]
     pub(crate) fn is_whole(self) -> bool {
@@ -106,6 +116,26 @@ impl Merge {
     /// Where each source stands: at the current record, or at the one it offers next.
     pub fn positions(&self) -> Vec<Position> {
         self.cursors.iter().map(Cursor::position).collect()
+    }
+
+    /// Where each source goes on after the current record.
+    pub(crate) fn positions_after_current(&self) -> Vec<Position> {
+        let mut positions = self.positions();
+        if self.started && self.nodes[0] & EXHAUSTED == 0 {
+            let source = self.source();
+            positions[source] = self.cursors[source].next_position();
+        }
+        positions
+    }
+
+    /// The cursors, in the order in which they were given.
+    pub(crate) fn cursors(&self) -> &[Cursor] {
+        &self.cursors
+    }
+
+    /// Stored bytes of the blocks that were entered in all sources.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.cursors.iter().map(Cursor::bytes_read).sum()
     }
 
     #[inline]

@@ -1,10 +1,9 @@
 //! Why a reduce task's input cannot be read.
 //!
-//! Owns the distinction that decides what is run again: a map task whose segment is lost, or this reduce task.
+//! Owns the distinction that decides what is run again: a map task whose segment is lost, this reduce task from its
+//! checkpoint, or this reduce task from scratch.
 
-use std::io;
-use std::path::PathBuf;
-
+use crate::saved::SavedFileError;
 use crate::segment::{SegmentError, WriteError};
 
 /// Reading a reduce task's input failed.
@@ -21,17 +20,15 @@ pub enum ReduceError {
     /// An intermediate merge of this task is damaged: this task has to be run again.
     #[error("intermediate merge: {0}")]
     Intermediate(SegmentError),
+    /// An intermediate merge that a checkpoint names is missing or damaged: the task has to start from scratch.
+    #[error(transparent)]
+    Saved(#[from] SavedFileError),
+    /// A checkpoint does not fit what is there: the task has to start from scratch.
+    #[error("the saved reduce input does not fit: {0}; start the task from scratch")]
+    Unfit(String),
     /// An intermediate merge could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// An intermediate merge could not be removed.
-    #[error("cannot remove {}: {source}", path.display())]
-    Scratch {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
     /// The combiner could not decode a value.
     #[error("combining the values of key {key}: {message}")]
     Combine {
@@ -58,5 +55,10 @@ impl ReduceError {
             ReduceError::Input { index, .. } => Some(*index),
             _ => None,
         }
+    }
+
+    /// Whether the checkpoint that was to be gone on from is to blame: starting the task from scratch helps.
+    pub fn blames_checkpoint(&self) -> bool {
+        matches!(self, ReduceError::Saved(_) | ReduceError::Unfit(_))
     }
 }

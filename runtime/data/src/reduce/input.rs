@@ -3,17 +3,23 @@
 //! Owns the boundaries of groups and the lending of values. Does not own the order within a group, which is the merge's,
 //! nor how many segments become few enough (`sources`).
 
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
 use crate::combine::{Combiner, Fold, Folding, Keep};
 use crate::merge::{KeyCode, Merge};
-use crate::reduce::ReduceError;
 use crate::reduce::sources::Sources;
+use crate::reduce::{ReduceError, SavedReduceInput};
+use crate::saved::SavePlace;
+use crate::segment::Cursor;
 use crate::settings::{Grouping, ReduceSettings};
 
 /// A full key and a value, borrowed from where they are stored.
 pub type KeyValue<'a> = (&'a [u8], &'a [u8]);
 
-/// What a reduce task has read so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a reduce task has read so far; one that goes on from a checkpoint counts on from what was saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReduceStatistics {
     /// Groups begun.
     pub groups: u64,
@@ -29,6 +35,9 @@ pub struct ReduceStatistics {
     pub merged_records: u64,
     /// Intermediate merges made.
     pub intermediate_merges: u64,
+    /// Stored bytes of the blocks that this attempt entered, for intermediate merges, too: not counted on from what was
+    /// saved.
+    pub bytes_read: u64,
     /// The most memory granted at once, in bytes.
     pub memory_peak: usize,
 }
@@ -46,6 +55,8 @@ pub struct ReduceInput {
     groups: u64,
     records: u64,
     bytes: u64,
+    /// After an error the merge stands nowhere.
+    failed: bool,
 }
 
 /// Where the merge stands.
@@ -86,7 +97,62 @@ impl ReduceInput {
 
     fn open_folding(settings: ReduceSettings, fold: &dyn Fold) -> Result<ReduceInput, ReduceError> {
         let grouping = settings.grouping;
-        let mut sources = Sources::open(settings)?;
+        ReduceInput::start(Sources::open(settings)?, fold, grouping)
+    }
+
+    /// Goes on where an input was saved: the same groups, values and order follow, and nothing before is read again. When
+    /// a group was begun, `group_key` is its key, `next_value` gives what is left of its values and `next_group` skips
+    /// them. A segment may begin with any block up to the one that is needed next (`SavedReduceInput::blocks_needed`).
+    ///
+    /// # Errors
+    /// As `open`; `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is not the one that
+    /// was read.
+    pub fn open_at(
+        settings: ReduceSettings,
+        saved: &SavedReduceInput,
+        base: &Path,
+    ) -> Result<ReduceInput, ReduceError> {
+        ReduceInput::open_at_folding(settings, &Keep, saved, base)
+    }
+
+    /// As `open_at`, and folds the values of equal keys should intermediate merges be needed.
+    ///
+    /// # Errors
+    /// As `open_at`, and `Combine` when the combiner cannot decode a value.
+    pub fn open_combining_at<C: Combiner>(
+        settings: ReduceSettings,
+        combiner: &C,
+        saved: &SavedReduceInput,
+        base: &Path,
+    ) -> Result<ReduceInput, ReduceError> {
+        ReduceInput::open_at_folding(settings, &Folding(combiner), saved, base)
+    }
+
+    fn open_at_folding(
+        settings: ReduceSettings,
+        fold: &dyn Fold,
+        saved: &SavedReduceInput,
+        base: &Path,
+    ) -> Result<ReduceInput, ReduceError> {
+        let grouping = settings.grouping;
+        let mut input = ReduceInput::start(Sources::open_at(settings, saved, base)?, fold, grouping)?;
+        let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
+        (input.groups, input.records, input.bytes) = (groups, records, bytes);
+        if let Some(group) = &saved.group {
+            // What is left of the group comes with the next step, as if the record before it had been handed out here.
+            input.state = State::Taken;
+            input.group_key.clone_from(group);
+            // Of a prefix, the code of the key that it is the prefix of is not known.
+            input.group_code = if grouping.is_none() { KeyCode::of(group) } else { KeyCode::unknown() };
+        }
+        Ok(input)
+    }
+
+    fn start(
+        mut sources: Sources,
+        fold: &dyn Fold,
+        grouping: Option<Grouping>,
+    ) -> Result<ReduceInput, ReduceError> {
         sources.merge_down(fold)?;
         let merge = sources.merge()?;
         Ok(ReduceInput {
@@ -99,7 +165,30 @@ impl ReduceInput {
             groups: 0,
             records: 0,
             bytes: 0,
+            failed: false,
         })
+    }
+
+    /// Where the input stands, between two groups or two values: what `open_at` goes on from. Intermediate merges move to
+    /// where checkpoints are kept, unless they are there already; of the segments only positions are kept. The input can
+    /// be used on.
+    ///
+    /// # Errors
+    /// `Write` when a merge cannot be moved; `Settings` after an error of this input.
+    pub fn save(&mut self, place: &SavePlace) -> Result<SavedReduceInput, ReduceError> {
+        if self.failed {
+            return Err(ReduceError::Settings("an input that failed cannot be saved".into()));
+        }
+        // A record that was handed out is behind, the current one of any other source is not.
+        let positions = match self.state {
+            State::Taken => self.merge.positions_after_current(),
+            _ => self.merge.positions(),
+        };
+        let ends = self.merge.cursors().iter().map(Cursor::end_ordinal);
+        let sources = self.sources.save(positions.into_iter().zip(ends), place)?;
+        let group = (self.groups > 0).then(|| self.group_key.clone());
+        let statistics = ReduceStatistics { bytes_read: 0, ..self.statistics() };
+        Ok(SavedReduceInput { group, statistics, ..sources })
     }
 
     /// Moves to the next group, past the values of the current one that were not read; `false` after the last group.
@@ -155,6 +244,7 @@ impl ReduceInput {
             groups: self.groups,
             records: self.records,
             bytes: self.bytes,
+            bytes_read: self.sources.bytes_merged() + self.merge.bytes_read(),
             ..self.sources.statistics()
         }
     }
@@ -177,7 +267,10 @@ impl ReduceInput {
         match self.merge.advance() {
             Ok(true) => self.state = state(self),
             Ok(false) => self.state = State::Ended,
-            Err(error) => return Err(self.sources.blame(error)),
+            Err(error) => {
+                self.failed = true;
+                return Err(self.sources.blame(error));
+            }
         }
         Ok(())
     }

@@ -5,7 +5,9 @@
 
 mod error;
 mod input;
+mod saved;
 mod sources;
 
 pub use error::ReduceError;
 pub use input::{KeyValue, ReduceInput, ReduceStatistics};
+pub use saved::{SavedReduceInput, SavedSource};

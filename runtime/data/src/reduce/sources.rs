@@ -1,31 +1,42 @@
-//! The segments of a reduce task, and how many become few enough to merge at once.
+//! The sources of a reduce task's merge: segments, and the intermediate merges that make them few enough.
 //!
-//! Owns opening them, intermediate merges, and telling an input's damage from that of a merged file. Does not own groups
-//! (`input`).
+//! Owns opening them, afresh or where they were saved, intermediate merges, and telling an input's damage from that of a
+//! merged file. Does not own groups (`input`).
 
-use std::fs;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::budget::{Budget, Grant};
 use crate::combine::{Fold, FoldError};
 use crate::merge::{self, Merge, MergeError};
-use crate::reduce::{ReduceError, ReduceStatistics};
-use crate::segment::{BLOCK_BYTES, Seal, Segment, SegmentError, SegmentShape, SegmentWriter, check_label};
+use crate::reduce::{ReduceError, ReduceStatistics, SavedReduceInput, SavedSource};
+use crate::saved::{SavePlace, SavedFileError, TaskFile};
+use crate::segment::{
+    BLOCK_BYTES, Cursor, Position, Seal, Segment, SegmentError, SegmentShape, SegmentWriter, check_label,
+};
 use crate::settings::{Compression, ReduceSettings};
 
 /// A segment and where it comes from.
 struct Source {
     segment: Arc<Segment>,
-    /// Its place among the inputs; none for a merged file.
-    input: Option<usize>,
+    origin: Origin,
+    /// The first record that is read, if it is not the first one there is.
+    start: Option<u64>,
     /// Stored bytes of the partition.
     size: u64,
 }
 
+enum Origin {
+    /// The segment of a map task: its place among the inputs.
+    Input(usize),
+    /// An intermediate merge.
+    Merged(TaskFile),
+}
+
 pub(super) struct Sources {
     partition: u32,
+    inputs: usize,
     scratch: PathBuf,
     label: String,
     budget: Budget,
@@ -34,44 +45,144 @@ pub(super) struct Sources {
     sources: Vec<Source>,
     /// For the blocks that the final merge decompresses.
     buffers: Grant,
+    /// Stored bytes of the blocks that intermediate merges read.
+    bytes_merged: u64,
     statistics: ReduceStatistics,
 }
 
-impl Sources {
-    pub(super) fn open(settings: ReduceSettings) -> Result<Sources, ReduceError> {
+/// Sources while they are opened, one after another.
+struct Opening {
+    settings: ReduceSettings,
+    first: Option<Arc<Segment>>,
+    compression: Compression,
+    sources: Vec<Source>,
+    statistics: ReduceStatistics,
+}
+
+impl Opening {
+    fn new(settings: ReduceSettings, statistics: ReduceStatistics) -> Result<Opening, ReduceError> {
         check_label(&settings.label).map_err(ReduceError::Settings)?;
-        let budget = Budget::new(settings.memory);
-        let mut statistics = ReduceStatistics::default();
-        let mut sources = Vec::new();
-        let mut first: Option<Arc<Segment>> = None;
-        let mut compression = Compression::None;
-        for (index, path) in settings.segments.iter().enumerate() {
-            let input = |error| ReduceError::Input { index, error };
-            let segment = Segment::open(path).map_err(input)?;
-            let entry = segment.partition(settings.partition).map_err(input)?;
-            let like = first.get_or_insert_with(|| segment.clone());
-            if (segment.encoding(), segment.partitions()) != (like.encoding(), like.partitions()) {
-                return Err(ReduceError::Mixed { index });
-            }
-            if segment.compression() == Compression::Lz4 {
-                compression = Compression::Lz4;
-            }
-            statistics.records_total += entry.records;
-            statistics.bytes_total += entry.raw_len;
-            if entry.records > 0 {
-                sources.push(Source { segment, input: Some(index), size: entry.stored_len });
-            }
+        let (first, compression) = (None, Compression::None);
+        Ok(Opening { settings, first, compression, sources: Vec::new(), statistics })
+    }
+
+    /// The segment of a map task.
+    fn input(&mut self, index: usize) -> Result<Arc<Segment>, ReduceError> {
+        let input = |error| ReduceError::Input { index, error };
+        let segment = Segment::open(&self.settings.segments[index]).map_err(input)?;
+        if self.is_unlike(&segment) {
+            return Err(ReduceError::Mixed { index });
         }
-        Ok(Sources {
+        Ok(segment)
+    }
+
+    /// One source where it was saved.
+    fn saved(&mut self, saved: &SavedSource, base: &Path) -> Result<Source, ReduceError> {
+        let partition = self.settings.partition;
+        let (segment, origin, block, start) = match saved {
+            SavedSource::Input { index, label, block, ordinal, records } => {
+                let at = *index as usize;
+                if at >= self.settings.segments.len() {
+                    return Err(ReduceError::Unfit(format!("it names input {at}")));
+                }
+                let segment = self.input(at)?;
+                check_is_same(&segment, partition, at, (label, *records))?;
+                (segment, Origin::Input(at), *block, *ordinal)
+            }
+            SavedSource::Merged { file, block, ordinal } => {
+                let segment = file.open(base)?;
+                if self.is_unlike(&segment) {
+                    let what = "was written by a job with other settings".into();
+                    return Err(SavedFileError { path: segment.path().to_owned(), what }.into());
+                }
+                let file = file.resume(&segment);
+                (segment, Origin::Merged(file), *block, *ordinal)
+            }
+        };
+        let size = segment.partition(partition).map_or(0, |entry| entry.stored_len);
+        let source = Source { segment, origin, start: Some(start), size };
+        let found = source.position(partition)?;
+        if found != Some(Position { block, ordinal: start }) {
+            let path = source.segment.path().display();
+            let there =
+                found.map_or("is not there".to_owned(), |found| format!("lies in block {}", found.block));
+            return Err(ReduceError::Unfit(format!("record {start} of block {block} of {path} {there}")));
+        }
+        Ok(source)
+    }
+
+    /// Whether a segment does not go with those before it.
+    fn is_unlike(&mut self, segment: &Arc<Segment>) -> bool {
+        if segment.compression() == Compression::Lz4 {
+            self.compression = Compression::Lz4;
+        }
+        let like = self.first.get_or_insert_with(|| segment.clone());
+        (segment.encoding(), segment.partitions()) != (like.encoding(), like.partitions())
+    }
+
+    fn done(self) -> Sources {
+        let Opening { settings, compression, sources, statistics, .. } = self;
+        let budget = Budget::new(settings.memory);
+        Sources {
             partition: settings.partition,
+            inputs: settings.segments.len(),
             scratch: settings.scratch,
             label: settings.label,
             fan_in: merge::fan_in(settings.fan_in, compression, &budget),
             buffers: budget.take(0),
             budget,
             sources,
+            bytes_merged: 0,
             statistics,
-        })
+        }
+    }
+}
+
+impl Sources {
+    pub(super) fn open(settings: ReduceSettings) -> Result<Sources, ReduceError> {
+        let mut opening = Opening::new(settings, ReduceStatistics::default())?;
+        for index in 0..opening.settings.segments.len() {
+            let segment = opening.input(index)?;
+            let entry = segment
+                .partition(opening.settings.partition)
+                .map_err(|error| ReduceError::Input { index, error })?;
+            if segment.first_ordinal() > 0 {
+                return Err(ReduceError::Settings(format!(
+                    "input {index} starts with record {} of its partition; fetch it from block 0 on",
+                    segment.first_ordinal()
+                )));
+            }
+            opening.statistics.records_total += entry.records;
+            opening.statistics.bytes_total += entry.raw_len;
+            if entry.records > 0 {
+                let size = entry.stored_len;
+                opening.sources.push(Source { segment, origin: Origin::Input(index), start: None, size });
+            }
+        }
+        Ok(opening.done())
+    }
+
+    /// Opens what is left to be read; `base` is the directory of checkpoints.
+    pub(super) fn open_at(
+        settings: ReduceSettings,
+        saved: &SavedReduceInput,
+        base: &Path,
+    ) -> Result<Sources, ReduceError> {
+        if (saved.partition, saved.inputs as usize) != (settings.partition, settings.segments.len()) {
+            return Err(ReduceError::Unfit(format!(
+                "it is of partition {} of {} inputs, the task reads partition {} of {}",
+                saved.partition,
+                saved.inputs,
+                settings.partition,
+                settings.segments.len()
+            )));
+        }
+        let mut opening = Opening::new(settings, saved.statistics)?;
+        for source in &saved.sources {
+            let source = opening.saved(source, base)?;
+            opening.sources.push(source);
+        }
+        Ok(opening.done())
     }
 
     /// Merges neighbours until the rest fits one merge.
@@ -106,13 +217,13 @@ impl Sources {
             FoldError::Write(error) => ReduceError::Write(error),
             FoldError::Combine(key, message) => ReduceError::Combine { key, message },
         })?;
-        let sealed = writer.finish(Seal { durable: false })?;
+        self.bytes_merged += source.bytes_read();
+        let file = TaskFile::new(writer.finish(Seal { durable: false })?);
         let segment = Segment::open(&path).map_err(ReduceError::Intermediate)?;
-        // Mapped, it needs no name any more, and leaves nothing behind however this task ends.
-        fs::remove_file(&path).map_err(|source| ReduceError::Scratch { path: path.clone(), source })?;
         self.statistics.intermediate_merges += 1;
-        self.statistics.merged_records += sealed.records;
-        Ok(Source { segment, input: None, size: sealed.raw_len })
+        self.statistics.merged_records += file.sealed().records;
+        let size = file.sealed().raw_len;
+        Ok(Source { segment, origin: Origin::Merged(file), start: None, size })
     }
 
     /// The final merge.
@@ -124,8 +235,7 @@ impl Sources {
     fn merge_of(&self, range: Range<usize>) -> Result<Merge, ReduceError> {
         let mut cursors = Vec::with_capacity(range.len());
         for source in &self.sources[range] {
-            let cursor = source.segment.cursor(self.partition).map_err(|error| source.lost(error))?;
-            cursors.push(cursor);
+            cursors.push(source.cursor(self.partition)?);
         }
         Ok(Merge::new(cursors))
     }
@@ -146,16 +256,86 @@ impl Sources {
         self.sources[range][error.input].lost(error.error)
     }
 
+    /// What is left of each source, whose next record and end are given in their order.
+    pub(super) fn save(
+        &mut self,
+        places: impl Iterator<Item = (Position, u64)>,
+        place: &SavePlace,
+    ) -> Result<SavedReduceInput, ReduceError> {
+        let mut sources = Vec::with_capacity(self.sources.len());
+        for (source, (Position { block, ordinal }, records)) in self.sources.iter_mut().zip(places) {
+            if ordinal == records {
+                continue;
+            }
+            sources.push(match &mut source.origin {
+                Origin::Input(index) => SavedSource::Input {
+                    index: as_u32(*index),
+                    label: source.segment.label().to_owned(),
+                    block,
+                    ordinal,
+                    records,
+                },
+                Origin::Merged(file) => SavedSource::Merged { file: file.save(place)?, block, ordinal },
+            });
+        }
+        let (partition, inputs) = (self.partition, as_u32(self.inputs));
+        Ok(SavedReduceInput { partition, inputs, sources, statistics: self.statistics, group: None })
+    }
+
+    pub(super) fn bytes_merged(&self) -> u64 {
+        self.bytes_merged
+    }
+
     pub(super) fn statistics(&self) -> ReduceStatistics {
-        ReduceStatistics { memory_peak: self.budget.peak(), ..self.statistics }
+        let memory_peak = self.statistics.memory_peak.max(self.budget.peak());
+        ReduceStatistics { memory_peak, ..self.statistics }
     }
 }
 
 impl Source {
+    /// Before the first record that is read.
+    fn cursor(&self, partition: u32) -> Result<Cursor, ReduceError> {
+        let cursor = match self.start {
+            None => self.segment.cursor(partition),
+            Some(ordinal) => self.segment.cursor_at(partition, ordinal),
+        };
+        cursor.map_err(|error| self.lost(error))
+    }
+
+    /// Where the first record that is read lies; none when it is not here.
+    fn position(&self, partition: u32) -> Result<Option<Position>, ReduceError> {
+        let Some(ordinal) = self.start else { return Ok(None) };
+        self.segment.find(partition, ordinal).map_err(|error| self.lost(error))
+    }
+
     fn lost(&self, error: SegmentError) -> ReduceError {
-        match self.input {
-            Some(index) => ReduceError::Input { index, error },
-            None => ReduceError::Intermediate(error),
+        match &self.origin {
+            Origin::Input(index) => ReduceError::Input { index: *index, error },
+            Origin::Merged(file) if file.is_saved() => ReduceError::Saved(SavedFileError::of(error)),
+            Origin::Merged(_) => ReduceError::Intermediate(error),
         }
     }
+}
+
+/// Refuses the segment of another attempt than the one that was read before.
+fn check_is_same(
+    segment: &Segment,
+    partition: u32,
+    index: usize,
+    (label, records): (&str, u64),
+) -> Result<(), ReduceError> {
+    let input = |error| ReduceError::Input { index, error };
+    let found = segment.first_ordinal() + segment.partition(partition).map_err(input)?.records;
+    if (segment.label(), found) == (label, records) {
+        return Ok(());
+    }
+    Err(ReduceError::Unfit(format!(
+        "{records} records of {label} were input {index}, which now is {found} records of {}",
+        segment.label()
+    )))
+}
+
+/// There are no more inputs than map tasks, whose numbers have 32 bits.
+fn as_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -190,6 +190,7 @@ impl SegmentAssembly {
             records: entry.records,
             raw_len: entry.raw_len,
             partitions: self.extent.partitions(),
+            crc: trailer.crc(),
         })
     }
 

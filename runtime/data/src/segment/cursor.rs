@@ -17,7 +17,7 @@ use crate::region::prefetch;
 /// A place in a partition that `Segment::cursor_at` finds again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Index of the block in the file's block index.
+    /// Number of the block in its partition, from 0; the number of blocks when the cursor is at the end.
     pub block: u64,
     /// Ordinal of the record in its partition, from 0; one more than the last when the cursor is at the end.
     pub ordinal: u64,
@@ -47,6 +47,8 @@ pub struct Cursor {
     next_ordinal: u64,
     /// Ordinal that follows the current block's last record.
     block_end_ordinal: u64,
+    /// Stored bytes of the blocks entered.
+    bytes_read: u64,
 }
 
 // SAFETY: `block` points into `segment`'s mapping or into `buffer`, both of which move with the cursor and are only
@@ -70,6 +72,7 @@ impl Cursor {
             next: 0,
             next_ordinal: first,
             block_end_ordinal: first,
+            bytes_read: 0,
             segment,
         })
     }
@@ -123,10 +126,29 @@ impl Cursor {
     /// Where the current record is; before the first `advance`, the record that it will move to.
     pub fn position(&self) -> Position {
         if self.next > self.start {
-            return Position { block: self.next_block - 1, ordinal: self.next_ordinal - 1 };
+            return self.place(self.next_block - 1, self.next_ordinal - 1);
         }
+        self.next_position()
+    }
+
+    /// Where the record is that `advance` will move to.
+    pub(crate) fn next_position(&self) -> Position {
         let inside = self.next < self.block.len();
-        Position { block: self.next_block - u64::from(inside), ordinal: self.next_ordinal }
+        self.place(self.next_block - u64::from(inside), self.next_ordinal)
+    }
+
+    fn place(&self, block: u64, ordinal: u64) -> Position {
+        Position { block: block - self.blocks.start + self.segment.first_block(), ordinal }
+    }
+
+    /// The ordinal after that of the partition's last record.
+    pub(crate) fn end_ordinal(&self) -> u64 {
+        self.ordinals.end
+    }
+
+    /// Stored bytes of the blocks that were entered, to read them or to seek in them.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
     }
 
     /// Number of records in the partition, as far as the file has them.
@@ -156,18 +178,8 @@ impl Cursor {
             self.block_end_ordinal = ordinal;
             return Ok(());
         }
-        // The last block whose first ordinal is not beyond the one wanted.
-        let (mut low, mut high) = (self.blocks.start, self.blocks.end);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.segment.block(middle)?.first_ordinal <= ordinal {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        self.next_block = low;
-        self.next_ordinal = self.segment.block(low)?.first_ordinal;
+        self.next_block = self.segment.block_of(&self.blocks, ordinal)?;
+        self.next_ordinal = self.segment.block(self.next_block)?.first_ordinal;
         self.block_end_ordinal = self.next_ordinal;
         self.enter_next_block()?;
         self.skip_to(ordinal)
@@ -220,6 +232,7 @@ impl Cursor {
             self.ordinals.end
         };
         let stored = self.segment.stored(index, &entry)?;
+        self.bytes_read += entry.stored_len;
         self.block = match entry.codec {
             Codec::Stored => NonNull::from(stored),
             Codec::Lz4 => NonNull::from(decompress(&mut self.buffer, stored, &entry).map_err(|what| {

@@ -45,7 +45,8 @@ impl PartitionExtent {
         entry: PartitionEntry,
         index: Vec<u8>,
     ) -> PartitionExtent {
-        let header = Header { excerpt: Some(Excerpt { partition, first_ordinal }), ..header.clone() };
+        let header =
+            Header { excerpt: Some(Excerpt { partition, first_block, first_ordinal }), ..header.clone() };
         PartitionExtent { header, partition, first_block, first_ordinal, entry, index }
     }
 
@@ -132,7 +133,7 @@ impl PartitionExtent {
     }
 
     fn check(&self) -> Result<(), String> {
-        let Excerpt { partition, first_ordinal } = self.excerpt();
+        let PartitionExtent { partition, first_ordinal, .. } = *self;
         if partition >= self.header.partitions {
             return Err(format!("partition {partition} of {}", self.header.partitions));
         }
@@ -142,10 +143,6 @@ impl PartitionExtent {
         }
         check_partition(&self.header, &self.entry, &self.index)
             .map_err(|what| format!("partition {partition}: {what}"))
-    }
-
-    fn excerpt(&self) -> Excerpt {
-        Excerpt { partition: self.partition, first_ordinal: self.first_ordinal }
     }
 
     /// Whether `later` describes the same partition of the same segment from a later block on, or from the same one.

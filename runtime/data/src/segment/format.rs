@@ -4,14 +4,15 @@
 //! tie the parts to each other and to the file's length: those are checked once, in `segment::check`.
 //!
 //! ```text
-//! header     magic, version, encoding, codec, checksum kind, form, partitions, [partition, first ordinal], label, crc32c
+//! header     magic, version, encoding, codec, checksum kind, form, partitions, [partition, first block, first ordinal],
+//!            label, crc32c
 //! blocks     partition 0's blocks, partition 1's blocks, ...
 //! footer     one PartitionEntry per partition, one BlockEntry per block
 //! trailer    footer offset and length, records, blocks, crc32c of the footer, crc32c of the trailer, magic
 //! ```
 //!
 //! The form is 0 for a file with all partitions of a map's output. It is 1 for a file with one of them, or with the end of
-//! one, such as a fetch writes: its table has one entry, and the two fields in brackets say what it is an entry of.
+//! one, such as a fetch writes: its table has one entry, and the fields in brackets say what it is an entry of.
 
 use crate::record::RecordEncoding;
 use crate::settings::Compression;
@@ -26,7 +27,7 @@ const CHECKSUM_CRC32C: u8 = 1;
 const FORM_WHOLE: u8 = 0;
 const FORM_EXCERPT: u8 = 1;
 const HEADER_FIXED: usize = 32;
-const EXCERPT_BYTES: usize = 12;
+const EXCERPT_BYTES: usize = 20;
 pub(crate) const CRC_BYTES: usize = 4;
 
 /// The longest label that a header holds, in bytes.
@@ -52,6 +53,8 @@ pub(crate) struct Header {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     pub partition: u32,
+    /// Number in its partition of the first block that is here.
+    pub first_block: u64,
     /// Ordinal in its partition of the first record that is here; those before it were left out.
     pub first_ordinal: u64,
 }
@@ -130,6 +133,7 @@ impl Header {
         bytes.extend_from_slice(&(self.label.len() as u32).to_le_bytes());
         if let Some(excerpt) = self.excerpt {
             bytes.extend_from_slice(&excerpt.partition.to_le_bytes());
+            bytes.extend_from_slice(&excerpt.first_block.to_le_bytes());
             bytes.extend_from_slice(&excerpt.first_ordinal.to_le_bytes());
         }
         bytes.extend_from_slice(self.label.as_bytes());
@@ -179,7 +183,8 @@ impl Header {
         let partitions = u32_at(fixed, 24);
         let excerpt = (fixed[13] == FORM_EXCERPT).then(|| Excerpt {
             partition: u32_at(whole, HEADER_FIXED),
-            first_ordinal: u64_at(whole, HEADER_FIXED + 4),
+            first_block: u64_at(whole, HEADER_FIXED + 4),
+            first_ordinal: u64_at(whole, HEADER_FIXED + 12),
         });
         if let Some(Excerpt { partition, .. }) = excerpt
             && partition >= partitions
@@ -192,6 +197,11 @@ impl Header {
     /// How many entries the partition table has.
     pub(crate) fn table_len(&self) -> u32 {
         if self.excerpt.is_some() { 1 } else { self.partitions }
+    }
+
+    /// Number in its partition of the first block that each partition of the file starts with.
+    pub(crate) fn first_block(&self) -> u64 {
+        self.excerpt.map_or(0, |excerpt| excerpt.first_block)
     }
 
     /// Ordinal of the first record that each partition of the file starts with.
@@ -266,6 +276,11 @@ impl Trailer {
         bytes[36..40].copy_from_slice(&crc.to_le_bytes());
         bytes[40..].copy_from_slice(&TRAILER_MAGIC);
         bytes
+    }
+
+    /// The trailer's own checksum, which stands for the whole file: it covers the footer's, which covers the blocks'.
+    pub(crate) fn crc(&self) -> u32 {
+        u32_at(&self.encode(), 36)
     }
 
     /// Reads the trailer in the last bytes of a file, or says what does not fit.

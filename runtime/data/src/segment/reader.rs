@@ -9,13 +9,14 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
 use super::check::check;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Position};
 use super::error::SegmentError;
 use super::format::{
     BLOCK_ENTRY_BYTES, BlockEntry, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer,
@@ -87,6 +88,19 @@ impl Segment {
         self.trailer.records
     }
 
+    /// Bytes of all records as encoded, before compression.
+    pub fn raw_len(&self) -> u64 {
+        let row = |row: usize| self.trailer.footer_offset as usize + row * PARTITION_ENTRY_BYTES;
+        (0..self.header.table_len() as usize)
+            .map(|number| PartitionEntry::decode(&self.map[row(number)..]).raw_len)
+            .sum()
+    }
+
+    /// The checksum of the trailer, which covers the footer's, which covers that of each block.
+    pub(crate) fn crc(&self) -> u32 {
+        self.trailer.crc()
+    }
+
     /// Length of the file in bytes.
     pub fn file_len(&self) -> u64 {
         self.map.len() as u64
@@ -131,16 +145,43 @@ impl Segment {
         Ok(cursor)
     }
 
-    /// Ordinal of the first record that a partition starts with here.
-    pub(super) fn first_ordinal(&self) -> u64 {
+    /// Where a record of a partition lies, without a look at its block; none when it is not here.
+    pub(crate) fn find(&self, partition: u32, ordinal: u64) -> Result<Option<Position>, SegmentError> {
+        let (entry, blocks) = self.blocks(partition)?;
+        let first = self.first_ordinal();
+        if !(first..first.saturating_add(entry.records)).contains(&ordinal) {
+            return Ok(None);
+        }
+        let block = self.block_of(&blocks, ordinal)?;
+        Ok(Some(Position { block: block - blocks.start + self.first_block(), ordinal }))
+    }
+
+    /// The last of some blocks of a partition whose first record is not beyond one of theirs, by binary search.
+    pub(super) fn block_of(&self, blocks: &Range<u64>, ordinal: u64) -> Result<u64, SegmentError> {
+        let (mut low, mut high) = (blocks.start, blocks.end);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.block(middle)?.first_ordinal <= ordinal {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Number in its partition of the first block that a partition starts with here.
+    pub(super) fn first_block(&self) -> u64 {
+        self.header.first_block()
+    }
+
+    /// Ordinal of the first record that a partition starts with here; not 0 when the file holds the end of one only.
+    pub(crate) fn first_ordinal(&self) -> u64 {
         self.header.first_ordinal()
     }
 
     /// The partition's blocks as a range of the block index.
-    pub(super) fn blocks(
-        &self,
-        partition: u32,
-    ) -> Result<(PartitionEntry, std::ops::Range<u64>), SegmentError> {
+    pub(super) fn blocks(&self, partition: u32) -> Result<(PartitionEntry, Range<u64>), SegmentError> {
         let entry = self.partition(partition)?;
         let end = match self.partition(partition + 1) {
             Ok(next) => next.first_block,

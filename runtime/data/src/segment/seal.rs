@@ -42,7 +42,7 @@ impl Seal {
         match fs::rename(from, to) {
             Ok(()) => self.sync_directory(to),
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(from, to),
-            Err(source) => Err(WriteError::new("rename to the sealed segment", from, source)),
+            Err(source) => Err(WriteError::new("move to its final place", from, source)),
         }
     }
 

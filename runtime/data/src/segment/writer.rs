@@ -55,6 +55,8 @@ pub struct SealedSegment {
     pub raw_len: u64,
     /// How many partitions it has.
     pub partitions: u32,
+    /// The checksum of its trailer, which covers the footer's, which covers that of each block.
+    pub crc: u32,
 }
 
 /// What every segment of one task has in common.
@@ -313,6 +315,7 @@ impl SegmentWriter {
             records: self.records,
             raw_len: self.raw_len,
             partitions: self.shape.partitions,
+            crc: trailer.crc(),
         })
     }
 }

@@ -1,0 +1,87 @@
+//! What a map task has collected so far, in sealed runs that a later attempt goes on from.
+//!
+//! Owns the description of these runs, writing the open arena as one more of them, and opening them again. Does not own
+//! how a file is moved and checked (`saved`), nor merging runs (`seal`).
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collect::buffer::Parts;
+use crate::collect::spill::{Run, RunShape, run_name, write_sorted};
+use crate::collect::{CollectError, CollectStatistics};
+use crate::combine::Fold;
+use crate::saved::{SavePlace, SavedFile, SavedFileError};
+use crate::segment::Seal;
+
+/// The data of a map task's checkpoint: everything emitted so far.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedCollection {
+    /// In the order of arrival.
+    runs: Vec<SavedFile>,
+    /// Runs begun by all attempts so far: no two runs of a task have the same number.
+    runs_begun: u32,
+    statistics: CollectStatistics,
+}
+
+impl SavedCollection {
+    pub(super) fn new(
+        runs: Vec<SavedFile>,
+        runs_begun: usize,
+        statistics: CollectStatistics,
+    ) -> SavedCollection {
+        let runs_begun = u32::try_from(runs_begun).unwrap_or(u32::MAX);
+        SavedCollection { runs, runs_begun, statistics }
+    }
+
+    /// The files that it names.
+    pub fn files(&self) -> &[SavedFile] {
+        &self.runs
+    }
+
+    /// What was collected.
+    pub fn statistics(&self) -> &CollectStatistics {
+        &self.statistics
+    }
+
+    pub(super) fn runs_begun(&self) -> usize {
+        self.runs_begun as usize
+    }
+
+    /// The runs, if they are those that were saved and fit a task of this shape.
+    pub(super) fn open(&self, base: &Path, shape: &RunShape) -> Result<Vec<Run>, CollectError> {
+        let mut runs = Vec::with_capacity(self.runs.len());
+        for saved in &self.runs {
+            let segment = saved.open(base)?;
+            let (found, wanted) = ((segment.encoding(), segment.partitions()), &shape.segment);
+            if found != (wanted.encoding, wanted.partitions) {
+                let what = format!(
+                    "has {} partitions of {:?} records, not {} of {:?}",
+                    found.1, found.0, wanted.partitions, wanted.encoding
+                );
+                return Err(SavedFileError { path: segment.path().to_owned(), what }.into());
+            }
+            runs.push(saved.resume(&segment));
+        }
+        Ok(runs)
+    }
+}
+
+/// Writes the arena as a run and saves all runs. Their descriptions, and how many runs were begun.
+pub(super) fn save_runs(
+    parts: Parts,
+    place: &SavePlace,
+    fold: &dyn Fold,
+) -> Result<(Vec<SavedFile>, usize), CollectError> {
+    let Parts { mut runs, arena, mut runs_begun, shape } = parts;
+    if let Some(mut arena) = arena {
+        // At once where it is to stay, which may be another file system than that of the other runs.
+        let path = place.base.join(&place.folder).join(run_name(runs_begun));
+        runs_begun += 1;
+        let (mut writer, _grant) = shape.writer_at(&path)?;
+        write_sorted(&arena.sort(), fold, &mut writer)?;
+        runs.push(Run::new(writer.finish(Seal { durable: place.durable })?));
+    }
+    let saved = runs.iter_mut().map(|run| run.save(place)).collect::<Result<Vec<_>, _>>()?;
+    Ok((saved, runs_begun))
+}
