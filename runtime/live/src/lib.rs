@@ -94,7 +94,8 @@ pub use plan::{EmbeddedSettings, JobPlan, ProgressMode};
 pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use task::{
-    Position, PositionUnit, TaskContext, TaskError, TaskProgress, task_process_main, task_process_requested,
+    Ask, Boundary, Position, PositionUnit, Script, SuspendHooks, TaskContext, TaskError, TaskProgress,
+    task_process_main, task_process_requested,
 };
 pub use transport::{Secret, SecretError};
 pub use worker::{WorkerConfiguration, WorkerError, run_worker};

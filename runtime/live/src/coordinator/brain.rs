@@ -116,7 +116,9 @@ impl Brain {
                     job.on_finished(attempt, counters, part);
                 }
             }
-            WorkerReport::Draining { .. } => {}
+            WorkerReport::Draining { .. }
+            | WorkerReport::Preempted { .. }
+            | WorkerReport::SuspendWanted { .. } => {}
         }
     }
 
@@ -224,7 +226,7 @@ impl Brain {
                     let description = Box::new(job.description());
                     self.order(worker, WorkerOrder::Define(description));
                 }
-                Ok(WorkerOrder::Launch { attempt: *attempt, work })
+                Ok(WorkerOrder::Launch { attempt: *attempt, restore: None, work })
             }
             Order::MoreInputs { attempt, inputs } => {
                 Ok(WorkerOrder::MoreInputs { attempt: *attempt, inputs: self.located(inputs) })

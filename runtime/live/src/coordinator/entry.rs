@@ -133,5 +133,7 @@ fn reported(worker: WorkerId, report: &WorkerReport) -> Event {
             Event::Reported { worker, attempt: *attempt, report: Report::Done { output_bytes } }
         }
         WorkerReport::Draining { hand_back } => Event::WorkerDrainRequested { worker, hand_back: *hand_back },
+        // For history only; no state of the engine depends on it.
+        WorkerReport::Preempted { .. } | WorkerReport::SuspendWanted { .. } => Event::Woken,
     }
 }

@@ -4,9 +4,15 @@
 //! (`protocol`) nor which of them should run (`worker`).
 
 mod exit;
+mod heap;
+mod paging;
 mod signals;
 mod spawn;
+mod stop_signals;
 
 pub(crate) use exit::describe_exit;
+pub(crate) use heap::trim_heap;
+pub(crate) use paging::{PagedProcess, Paging, page_out_self};
 pub(crate) use signals::{Interrupts, signal_name};
 pub(crate) use spawn::{Launch, Program, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
+pub(crate) use stop_signals::StopSignals;

@@ -21,6 +21,6 @@ pub(crate) use shuffle_messages::{
 pub(crate) use task_messages::{FromTask, PROTOCOL_VERSION, ToTask};
 pub(crate) use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 pub(crate) use worker_messages::{
-    AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, Peer, ReduceInputs, SideFile,
-    ToWorker, WorkerNews, WorkerOrder, WorkerReport,
+    AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, Peer, Preempted, PreemptionAccount,
+    ReduceInputs, SideFile, ToWorker, WorkerNews, WorkerOrder, WorkerReport,
 };

@@ -99,6 +99,8 @@ pub(crate) enum WorkerOrder {
     Define(Box<JobDescription>),
     Launch {
         attempt: AttemptId,
+        /// The attempt of the same task whose checkpoint it goes on from.
+        restore: Option<AttemptId>,
         work: LaunchWork,
     },
     /// More map outputs for a reduce attempt that was launched before all of them were there, or that lost some.
@@ -118,6 +120,20 @@ pub(crate) enum WorkerOrder {
     },
     /// The worker was drained: nothing of it is needed any more, and it may end.
     Leave,
+    /// Stop the process where it is. Answered by `Suspended` once the kernel says that it is stopped, by `SuspendRefused`, or
+    /// by its end.
+    Suspend {
+        attempt: AttemptId,
+    },
+    /// Let the process of a suspended attempt go on. Answered by `Resumed`, or by its end.
+    Resume {
+        attempt: AttemptId,
+    },
+    /// Have the work saved and the process end; a suspended one is woken for it. Answered by `Checkpointed`, or by
+    /// another end.
+    Checkpoint {
+        attempt: AttemptId,
+    },
 }
 
 /// What differs from attempt to attempt.
@@ -198,6 +214,44 @@ pub(crate) enum WorkerReport {
     Finished { attempt: AttemptId, counters: CounterValues, part: Option<PartOutput> },
     /// The operator asked this worker's daemon to go; as `nap worker drain`.
     Draining { hand_back: bool },
+    /// What a preemption, or the return from one, took and brought. Comes just before the report that it has happened
+    /// (`Suspended`, `Resumed`, `Checkpointed`, `Killed` when that was ordered), and by itself for `Restored` and
+    /// `RestoreRefused`.
+    Preempted { attempt: AttemptId, account: PreemptionAccount },
+    /// Somebody outside the cluster asked a task process to stop (SIGTSTP), and it wants to be suspended in good order.
+    SuspendWanted { attempt: AttemptId },
+}
+
+/// What happened to an attempt that was preempted or came back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Preempted {
+    Suspended,
+    Resumed,
+    Checkpointed,
+    Killed,
+    Restored,
+    /// The checkpoint cannot be used, for this reason; the attempt began from scratch.
+    RestoreRefused(String),
+}
+
+/// What it took and brought. What is not known, or does not apply, is 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PreemptionAccount {
+    pub(crate) what: Preempted,
+    /// From the arrival of the order at the worker until it was done; of `Restored`, from the launch.
+    pub(crate) micros: u64,
+    /// For how long the attempt has been active, and stopped, since its launch.
+    pub(crate) active_millis: u64,
+    pub(crate) suspended_millis: u64,
+    /// What its process held in memory and in swap at that time.
+    pub(crate) resident_bytes: u64,
+    pub(crate) swapped_bytes: u64,
+    /// What moved to swap and back since the account before.
+    pub(crate) swapped_out_bytes: u64,
+    pub(crate) swapped_in_bytes: u64,
+    pub(crate) checkpoint_bytes: u64,
+    /// What could not be done that was wanted, and why: memory not moved out for lack of a privilege, say.
+    pub(crate) notes: Vec<String>,
 }
 
 /// How far an attempt is.

@@ -30,6 +30,8 @@ pub(crate) enum Arrival {
     Lost { attempts: Vec<AttemptId>, reason: String },
     /// This attempt cannot go on.
     Failed(TaskError),
+    /// Somebody has asked for something at the gate of this attempt.
+    Asked,
 }
 
 /// A reduce attempt that needs its inputs.
@@ -118,6 +120,7 @@ impl<R: FnMut(Vec<AttemptId>, String) -> Result<(), TaskError>> Running<'_, R> {
             Ok(Arrival::Fetched { attempt, path }) => self.on_fetched(attempt, path),
             Ok(Arrival::Lost { attempts, reason }) => self.on_lost(attempts, reason)?,
             Ok(Arrival::Failed(error)) => return Err(error),
+            Ok(Arrival::Asked) => {}
             Err(RecvTimeoutError::Timeout) => self.gathering.context.progress().still_waiting(),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(TaskError::retryable("the worker closed the control channel"));

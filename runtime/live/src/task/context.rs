@@ -1,12 +1,15 @@
 //! What a running attempt knows of itself and tells the runtime about.
 //!
-//! Owns the shared cells: progress, counters, position, the request to stop. Does not own who reads them (the control
-//! thread of the task process).
+//! Owns the shared cells: progress, counters, position, and the way to its gate and clock. Does not own who reads them
+//! (the control thread of the task process), nor what happens at the gate (`gate`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use napreduce_core::AttemptId;
 
+use super::clock::TaskClock;
+use super::error::TaskError;
+use super::gate::{Boundary, Gate, Script, SuspendHooks};
 use super::position::Position;
 use crate::counters::Counters;
 
@@ -66,11 +69,22 @@ pub struct TaskContext {
     progress: TaskProgress,
     position: Position,
     interrupted: AtomicBool,
+    gate: Gate,
+    clock: TaskClock,
 }
 
 impl TaskContext {
     /// The surroundings of `attempt`, which may use `memory` bytes.
     pub fn new(attempt: AttemptId, memory: u64) -> TaskContext {
+        TaskContext::with_gate(attempt, memory, Gate::default())
+    }
+
+    /// The surroundings of an attempt without a worker, which is interrupted as the script says: what a test of a body uses.
+    pub fn scripted(attempt: AttemptId, memory: u64, script: Script) -> TaskContext {
+        TaskContext::with_gate(attempt, memory, Gate::scripted(script))
+    }
+
+    fn with_gate(attempt: AttemptId, memory: u64, gate: Gate) -> TaskContext {
         TaskContext {
             attempt,
             memory,
@@ -78,6 +92,8 @@ impl TaskContext {
             progress: TaskProgress::default(),
             position: Position::default(),
             interrupted: AtomicBool::new(false),
+            gate,
+            clock: TaskClock::default(),
         }
     }
 
@@ -115,5 +131,54 @@ impl TaskContext {
     /// Asks the attempt to stop at its next boundary.
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`boundary`](TaskContext::boundary) has something to do: one relaxed load, cheap enough for every record.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.gate.is_asked()
+    }
+
+    /// A place where the attempt may be interrupted. When it is asked to be suspended, this returns after it was: the
+    /// hooks have been called, and the process was stopped in between. The caller holds no lock and no connection then.
+    ///
+    /// # Errors
+    ///
+    /// What a hook answers, and a worker that is gone.
+    pub fn boundary(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
+        self.gate.pass(hooks)
+    }
+
+    /// How many boundaries a scripted attempt has come to; 0 for any other.
+    pub fn boundaries(&self) -> u64 {
+        self.gate.boundaries()
+    }
+
+    /// Says, once, that an attempt restored from a checkpoint has done the first new piece of its work.
+    pub fn restored(&self) {
+        self.gate.tell_restored();
+    }
+
+    /// Says that the checkpoint cannot be used and why; the attempt goes on from scratch.
+    pub fn restore_refused(&self, reason: &str) {
+        self.gate.tell_restore_refused(reason);
+    }
+
+    /// How long the task has been worked on: without the time in which it was suspended, with that of earlier attempts.
+    pub fn active_millis(&self) -> u64 {
+        self.clock.active_millis(|| self.gate.catch_up())
+    }
+
+    /// Adds the time for which earlier attempts, whose work this one goes on with, were active.
+    pub fn goes_on_after(&self, active_millis: u64) {
+        self.clock.goes_on_after(active_millis);
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(super) fn clock(&self) -> &TaskClock {
+        &self.clock
     }
 }

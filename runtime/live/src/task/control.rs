@@ -1,8 +1,8 @@
 //! The task's end of the control channel: one thread that listens and tells how far the work is.
 //!
 //! Owns what happens beside the work: progress about ten times a second, a sign of life at least every second, samples
-//! of memory, the end of this process when nobody listens any more. Does not own the work, nor the order of the messages
-//! that belong to it.
+//! of memory, what the worker says, the end of this process when nobody listens any more. Does not own the work, nor the
+//! order of the messages that belong to it, nor what is done at the gate (`gate`).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,7 +15,9 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
 use super::context::TaskContext;
+use super::gate::Worker;
 use super::memory::sample_memory;
+use crate::process::StopSignals;
 use crate::protocol::{FromTask, ToTask, WireError, read_message, write_message};
 use crate::shuffle::Arrival;
 
@@ -23,10 +25,19 @@ const PROGRESS_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 }
 /// After so many intervals without progress the worker is told that this process is alive.
 const SILENT_INTERVALS_MAX: u32 = 10;
 
-/// The sending half, shared by the work and the control thread.
+/// Both halves, shared by the work and the control thread.
 #[derive(Clone)]
 pub(super) struct ControlChannel {
-    stream: Arc<Mutex<UnixStream>>,
+    sending: Arc<Mutex<UnixStream>>,
+    /// Whoever holds it hears what comes next: mostly the control thread, sometimes the work, which wants to know the time.
+    hearing: Arc<Mutex<Ear>>,
+}
+
+/// What becomes of the channel after everything was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Open,
+    Closed,
 }
 
 impl ControlChannel {
@@ -36,27 +47,118 @@ impl ControlChannel {
         context: Arc<TaskContext>,
         inputs: Sender<Arrival>,
     ) -> io::Result<(ControlChannel, Receiver<()>)> {
+        let stops = StopSignals::install()?;
         let listening = stream.try_clone()?;
-        let channel_end = ControlChannel { stream: Arc::new(Mutex::new(stream)) };
+        let polled = stream.try_clone()?;
         let (grants, granted) = channel();
-        let attendant = Attendant { listening, sending: channel_end.clone(), context, grants, inputs };
+        let sending = Arc::new(Mutex::new(stream));
+        let ear = Ear { stream: listening, broken: None, context: Arc::clone(&context), grants, inputs };
+        let channel_end = ControlChannel { sending, hearing: Arc::new(Mutex::new(ear)) };
+        // The context and this channel now hold each other: a process runs one attempt, and ends with it.
+        context.gate().attach(Box::new(channel_end.clone()));
+        let attendant = Attendant { polled, stops, channel: channel_end.clone(), context };
         std::thread::Builder::new().name("control".into()).spawn(move || attendant.run())?;
         Ok((channel_end, granted))
     }
 
     pub(super) fn send(&self, message: &FromTask) -> Result<(), WireError> {
         // A panic while it was held can only have come before or after whole messages.
-        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         write_message(&*stream, message)
+    }
+
+    /// Takes in everything that has arrived.
+    fn hear(&self) -> Result<Line, WireError> {
+        let mut ear = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = ear.hear(self);
+        if let Err(error) = &heard {
+            // Whoever heard it first may not be the one who ends the process over it.
+            ear.broken = Some(error.to_string());
+        }
+        heard
+    }
+}
+
+impl Worker for ControlChannel {
+    fn tell(&self, message: &FromTask) -> Result<(), WireError> {
+        self.send(message)
+    }
+
+    fn catch_up(&self) {
+        // The control thread finds the same and ends the process.
+        let _ = self.hear();
+    }
+}
+
+/// The receiving half.
+struct Ear {
+    stream: UnixStream,
+    /// Why nothing more can be understood.
+    broken: Option<String>,
+    context: Arc<TaskContext>,
+    grants: Sender<()>,
+    inputs: Sender<Arrival>,
+}
+
+impl Ear {
+    fn hear(&mut self, answering: &ControlChannel) -> Result<Line, WireError> {
+        if let Some(broken) = &self.broken {
+            return Err(WireError::Io(io::Error::other(broken.clone())));
+        }
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        loop {
+            let mut interest = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
+            match poll(&mut interest, Some(&at_once)) {
+                Ok(0) => return Ok(Line::Open),
+                Ok(_) => match read_message(&self.stream)? {
+                    Some(message) => self.follow(message, answering)?,
+                    None => return Ok(Line::Closed),
+                },
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(WireError::Io(error.into())),
+            }
+        }
+    }
+
+    fn follow(&self, message: ToTask, answering: &ControlChannel) -> Result<(), WireError> {
+        match message {
+            // The work may have ended without asking; then there is nobody to tell.
+            ToTask::CommitGranted => drop(self.grants.send(())),
+            // As above; a map has nobody who waits for inputs, and a reduce that has all of them neither.
+            ToTask::MoreInputs(inputs) => drop(self.inputs.send(Arrival::Named(inputs))),
+            ToTask::Start(_) => {
+                let reason = "a second start; a process runs one attempt";
+                return Err(WireError::Io(io::Error::other(reason)));
+            }
+            ToTask::Suspend { epoch, page_out } => {
+                self.context.gate().suspend(epoch, page_out);
+                self.wake_gathering();
+            }
+            ToTask::Resume { epoch, suspended_nanos } => {
+                self.context.clock().set_suspended(suspended_nanos);
+                if self.context.gate().resume(epoch) {
+                    answering.send(&FromTask::Resumed { epoch })?;
+                }
+            }
+            ToTask::Checkpoint => {
+                self.context.gate().checkpoint();
+                self.wake_gathering();
+            }
+        }
+        Ok(())
+    }
+
+    /// A reduce that waits for its inputs is at a boundary, and looks only when something arrives.
+    fn wake_gathering(&self) {
+        let _ = self.inputs.send(Arrival::Asked);
     }
 }
 
 struct Attendant {
-    listening: UnixStream,
-    sending: ControlChannel,
+    polled: UnixStream,
+    stops: StopSignals,
+    channel: ControlChannel,
     context: Arc<TaskContext>,
-    grants: Sender<()>,
-    inputs: Sender<Arrival>,
 }
 
 impl Attendant {
@@ -72,7 +174,10 @@ impl Attendant {
         let mut told = (0, 0, 0);
         let mut silent = 0;
         loop {
-            let mut interest = [PollFd::from_borrowed_fd(self.listening.as_fd(), PollFlags::IN)];
+            let mut interest = [
+                PollFd::from_borrowed_fd(self.polled.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.stops.as_fd(), PollFlags::IN),
+            ];
             match poll(&mut interest, Some(&PROGRESS_INTERVAL)) {
                 Ok(0) => {
                     sample_memory(&self.context);
@@ -81,20 +186,17 @@ impl Attendant {
                     if now != told || silent >= SILENT_INTERVALS_MAX {
                         (told, silent) = (now, 0);
                         let (bytes_done, bytes_total, waited) = now;
-                        self.sending.send(&FromTask::Progress { bytes_done, bytes_total, waited })?;
+                        self.channel.send(&FromTask::Progress { bytes_done, bytes_total, waited })?;
                     }
                 }
-                Ok(_) => match read_message(&self.listening)? {
-                    // The work may have ended without asking; then there is nobody to tell.
-                    Some(ToTask::CommitGranted) => drop(self.grants.send(())),
-                    // As above; a map has nobody who waits for inputs, and a reduce that has all of them neither.
-                    Some(ToTask::MoreInputs(inputs)) => drop(self.inputs.send(Arrival::Named(inputs))),
-                    Some(ToTask::Start(_)) => {
-                        let reason = "a second start; a process runs one attempt";
-                        return Err(WireError::Io(io::Error::other(reason)));
+                Ok(_) => {
+                    if self.stops.take() {
+                        self.channel.send(&FromTask::StopSignalled)?;
                     }
-                    None => return Ok(()),
-                },
+                    if self.channel.hear()? == Line::Closed {
+                        return Ok(());
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(WireError::Io(error.into())),
             }

@@ -2,9 +2,11 @@
 //!
 //! Owns the context a body sees, its errors, and the process around it. Does not own its supervision (`worker`).
 
+mod clock;
 mod context;
 mod control;
 mod error;
+mod gate;
 mod main;
 mod memory;
 mod panics;
@@ -12,5 +14,6 @@ mod position;
 
 pub use context::{TaskContext, TaskProgress};
 pub use error::TaskError;
+pub use gate::{Ask, Boundary, Script, SuspendHooks};
 pub use main::{task_process_main, task_process_requested};
 pub use position::{Position, PositionUnit};

@@ -341,6 +341,12 @@ impl Supervised {
                 supervision.tell(AttemptEvent::InputsLost { attempts, reason });
             }
             FromTask::Failed(error) => self.outcome = Some(AttemptEnd::Failed(error)),
+            FromTask::Ready { .. }
+            | FromTask::Resumed { .. }
+            | FromTask::Checkpointed { .. }
+            | FromTask::Restored
+            | FromTask::RestoreRefused { .. }
+            | FromTask::StopSignalled => {}
         }
     }
 

@@ -122,12 +122,14 @@ impl Worker {
         match order {
             WorkerOrder::Define(description) => self.define(*description),
             WorkerOrder::Forget { job } => self.forget(job),
-            WorkerOrder::Launch { attempt, work } => self.launch(attempt, work),
+            WorkerOrder::Launch { attempt, work, .. } => self.launch(attempt, work),
             WorkerOrder::Kill { attempt } => self.kill(attempt),
             WorkerOrder::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
             WorkerOrder::MoreInputs { attempt, inputs } => self.add_inputs(attempt, inputs),
             // Followed by whoever holds the other end: it closes the orders.
             WorkerOrder::Leave => {}
+            // The coordinator refuses to send these so far.
+            WorkerOrder::Suspend { .. } | WorkerOrder::Resume { .. } | WorkerOrder::Checkpoint { .. } => {}
         }
     }
 

@@ -81,6 +81,8 @@ fn samples_have_every_variant_and_no_two_the_same_bytes() {
         "FromWorker Reported.Happened",
         "ToWorker Ordered.Launch",
         "ToWorker Ordered.Leave",
+        "ToWorker Ordered.Suspend",
+        "FromWorker Reported.Preempted",
         "ToCoordinator Workers",
         "FromCoordinator Refused",
         "FromDataServer Blocks",

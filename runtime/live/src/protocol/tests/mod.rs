@@ -35,6 +35,12 @@ fn said_by_a_task() -> Vec<FromTask> {
         FromTask::Done { counters },
         FromTask::Failed(lost),
         FromTask::InputsLost { attempts: vec![attempt(TaskKind::Map, 3, 1)], reason: "gone".into() },
+        FromTask::Ready { epoch: 1 },
+        FromTask::Resumed { epoch: 300 },
+        FromTask::Checkpointed { bytes: 1 << 33, counters: CounterValues::default() },
+        FromTask::Restored,
+        FromTask::RestoreRefused { reason: "damaged".into() },
+        FromTask::StopSignalled,
     ]
 }
 
@@ -89,6 +95,9 @@ fn told_to_a_task() -> Vec<ToTask> {
         ),
         ToTask::CommitGranted,
         ToTask::MoreInputs(inputs),
+        ToTask::Suspend { epoch: 1, page_out: true },
+        ToTask::Resume { epoch: 1, suspended_nanos: u64::MAX },
+        ToTask::Checkpoint,
     ]
 }
 

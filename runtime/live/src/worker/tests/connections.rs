@@ -35,7 +35,7 @@ async fn orders_are_followed_once() {
     let mut line = script.join().await;
     let (define, launch) = (
         WorkerOrder::Define(Box::new(script.job("* work pause SOCKET"))),
-        WorkerOrder::Launch { attempt: map(1), work: script.map_work() },
+        WorkerOrder::Launch { attempt: map(1), restore: None, work: script.map_work() },
     );
     let orders = [(1, &define), (2, &launch), (1, &define), (2, &launch)];
     for (number, order) in orders {

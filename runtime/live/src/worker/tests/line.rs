@@ -57,7 +57,7 @@ impl Line {
     }
 
     pub async fn launch(&mut self, attempt: AttemptId, work: LaunchWork) {
-        self.order(WorkerOrder::Launch { attempt, work }).await;
+        self.order(WorkerOrder::Launch { attempt, restore: None, work }).await;
     }
 
     /// A reduce over the output of `maps`, which this worker, number 1, holds.
