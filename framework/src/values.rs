@@ -23,6 +23,8 @@ pub struct Values<'g, K: Key, V: Value> {
     input: &'g mut ReduceInput,
     scratch: &'g mut Scratch,
     error: &'g mut Option<ValuesError>,
+    /// Whether the group goes on in another call of the reducer.
+    cut: bool,
     types: PhantomData<fn(K, V)>,
 }
 
@@ -32,7 +34,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         scratch: &'g mut Scratch,
         error: &'g mut Option<ValuesError>,
     ) -> Self {
-        Values { input, scratch, error, types: PhantomData }
+        Values { input, scratch, error, cut: false, types: PhantomData }
     }
 
     /// The next value; `None` at the end of the group.
@@ -67,6 +69,12 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
             Ok(None) => None,
             Err(error) => keep(Err(ValuesError::Input(error)), self.error),
         }
+    }
+
+    /// Whether the values ended before the group did, because the task is to stop here. Only a reducer that
+    /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees that: it returns, and is called again for the rest.
+    pub fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// Folds the values that are left.

@@ -11,6 +11,7 @@ use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
 use crate::outcome::Outcome;
+use crate::state::Save;
 use crate::task::TaskInfo;
 
 /// A map with state of its own. A closure given to `map` is the simple form.
@@ -70,6 +71,31 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         out: &mut Emit<Self::Key, Self::Value>,
     ) -> Result<(), TaskError>;
 
+    /// Appends to `state` what `restore` needs to go on from here, between two records. What was emitted is kept apart.
+    ///
+    /// A mapper that keeps nothing from one record to the next answers [`Save::Stateless`].
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        let _ = state;
+        Ok(Save::Unsupported)
+    }
+
+    /// Takes over what `save` appended, in another process and after `setup`.
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let _ = state;
+        Err(TaskError::task("this mapper saves its state, but does not restore it; implement `restore`"))
+    }
+
+    /// Called before the attempt is stopped for a while, between two records: the time to let go of what others may need,
+    /// such as connections.
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        Ok(())
+    }
+
+    /// Called when the attempt goes on after `on_suspend`.
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        Ok(())
+    }
+
     /// Called once after the last record; may still emit.
     fn finish(&mut self, out: &mut Emit<Self::Key, Self::Value>) -> Result<(), TaskError> {
         let _ = out;
@@ -110,5 +136,10 @@ where
     #[inline]
     fn map(&mut self, record: I::Record<'_>, out: &mut Emit<K, V>) -> Result<(), TaskError> {
         (self.closure)(record, out).outcome()
+    }
+
+    /// What a closure captures it cannot change, unless it goes behind the framework's back.
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Stateless)
     }
 }

@@ -10,6 +10,7 @@ use napreduce_live::TaskError;
 use crate::codec::{Key, Value};
 use crate::outcome::Outcome;
 use crate::output::{Output, OutputFormat};
+use crate::state::Save;
 use crate::task::TaskInfo;
 use crate::values::Values;
 
@@ -72,6 +73,40 @@ pub trait Reducer: Clone + Send + Sync + 'static {
         out: &mut Output<Self::Output>,
     ) -> Result<(), TaskError>;
 
+    /// Appends to `state` what `restore` needs to go on from here: between two groups, and if it `resumes_in_group`, between
+    /// two values of one. What was written is kept apart.
+    ///
+    /// A reducer that keeps nothing from one group to the next answers [`Save::Stateless`].
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        let _ = state;
+        Ok(Save::Unsupported)
+    }
+
+    /// Takes over what `save` appended, in another process and after `setup`.
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let _ = state;
+        Err(TaskError::task("this reducer saves its state, but does not restore it; implement `restore`"))
+    }
+
+    /// Whether it can be stopped in the middle of a group: then `reduce` returns when [`Values::is_cut`] says so, with what
+    /// it has so far in its state, and is called again for the same group with the values that are left.
+    ///
+    /// Without it a checkpoint waits for the end of the group.
+    fn resumes_in_group(&self) -> bool {
+        false
+    }
+
+    /// Called before the attempt is stopped for a while: between two groups, and if it `resumes_in_group`, in the middle of
+    /// one. Another reducer may be stopped between two values as well; it is not told then, since it is at work.
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        Ok(())
+    }
+
+    /// Called when the attempt goes on after `on_suspend`.
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        Ok(())
+    }
+
     /// Called once after the last group; may still write.
     fn finish(&mut self, out: &mut Output<Self::Output>) -> Result<(), TaskError> {
         let _ = out;
@@ -119,5 +154,10 @@ where
         out: &mut Output<O>,
     ) -> Result<(), TaskError> {
         (self.closure)(group, values, out).outcome()
+    }
+
+    /// What a closure captures it cannot change, unless it goes behind the framework's back.
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Stateless)
     }
 }

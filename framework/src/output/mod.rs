@@ -8,11 +8,12 @@ mod part_writer;
 use std::io;
 use std::path::Path;
 
-use napreduce_live::PartOutput;
+use napreduce_live::{PartOutput, TaskError};
 
 pub use part_writer::OutputError;
 use part_writer::PartWriter;
 
+use crate::state::Save;
 use crate::text_field::TextField;
 
 /// How records become bytes; chosen with `output` before `reduce`.
@@ -35,6 +36,21 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
         let _ = out;
     }
 
+    /// Appends to `state` what `restore` needs to go on from here, between two records; bytes that were appended to a
+    /// buffer are kept apart. A format that keeps nothing from one record to the next answers [`Save::Stateless`].
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        let _ = state;
+        Ok(Save::Unsupported)
+    }
+
+    /// Takes over what `save` appended; `begin` is not called then.
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let _ = state;
+        Err(TaskError::task(
+            "this output format saves its state, but does not restore it; implement `restore`",
+        ))
+    }
+
     /// Appends what is still to be written when the last record has been.
     fn end(&mut self, out: &mut Vec<u8>) {
         let _ = out;
@@ -54,8 +70,17 @@ pub struct FixedBytes {
     pub length: usize,
 }
 
-impl OutputFormat for Text {}
-impl OutputFormat for FixedBytes {}
+impl OutputFormat for Text {
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Stateless)
+    }
+}
+
+impl OutputFormat for FixedBytes {
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Stateless)
+    }
+}
 
 /// What user code writes a part file through. Errors are kept and end the task after the current record or group.
 pub struct Output<F> {

@@ -50,6 +50,20 @@ impl BlockWriter {
         }
     }
 
+    /// Appends the block as far as it is filled: the number of its records, and them.
+    pub(super) fn save(&self, state: &mut Vec<u8>) {
+        state.extend_from_slice(&self.records.to_le_bytes());
+        state.extend_from_slice(&self.body);
+    }
+
+    /// Goes on with a block that was saved.
+    pub(super) fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let (records, body) = state.split_first_chunk::<4>().ok_or("a block was saved without its length")?;
+        self.records = u32::from_le_bytes(*records);
+        self.body = body.to_vec();
+        Ok(())
+    }
+
     /// Moves the records that are left to `out`.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         if self.records == 0 {

@@ -14,8 +14,11 @@ mod reader;
 
 use std::marker::PhantomData;
 
+use napreduce_live::TaskError;
+
 use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
+use crate::state::Save;
 use block::BlockWriter;
 pub use reader::{RecordsReader, TypedRecords};
 
@@ -57,6 +60,15 @@ impl<K, V> Clone for Records<K, V> {
 impl<K: Key, V: Value> OutputFormat for Records<K, V> {
     fn begin(&mut self, out: &mut Vec<u8>) {
         block::write_header(out);
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        self.block.save(state);
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.block.restore(state).map_err(TaskError::task)
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {

@@ -61,7 +61,7 @@ pub(crate) fn run<M: Mapper, C: CombineStage<M::Value>>(
     counters.add(Counter::SpilledRecords, statistics.spilled_records + statistics.records_out);
     counters.add(Counter::CombineInputRecords, statistics.combine_records_in);
     counters.add(Counter::CombineOutputRecords, statistics.combine_records_out);
-    Ok(MapResult { part: None })
+    Ok(MapResult::Done { part: None })
 }
 
 /// Fixed records need no lengths on disk; anything else carries them.

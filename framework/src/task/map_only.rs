@@ -21,5 +21,5 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
     let part = out.finish()?;
     context.counters().add(Counter::MapOutputRecords, part.records);
     context.counters().add(Counter::OutputBytes, part.bytes);
-    Ok(MapResult { part: Some(part) })
+    Ok(MapResult::Done { part: Some(part) })
 }

@@ -64,7 +64,7 @@ pub(crate) fn run<R: Reducer, C: CombineStage<R::Value>>(
     counters.add(Counter::SpilledRecords, statistics.merged_records);
     counters.add(Counter::ReduceOutputRecords, part.records);
     counters.add(Counter::OutputBytes, part.bytes);
-    Ok(ReduceResult { part })
+    Ok(ReduceResult::Done { part })
 }
 
 struct GroupLoop {

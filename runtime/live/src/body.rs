@@ -73,6 +73,15 @@ pub struct MapTask {
     /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
+    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on storage
+    /// that every worker sees. Made when it is needed.
+    #[serde(with = "crate::path_bytes")]
+    pub checkpoint: PathBuf,
+    /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
+    #[serde(with = "crate::path_bytes::optional")]
+    pub restore: Option<PathBuf>,
+    /// Whether what is saved is on the disk, not only in the page cache, before it counts.
+    pub durable: bool,
 }
 
 /// What one reduce attempt does.
@@ -91,6 +100,15 @@ pub struct ReduceTask {
     /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
+    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on storage
+    /// that every worker sees. Made when it is needed.
+    #[serde(with = "crate::path_bytes")]
+    pub checkpoint: PathBuf,
+    /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
+    #[serde(with = "crate::path_bytes::optional")]
+    pub restore: Option<PathBuf>,
+    /// Whether what is saved is on the disk, not only in the page cache, before it counts.
+    pub durable: bool,
 }
 
 /// A written part file.
@@ -105,15 +123,32 @@ pub struct PartOutput {
 }
 
 /// What a map call answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct MapResult {
-    /// The part file, when the job is map-only.
-    pub part: Option<PartOutput>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MapResult {
+    /// The split was read to its end.
+    Done {
+        /// The part file, when the job is map-only.
+        part: Option<PartOutput>,
+    },
+    /// It was asked to, and saved what it has done; another attempt goes on from there.
+    Checkpointed(SavedCheckpoint),
 }
 
 /// What a reduce call answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReduceResult {
-    /// The part file.
-    pub part: PartOutput,
+pub enum ReduceResult {
+    /// The partition was reduced to its end.
+    Done {
+        /// The part file.
+        part: PartOutput,
+    },
+    /// It was asked to, and saved what it has done; another attempt goes on from there.
+    Checkpointed(SavedCheckpoint),
+}
+
+/// A checkpoint that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedCheckpoint {
+    /// Bytes of all files that were made for it; those of earlier checkpoints that it names are not among them.
+    pub bytes: u64,
 }

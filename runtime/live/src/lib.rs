@@ -20,7 +20,7 @@
 //!         let bytes = std::fs::copy(&task.split.path, &task.output)
 //!             .map_err(|error| TaskError::io(format!("copy {}", task.split.path.display()), &error))?;
 //!         context.progress().advance(bytes);
-//!         Ok(MapResult { part: Some(PartOutput { records: 1, bytes, digest: 0 }) })
+//!         Ok(MapResult::Done { part: Some(PartOutput { records: 1, bytes, digest: 0 }) })
 //!     }
 //!
 //!     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
@@ -54,6 +54,7 @@
 
 mod blobs;
 mod body;
+mod checkpoint;
 mod client;
 mod cluster_directory;
 mod coordinator;
@@ -77,7 +78,12 @@ mod transport;
 mod worker;
 
 pub use blobs::{Digest, DigestError};
-pub use body::{Definitions, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Split};
+pub use body::{
+    Definitions, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, SavedCheckpoint, Split,
+};
+pub use checkpoint::{
+    Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, OutputPiece, Stage,
+};
 pub use client::{
     AttemptSummary, ClientError, ClusterClient, ClusterPlace, FollowOptions, HistoryLine, JobDetail,
     JobPhase, JobSummary, LiveAttempt, LogStream, OnInterrupt, Patience, SideFileSource, SubmitOptions,
@@ -90,7 +96,7 @@ pub use coordinator::{
 pub use counters::{Counter, CounterValues, Counters, UserCounter, counter};
 pub use embedded::run_embedded;
 pub use journal::{FsyncPolicy, JournalError};
-pub use plan::{EmbeddedSettings, JobPlan, ProgressMode};
+pub use plan::{CheckpointSupport, EmbeddedSettings, JobPlan, ProgressMode};
 pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use task::{

@@ -48,6 +48,19 @@ pub struct JobPlan {
     pub slowstart_permille: u32,
     /// An attempt that makes no progress for so long is ended and counts as failed; zero for never.
     pub task_timeout: Duration,
+    /// Which of its tasks can be checkpointed.
+    pub checkpoint: CheckpointSupport,
+    /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
+    pub durable: bool,
+}
+
+/// Which tasks of a job can be checkpointed: those whose user code keeps no state, or saves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CheckpointSupport {
+    /// Its maps.
+    pub map: bool,
+    /// Its reduces.
+    pub reduce: bool,
 }
 
 impl JobPlan {
@@ -84,6 +97,8 @@ impl JobPlan {
             deadline: None,
             slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
+            checkpoint: CheckpointSupport::default(),
+            durable: false,
         }
     }
 

@@ -78,6 +78,7 @@ impl LiveJob {
             output: plan.output.clone(),
             part_extension: plan.part_extension.clone(),
             task_timeout_millis: u64::try_from(plan.task_timeout.as_millis()).unwrap_or(u64::MAX),
+            durable: plan.durable,
             program: self.accepted.program,
             files: self.accepted.files.clone(),
         }

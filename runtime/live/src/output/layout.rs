@@ -6,6 +6,8 @@
 //! OUT/_temporary/submission-<token>          who claimed it; empty
 //! OUT/_temporary/<job>/<attempt>/            scratch of an attempt, and its part file until it may commit
 //! OUT/_temporary/<job>/shuffle/<attempt>.segment   sealed map output
+//! OUT/_temporary/<job>/checkpoints/<attempt>/      what an attempt saved when it was checkpointed; kept until the job ends,
+//!                                                  since later checkpoints name files of earlier ones
 //! OUT/_temporary/<job>/committed/part-r-00000.1    parts of attempts that committed, by the number of the attempt: one
 //!                                                  that commits late, unheard, does no harm
 //! OUT/part-r-00000, OUT/_SUCCESS                   once the job has committed
@@ -70,6 +72,11 @@ impl JobPaths {
     /// The directory of one attempt alone.
     pub(crate) fn attempt(&self, attempt: AttemptId) -> PathBuf {
         self.job_directory.join(attempt.to_string())
+    }
+
+    /// What an attempt saves when it is checkpointed.
+    pub(crate) fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
+        self.job_directory.join("checkpoints").join(attempt.to_string())
     }
 
     /// Parts whose attempts have committed.

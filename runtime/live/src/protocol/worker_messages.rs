@@ -39,6 +39,8 @@ pub(crate) struct JobDescription {
     pub(crate) part_extension: String,
     /// An attempt that makes no progress for so long is ended and counts as failed; 0 for never. In milliseconds.
     pub(crate) task_timeout_millis: u64,
+    /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
+    pub(crate) durable: bool,
     /// The program to execute; `None` is the worker's own, which embedded workers run.
     pub(crate) program: Option<Blob>,
     /// Files that every attempt finds beside it.

@@ -25,7 +25,7 @@ use super::control::ControlChannel;
 use super::error::TaskError;
 use super::memory::sample_memory;
 use super::panics::catch_panics;
-use crate::body::{Definitions, PartOutput, ReduceTask};
+use crate::body::{Definitions, MapResult, PartOutput, ReduceResult, ReduceTask};
 use crate::counters::{Counter, CounterValues, user_values};
 use crate::process::parent_of_task_process;
 use crate::protocol::{
@@ -155,15 +155,26 @@ fn work(
         Work::Map(task) => {
             create_scratch(&task.scratch)?;
             create_part_directory(description, &task.output)?;
-            Ok(body.run_map(task, context)?.part)
+            match body.run_map(task, context)? {
+                MapResult::Done { part } => Ok(part),
+                MapResult::Checkpointed(_) => Err(unasked(description)),
+            }
         }
         Work::Reduce(work) => {
             create_scratch(&work.task.scratch)?;
             create_part_directory(description, &work.task.output)?;
             let task = ReduceTask { inputs: surroundings.gather(work)?, ..work.task.clone() };
-            Ok(Some(body.run_reduce(&task, context)?.part))
+            match body.run_reduce(&task, context)? {
+                ReduceResult::Done { part } => Ok(Some(part)),
+                ReduceResult::Checkpointed(_) => Err(unasked(description)),
+            }
         }
     }
+}
+
+/// Nothing of this version asks for a checkpoint.
+fn unasked(description: &TaskDescription) -> TaskError {
+    TaskError::retryable(format!("{} saved a checkpoint that nobody had asked for", description.attempt))
 }
 
 /// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed by somebody.

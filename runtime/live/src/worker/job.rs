@@ -87,11 +87,12 @@ impl KnownJob {
     }
 
     pub(super) fn describe(&self, attempt: AttemptId, work: LaunchWork) -> TaskDescription {
-        let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, .. } =
+        let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
             &*self.description;
         let scratch = self.scratch(attempt);
         let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
         let output = self.output(attempt, commits);
+        let checkpoint = self.shared.checkpoint(attempt);
         let work = match work {
             LaunchWork::Map { split } => Work::Map(MapTask {
                 split,
@@ -100,6 +101,9 @@ impl KnownJob {
                 compress: *compress,
                 output,
                 scratch,
+                checkpoint,
+                restore: None,
+                durable: *durable,
             }),
             LaunchWork::Reduce { maps, inputs } => Work::Reduce(ReduceWork {
                 task: ReduceTask {
@@ -108,6 +112,9 @@ impl KnownJob {
                     compress: *compress,
                     output,
                     scratch,
+                    checkpoint,
+                    restore: None,
+                    durable: *durable,
                 },
                 maps,
                 inputs: self.places(inputs),

@@ -68,6 +68,9 @@ fn told_to_a_task() -> Vec<ToTask> {
         compress: true,
         output: odd.clone(),
         scratch: odd.clone(),
+        checkpoint: odd.clone(),
+        restore: None,
+        durable: true,
     };
     let reduce = ReduceTask {
         partition: 7,
@@ -75,6 +78,9 @@ fn told_to_a_task() -> Vec<ToTask> {
         compress: false,
         output: odd.clone(),
         scratch: odd.clone(),
+        checkpoint: odd.clone(),
+        restore: Some(odd.clone()),
+        durable: false,
     };
     let network =
         DataNetwork { secret: Secret::from_bytes([9; 32]), encrypt: true, limits: FetchLimits::default() };

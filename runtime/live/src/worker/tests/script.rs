@@ -179,6 +179,7 @@ impl Script {
             output: self.path("out"),
             part_extension: String::new(),
             task_timeout_millis: 600_000,
+            durable: false,
             program: Some(self.keep(program)),
             files: Vec::new(),
         }

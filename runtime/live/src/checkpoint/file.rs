@@ -1,0 +1,192 @@
+//! The file that describes a checkpoint.
+//!
+//! Owns its layout, its writing under a temporary name, and reading it without believing a word of it. Does not own what
+//! is in it (`description`) nor the files that it names.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+
+use napreduce_core::TaskId;
+use serde::{Deserialize, Serialize};
+
+use super::description::{Checkpoint, Stage};
+use super::error::CheckpointError;
+
+const NAME: &str = "checkpoint";
+const PARTIAL: &str = "checkpoint.partial";
+const SET_ASIDE: &str = "checkpoint.damaged";
+const MAGIC: [u8; 8] = *b"NAPCKPT\n";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 8 + 4 + 3 * 8;
+const CRC_BYTES: usize = 4;
+/// The longest description, and the longest state.
+const SECTION_BYTES_MAX: u64 = 1 << 30;
+
+/// What stands in the file as JSON.
+#[derive(Serialize, Deserialize)]
+struct Described<C> {
+    checkpoint: C,
+    /// Whether there is a state of the user's code, which may be empty.
+    has_user_state: bool,
+}
+
+impl Checkpoint {
+    /// Writes the description into `directory`: the last step of a checkpoint. Every file that it names is complete by
+    /// then. Answers its length in bytes.
+    ///
+    /// # Errors
+    /// `Io`, and `TooLarge` for a state that no checkpoint holds.
+    pub fn write(&self, directory: &Path, durable: bool) -> Result<u64, CheckpointError> {
+        let bytes = self.encode()?;
+        let (partial, path) = (directory.join(PARTIAL), directory.join(NAME));
+        let mut file =
+            File::create(&partial).map_err(|error| CheckpointError::io("create", &partial, error))?;
+        file.write_all(&bytes).map_err(|error| CheckpointError::io("write", &partial, error))?;
+        if durable {
+            file.sync_data().map_err(|error| CheckpointError::io("sync", &partial, error))?;
+        }
+        fs::rename(&partial, &path).map_err(|error| CheckpointError::io("rename", &partial, error))?;
+        if durable {
+            for directory in directory.ancestors().take(3) {
+                let synced = File::open(directory).and_then(|opened| opened.sync_all());
+                synced.map_err(|error| CheckpointError::io("sync", directory, error))?;
+            }
+        }
+        Ok(bytes.len() as u64)
+    }
+
+    /// Reads the checkpoint in `directory`, which has to be one of `task`.
+    ///
+    /// # Errors
+    /// Whatever keeps a task from starting there: it starts from scratch then.
+    pub fn read(directory: &Path, task: TaskId) -> Result<Checkpoint, CheckpointError> {
+        let path = directory.join(NAME);
+        let file = File::open(&path).map_err(|error| CheckpointError::io("open", &path, error))?;
+        let length = file.metadata().map_err(|error| CheckpointError::io("read", &path, error))?.len();
+        let bytes = read_whole(file, length, &path)?;
+        let checkpoint = decode(&bytes, &path)?;
+        if checkpoint.attempt.task != task {
+            let attempt = checkpoint.attempt;
+            return Err(CheckpointError::OtherTask { path, attempt, wanted: task });
+        }
+        for name in checkpoint.names() {
+            check_name(name).map_err(|what| CheckpointError::damaged(&path, what))?;
+        }
+        Ok(checkpoint)
+    }
+
+    /// Takes a checkpoint whose files proved damaged out of use: the next attempt finds none and starts from scratch.
+    ///
+    /// # Errors
+    /// `Io`, unless somebody else did so before.
+    pub fn set_aside(directory: &Path) -> Result<(), CheckpointError> {
+        let path = directory.join(NAME);
+        match fs::rename(&path, directory.join(SET_ASIDE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(CheckpointError::io("set aside", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The files that it names itself.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let fetched = match &self.stage {
+            Stage::Gathering { fetched } => fetched.as_slice(),
+            Stage::Map { .. } | Stage::Reducing { .. } => &[],
+        };
+        let fetched = fetched.iter().map(|input| input.file.as_str());
+        self.pieces.iter().map(|piece| piece.file.as_str()).chain(fetched)
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, CheckpointError> {
+        let described = Described { checkpoint: self, has_user_state: self.user_state.is_some() };
+        let description = serde_json::to_vec(&described).map_err(|error| CheckpointError::Io {
+            doing: "describe",
+            path: PathBuf::from(NAME),
+            source: error.into(),
+        })?;
+        let user_state = self.user_state.as_deref().unwrap_or_default();
+        let sections = [
+            ("the description of a checkpoint", description.as_slice()),
+            ("the state of the user's code", user_state),
+            ("the state of the output format", self.format_state.as_slice()),
+        ];
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + description.len() + user_state.len() + CRC_BYTES);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        for (what, section) in sections {
+            let length = section.len() as u64;
+            if length > SECTION_BYTES_MAX {
+                return Err(CheckpointError::TooLarge { what, bytes: length, limit: SECTION_BYTES_MAX });
+            }
+            bytes.extend_from_slice(&length.to_le_bytes());
+        }
+        for (_, section) in sections {
+            bytes.extend_from_slice(section);
+        }
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        Ok(bytes)
+    }
+}
+
+/// No more than a checkpoint can have, whatever the file's length.
+fn read_whole(file: File, length: u64, path: &Path) -> Result<Vec<u8>, CheckpointError> {
+    let most = 3 * SECTION_BYTES_MAX + (HEADER_BYTES + CRC_BYTES) as u64;
+    if length > most {
+        return Err(CheckpointError::damaged(path, format!("{length} bytes are more than one can have")));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    file.take(most).read_to_end(&mut bytes).map_err(|error| CheckpointError::io("read", path, error))?;
+    Ok(bytes)
+}
+
+/// The version is looked at before the checksum: another version may have another one.
+fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
+    let damaged = |what: String| CheckpointError::damaged(path, what);
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(damaged(format!("it has only {} bytes", bytes.len())));
+    };
+    if header[..8] != MAGIC {
+        return Err(damaged("it does not begin as one".to_owned()));
+    }
+    let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    if found != VERSION {
+        return Err(CheckpointError::Version { path: path.to_owned(), found, known: VERSION });
+    }
+    let Some((rest, crc)) = rest.split_last_chunk::<CRC_BYTES>() else {
+        return Err(damaged("it has no checksum".to_owned()));
+    };
+    if crc32c::crc32c(&bytes[..bytes.len() - CRC_BYTES]) != u32::from_le_bytes(*crc) {
+        return Err(damaged("the checksum does not fit".to_owned()));
+    }
+    let mut rest = rest;
+    let mut sections: [&[u8]; 3] = [&[]; 3];
+    for (section, length) in sections.iter_mut().zip(header[12..].chunks_exact(8)) {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(length);
+        let length = u64::from_le_bytes(eight);
+        let split = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
+        (*section, rest) = split.ok_or_else(|| damaged(format!("a part of {length} bytes is not in it")))?;
+    }
+    if !rest.is_empty() {
+        return Err(damaged(format!("{} bytes are too many", rest.len())));
+    }
+    let [description, user_state, format_state] = sections;
+    let described: Described<Checkpoint> =
+        serde_json::from_slice(description).map_err(|error| damaged(error.to_string()))?;
+    let mut checkpoint = described.checkpoint;
+    checkpoint.user_state = described.has_user_state.then(|| user_state.to_vec());
+    checkpoint.format_state = format_state.to_vec();
+    Ok(checkpoint)
+}
+
+/// Names lead to a file of one checkpoint beside this one, and nowhere else.
+fn check_name(name: &str) -> Result<(), String> {
+    let mut components = Path::new(name).components();
+    let normal = |component| matches!(component, Some(Component::Normal(_)));
+    let two = normal(components.next()) && normal(components.next()) && components.next().is_none();
+    let plain = !name.contains('\0') && name.split('/').count() == 2;
+    if two && plain { Ok(()) } else { Err(format!("{name:?} is no file of a checkpoint")) }
+}

@@ -1,0 +1,24 @@
+//! Checkpoints of attempts: what is saved, as one file that describes it and the data files that it names.
+//!
+//! Owns the file (layout, versions, checksums, names), its reading with every length bounded, and the moving of sealed
+//! files beside it. Does not own what user code saves nor the loops that save (the framework), nor the data files'
+//! contents (`napreduce-data`, output formats).
+//!
+//! ```text
+//! .../checkpoints/job_0001_r_0003.1/checkpoint     the description, written last
+//! .../checkpoints/job_0001_r_0003.1/part           the data files that it names
+//! .../checkpoints/job_0001_r_0003.2/checkpoint     names files of its own and of .1
+//!
+//! checkpoint   magic "NAPCKPT\n", version u32, three lengths u64, description (JSON), state of the user's code,
+//!              state of the output format, crc32c u32 of all before it; integers are little-endian
+//! ```
+//! A checkpoint that cannot be read in any way is none: its task starts from scratch.
+
+mod description;
+mod error;
+mod file;
+mod placement;
+
+pub use description::{Checkpoint, FetchedInput, NeededInput, OutputPiece, Stage};
+pub use error::CheckpointError;
+pub use placement::CheckpointDirectory;
