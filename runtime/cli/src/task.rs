@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_live::{LiveAttempt, TaskSummary};
+use napreduce_live::{LiveAttempt, TaskCommand, TaskSummary};
 use serde_json::{Value, json};
 
 use crate::cluster::ClusterArguments;
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         }
         Command::Kill { tasks, reason } => {
             for TaskSelector { task, attempt } in tasks {
-                client.kill_task(*task, *attempt, reason)?;
+                client.command_task(*task, *attempt, TaskCommand::Kill, reason)?;
             }
             Ok(())
         }
@@ -133,6 +133,7 @@ fn json(task: &TaskSummary) -> Value {
             "attempt": live.attempt.to_string(),
             "worker": live.worker.to_string(),
             "state": live.state,
+            "reason": live.reason,
             "bytes_done": live.bytes_done,
             "bytes_total": live.bytes_total,
         })
@@ -140,6 +141,7 @@ fn json(task: &TaskSummary) -> Value {
     json!({
         "task": task.task.to_string(),
         "state": task.state,
+        "reason": task.reason,
         "attempts": task.attempts,
         "live": live.collect::<Value>(),
     })
@@ -157,12 +159,19 @@ mod tests {
             attempt: AttemptId { task: task(1), number: 2 },
             worker: WorkerId(1),
             state: "running".to_owned(),
+            reason: None,
             bytes_done: 50,
             bytes_total: 200,
         };
-        let pending =
-            TaskSummary { task: task(0), state: "pending".to_owned(), attempts: 0, live: Vec::new() };
-        let active = TaskSummary { task: task(1), state: "active".to_owned(), attempts: 2, live: vec![live] };
+        let pending = TaskSummary {
+            task: task(0),
+            state: "pending".to_owned(),
+            reason: None,
+            attempts: 0,
+            live: Vec::new(),
+        };
+        let (state, reason) = ("active".to_owned(), None);
+        let active = TaskSummary { task: task(1), state, reason, attempts: 2, live: vec![live] };
         [pending, active]
     }
 
@@ -176,7 +185,7 @@ mod tests {
         );
         assert_eq!(
             json(&tasks()[1]).to_string(),
-            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"state":"running","worker":"worker_0001"}],"state":"active","task":"job_0007_m_0001"}"#
+            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"active","task":"job_0007_m_0001"}"#
         );
     }
 

@@ -85,8 +85,9 @@ pub use checkpoint::{
     Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, OutputPiece, Stage,
 };
 pub use client::{
-    AttemptSummary, ClientError, ClusterClient, ClusterPlace, FollowOptions, HistoryLine, JobDetail,
-    JobPhase, JobSummary, LiveAttempt, LogStream, OnInterrupt, Patience, SideFileSource, SubmitOptions,
+    AttemptSummary, ClientError, ClusterClient, ClusterPlace, FollowOptions, HistoryLine, JobCommand,
+    JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, OnInterrupt, Patience, PreemptionEnd,
+    PreemptionSummary, RestoreSummary, ResumeSummary, SideFileSource, SubmitOptions, TaskCommand,
     TaskSummary, WorkerSummary,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};

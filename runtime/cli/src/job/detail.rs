@@ -5,7 +5,7 @@
 use napreduce_live::{AttemptSummary, JobDetail};
 use serde_json::{Map, Value, json};
 
-use super::listing;
+use super::{listing, preemptions};
 use crate::format::{moment, or_dash, span};
 
 pub fn status(detail: &JobDetail) -> String {
@@ -99,6 +99,9 @@ pub fn history_json(detail: &JobDetail) -> Value {
         "job": detail.summary.job.to_string(),
         "events": events.collect::<Value>(),
         "attempts": attempts.collect::<Value>(),
+        "preemptions": detail.preemptions.iter().map(preemptions::preemption).collect::<Value>(),
+        "resumes": detail.resumes.iter().map(preemptions::resume).collect::<Value>(),
+        "restores": detail.restores.iter().map(preemptions::restore).collect::<Value>(),
     })
 }
 
@@ -133,7 +136,16 @@ mod tests {
         let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
         let events = vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")];
         let parts = vec![PartReport { name: "part-r-00000".to_owned(), records: 2, bytes: 9, digest: 255 }];
-        JobDetail { summary, counters, parts, attempts: vec![attempt], events }
+        JobDetail {
+            summary,
+            counters,
+            parts,
+            attempts: vec![attempt],
+            events,
+            preemptions: Vec::new(),
+            resumes: Vec::new(),
+            restores: Vec::new(),
+        }
     }
 
     #[test]

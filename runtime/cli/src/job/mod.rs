@@ -6,6 +6,7 @@
 mod detail;
 mod listing;
 mod logs;
+mod preemptions;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

@@ -11,7 +11,10 @@ use tokio::runtime::{Builder, Runtime};
 use super::run::{self, FollowOptions};
 use super::session::{Patience, Session, Trouble, ask, receive};
 use super::submission::{Parcel, SubmitOptions};
-use super::{ClientError, ClusterPlace, JobDetail, JobSummary, LogStream, TaskSummary, WorkerSummary};
+use super::{
+    ClientError, ClusterPlace, JobCommand, JobDetail, JobSummary, LogStream, TaskCommand, TaskSummary,
+    WorkerSummary,
+};
 use crate::plan::JobPlan;
 use crate::protocol::{FromCoordinator, ToCoordinator};
 use crate::report::{JobError, JobReport};
@@ -102,10 +105,36 @@ impl ClusterClient {
         }
     }
 
-    /// Ends the live attempts of a task, or one of them; the task is run again. Asked once only: a second time it would
-    /// meet the next attempt.
-    pub fn kill_task(&mut self, task: TaskId, attempt: Option<u32>, reason: &str) -> Result<(), ClientError> {
-        let request = ToCoordinator::KillTask { task, attempt, reason: reason.to_owned() };
+    /// Has something done to the live attempts of a task that it can be done to, or to one attempt; which ones that
+    /// are. Returns when it is ordered: that it is done is seen in `tasks` and in the job's history. Asked once only: a
+    /// second time it would meet the next attempt.
+    pub fn command_task(
+        &mut self,
+        task: TaskId,
+        attempt: Option<u32>,
+        command: TaskCommand,
+        reason: &str,
+    ) -> Result<Vec<AttemptId>, ClientError> {
+        let request = ToCoordinator::CommandTask { task, attempt, command, reason: reason.to_owned() };
+        match self.runtime.block_on(self.session.ask_once(&request))? {
+            FromCoordinator::Commanded { attempts } => Ok(attempts),
+            other => Err(ClientError::nonsense(&other)),
+        }
+    }
+
+    /// The same for one attempt.
+    pub fn preempt(
+        &mut self,
+        attempt: AttemptId,
+        command: TaskCommand,
+        reason: &str,
+    ) -> Result<(), ClientError> {
+        self.command_task(attempt.task, Some(attempt.number), command, reason).map(drop)
+    }
+
+    /// Suspends a job as a whole, or lets it go on; returns when that is ordered.
+    pub fn command_job(&mut self, job: JobId, command: JobCommand, reason: &str) -> Result<(), ClientError> {
+        let request = ToCoordinator::CommandJob { job, command, reason: reason.to_owned() };
         done(self.runtime.block_on(self.session.ask_once(&request))?)
     }
 

@@ -6,6 +6,7 @@
 mod cluster_client;
 mod error;
 mod place;
+mod preemptions;
 mod run;
 mod sending;
 mod session;
@@ -17,6 +18,9 @@ mod tests;
 pub use cluster_client::ClusterClient;
 pub use error::ClientError;
 pub use place::ClusterPlace;
+pub use preemptions::{
+    JobCommand, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary, TaskCommand,
+};
 pub use run::{FollowOptions, OnInterrupt};
 pub use sending::SideFileSource;
 pub use session::Patience;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
+use super::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
 use crate::counters::CounterValues;
 use crate::progress::JobProgress;
 use crate::report::PartReport;
@@ -80,6 +81,15 @@ pub struct JobDetail {
     pub attempts: Vec<AttemptSummary>,
     /// What happened to the job as a whole, oldest first.
     pub events: Vec<HistoryLine>,
+    /// Every request to take a slot of it, oldest first.
+    #[serde(default)]
+    pub preemptions: Vec<PreemptionSummary>,
+    /// Every continuation of a suspended attempt, likewise.
+    #[serde(default)]
+    pub resumes: Vec<ResumeSummary>,
+    /// Every attempt that was launched from a checkpoint, likewise.
+    #[serde(default)]
+    pub restores: Vec<RestoreSummary>,
 }
 
 /// One attempt in a job's history.
@@ -113,8 +123,10 @@ pub struct HistoryLine {
 pub struct TaskSummary {
     /// The task.
     pub task: TaskId,
-    /// `pending`, `active` or `done`.
+    /// `pending`, `active`, `suspended` (its attempts are), `checkpointed` (it waits to go on from there) or `done`.
     pub state: String,
+    /// Why it is suspended or checkpointed, and who wanted that.
+    pub reason: Option<String>,
     /// How many attempts were launched.
     pub attempts: u32,
     /// Its live attempts: which, where, and in which state.
@@ -128,8 +140,10 @@ pub struct LiveAttempt {
     pub attempt: AttemptId,
     /// The worker it is on.
     pub worker: WorkerId,
-    /// `launching`, `running`, ...
+    /// `launching`, `running`, `suspending`, `suspended`, `resuming`, `checkpointing`, `killing`.
     pub state: String,
+    /// Why it is to give or gave up its slot, and who wanted that.
+    pub reason: Option<String>,
     /// Bytes of input consumed.
     pub bytes_done: u64,
     /// Bytes of input in all; 0 while unknown.

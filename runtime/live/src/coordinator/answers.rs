@@ -4,16 +4,22 @@
 
 use std::fmt::Display;
 
-use napreduce_core::{AttemptId, Explanation, JobId, TaskId, TaskKind, TaskState, WorkerId, WorkerState};
+use napreduce_core::{
+    AttemptId, AttemptState, Explanation, JobId, Start, TaskId, TaskKind, TaskState, WorkerId, WorkerState,
+};
 
+use super::commands::state_in_words as attempt_in_words;
 use super::daemon::Coordinator;
-use super::entry::{Accepted, Happening};
+use super::entry::Accepted;
 use super::history::EndedJob;
 use super::job::LiveJob;
 use super::requests::{ClientRequest, Following, Refusal, Reply};
 use super::submissions::Submitter;
 use crate::client::{JobDetail, JobSummary, LiveAttempt, TaskSummary, WorkerSummary};
 use crate::protocol::Submission;
+
+/// The state of an attempt that is stopped, and of a task of which nothing else is live.
+const SUSPENDED: &str = "suspended";
 
 impl Coordinator {
     pub(super) fn answer(&mut self, request: ClientRequest) {
@@ -27,9 +33,13 @@ impl Coordinator {
                 self.afterwards(move || send(reply, killed));
             }
             ClientRequest::Tasks { job, reply } => send(reply, self.list_tasks(job)),
-            ClientRequest::KillTask { task, attempt, reason, reply } => {
-                let killed = self.kill_task(task, attempt, &reason);
-                self.afterwards(move || send(reply, killed));
+            ClientRequest::CommandTask { task, attempt, command, reason, reply } => {
+                let commanded = self.command_task(task, attempt, command, &reason);
+                self.afterwards(move || send(reply, commanded));
+            }
+            ClientRequest::CommandJob { job, command, reason: _, reply } => {
+                let commanded = self.command_job(job, command);
+                self.afterwards(move || send(reply, commanded));
             }
             ClientRequest::Explain { job, task, reply } => send(reply, self.explain(job, task)),
             ClientRequest::Workers { reply } => send(reply, Ok(self.list_workers())),
@@ -114,17 +124,10 @@ impl Coordinator {
             parts: Vec::new(),
             attempts: job.attempts.clone(),
             events: job.events.clone(),
+            preemptions: job.book.preemptions.clone(),
+            resumes: job.book.resumes.clone(),
+            restores: job.book.restores.clone(),
         }
-    }
-
-    fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
-        if self.brain.view().job(job).is_none() {
-            let ended = self.brain.jobs.contains_key(&job)
-                || self.lasting.as_ref().is_some_and(|lasting| lasting.history.has(job));
-            return Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) });
-        }
-        self.enter(Happening::JobKillRequested { job, reason });
-        Ok(())
     }
 
     fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
@@ -153,6 +156,7 @@ impl Coordinator {
             .map(|task| TaskSummary {
                 task,
                 state: state_in_words(job.task_state(task)).to_owned(),
+                reason: None,
                 attempts: launched.get(&task).copied().unwrap_or(0),
                 live: Vec::new(),
             })
@@ -164,33 +168,26 @@ impl Coordinator {
             tasks[position].live.push(LiveAttempt {
                 attempt: attempt.id(),
                 worker: attempt.worker(),
-                state: format!("{:?}", attempt.state()).to_lowercase(),
+                state: attempt_in_words(attempt.state()).to_owned(),
+                reason: kept.book.why(attempt.id()).filter(|_| attempt.state() != AttemptState::Running),
                 bytes_done: attempt.bytes_done(),
                 bytes_total: attempt.bytes_total(),
             });
         }
+        for task in &mut tasks {
+            let stopped = |live: &LiveAttempt| live.state == SUSPENDED;
+            let from = job.start_of(task.task);
+            if !task.live.is_empty() && task.live.iter().all(stopped) {
+                SUSPENDED.clone_into(&mut task.state);
+                task.reason = task.live.iter().find_map(|live| live.reason.clone());
+            } else if let Start::Checkpoint(saved) = from
+                && job.task_state(task.task) == Some(TaskState::Pending)
+            {
+                "checkpointed".clone_into(&mut task.state);
+                task.reason = kept.book.why_checkpointed(saved);
+            }
+        }
         tasks
-    }
-
-    fn kill_task(&mut self, task: TaskId, attempt: Option<u32>, reason: &str) -> Result<(), Refusal> {
-        let view = self.brain.view();
-        let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
-        if job.task_state(task).is_none() {
-            return Err(Refusal::wrong(format!("{} has no task {task}", task.job)));
-        }
-        let wanted =
-            |live: &AttemptId| live.task == task && attempt.is_none_or(|number| live.number == number);
-        let live: Vec<AttemptId> = job.attempts().filter(wanted).collect();
-        if live.is_empty() {
-            return Err(Refusal::wrong(format!(
-                "no attempt at {task} is live; see: nap task list {}",
-                task.job
-            )));
-        }
-        for attempt in live {
-            self.enter(Happening::AttemptKillRequested { attempt, reason: reason.to_owned() });
-        }
-        Ok(())
     }
 
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
@@ -238,14 +235,6 @@ impl Coordinator {
         })
     }
 
-    fn drain(&mut self, worker: WorkerId, hand_back: bool) -> Result<(), Refusal> {
-        if !self.is_there(worker) {
-            return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
-        }
-        self.enter(Happening::DrainRequested { worker, hand_back });
-        Ok(())
-    }
-
     /// The worker an attempt ran on may have come back under another number; its logs are where they were.
     fn log_holder(&self, attempt: AttemptId) -> Result<String, Refusal> {
         let detail = self.find(attempt.task.job)?;
@@ -269,6 +258,7 @@ fn tasks_of_ended(detail: &JobDetail) -> Vec<TaskSummary> {
         let known = tasks.entry(task).or_insert_with(|| TaskSummary {
             task,
             state: state_in_words(Some(TaskState::Pending)).to_owned(),
+            reason: None,
             attempts: 0,
             live: Vec::new(),
         });
@@ -294,7 +284,7 @@ fn in_lines(what: &dyn Display, explanation: Explanation) -> Vec<String> {
     lines
 }
 
-fn unknown_job(job: JobId) -> Refusal {
+pub(super) fn unknown_job(job: JobId) -> Refusal {
     Refusal::wrong(format!("there is no {job}; see: nap job list"))
 }
 

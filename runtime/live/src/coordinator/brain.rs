@@ -15,6 +15,7 @@ use napreduce_core::{
 use super::entry::{Accepted, Entry, Happening, Identity};
 use super::job::LiveJob;
 use super::link::Link;
+use super::notes::Wish;
 use super::replay::{Recording, ReplayedEvent};
 use crate::protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
 
@@ -39,10 +40,14 @@ pub(super) struct Brain {
     pub(super) notices: Vec<String>,
     /// Every event with what followed, if that is wanted.
     pub(super) recorded: Option<Recording>,
+    /// The policy's name.
+    pub(super) policy: String,
+    /// What an operator wants with the entry that is being taken in.
+    pub(super) wish: Wish,
 }
 
 impl Brain {
-    pub(super) fn new(engine: Engine, epoch_micros: u64) -> Brain {
+    pub(super) fn new(engine: Engine, policy: String, epoch_micros: u64) -> Brain {
         Brain {
             engine,
             jobs: BTreeMap::new(),
@@ -56,6 +61,8 @@ impl Brain {
             last_worker: 0,
             notices: Vec::new(),
             recorded: None,
+            policy,
+            wish: Wish::None,
         }
     }
 
@@ -63,15 +70,16 @@ impl Brain {
         self.engine.view()
     }
 
-    /// A time of the engine in milliseconds since 1970.
-    pub(super) fn unix_millis(&self, at: Time) -> u64 {
-        self.epoch_micros.saturating_add(at.0) / 1_000
+    /// The time of the last entry in microseconds since 1970.
+    pub(super) fn unix_micros(&self) -> u64 {
+        self.epoch_micros.saturating_add(self.last.0)
     }
 
     /// Takes in an entry: one that was just journaled, or is read from the journal again.
     pub(super) fn apply(&mut self, entry: Entry) {
         self.last = self.last.max(entry.at);
         let event = entry.event();
+        self.wish = Wish::of(&entry.happening);
         let mut left = None;
         match entry.happening {
             Happening::Submitted(accepted) => self.enter(*accepted),
@@ -83,6 +91,7 @@ impl Brain {
             // Its name is wanted for the history until the engine has said what follows.
             Happening::Lost { worker, .. } => left = Some(worker),
             Happening::Woken => self.wake_at = None,
+            Happening::AttemptKillRequested { attempt, reason } => self.note_kill(attempt, &reason),
             _ => {}
         }
         self.handle(event);
@@ -92,7 +101,7 @@ impl Brain {
     }
 
     fn enter(&mut self, accepted: Accepted) {
-        let micros = self.epoch_micros.saturating_add(self.last.0);
+        let micros = self.unix_micros();
         self.last_job = self.last_job.max(accepted.job.0);
         self.jobs.insert(accepted.job, LiveJob::new(accepted, micros));
     }
@@ -170,16 +179,19 @@ impl Brain {
                     self.ended.push(job);
                 }
             }
-            Effect::Send { worker, order } => match self.translate(worker, &order) {
-                Ok(order) => self.order(worker, order),
-                Err(refusal) => return Some(refusal.into_event(worker)),
-            },
+            Effect::Send { worker, order } => {
+                self.note_order(worker, &order);
+                match self.translate(worker, &order) {
+                    Ok(order) => self.order(worker, order),
+                    Err(refusal) => return Some(refusal.into_event(worker)),
+                }
+            }
         }
         None
     }
 
     fn keep(&mut self, record: &Record) {
-        let millis = self.unix_millis(self.last);
+        let micros = self.unix_micros();
         let Some(job) = job_of(record) else { return self.keep_of_worker(record) };
         let name = match record {
             Record::AttemptLaunched { worker, .. } => {
@@ -188,8 +200,9 @@ impl Brain {
             _ => "",
         };
         if let Some(job) = self.jobs.get_mut(&job) {
-            job.on_record(millis, record, name);
+            job.on_record(micros, record, name);
         }
+        self.note_request(record);
     }
 
     /// What happens to workers is told, not kept.

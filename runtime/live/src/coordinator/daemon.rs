@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Engine, EngineSettings, Fifo, JobId, Slots, WorkerId};
+use napreduce_core::{Engine, EngineSettings, Fifo, JobId, SchedulerName, Slots, WorkerId};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
@@ -154,7 +154,8 @@ impl Coordinator {
         own: UnboundedSender<Input>,
     ) -> Coordinator {
         let engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
-        let mut coordinator = Coordinator::new(Brain::new(engine, unix_micros()), None, own);
+        let policy = SchedulerName::Fifo.to_string();
+        let mut coordinator = Coordinator::new(Brain::new(engine, policy, unix_micros()), None, own);
         coordinator.last_job = job.0 - 1;
         let identity = Identity {
             name: String::new(),

@@ -12,8 +12,9 @@ use napreduce_core::{
 use serde::{Deserialize, Serialize};
 
 use super::entry::Accepted;
+use super::preemptions::PreemptionBook;
 use crate::body::PartOutput;
-use crate::client::{AttemptSummary, HistoryLine, JobPhase, JobSummary};
+use crate::client::{AttemptSummary, HistoryLine, JobPhase, JobSummary, PreemptionEnd};
 use crate::counters::{Counter, CounterValues};
 use crate::progress::{JobProgress, PhaseProgress};
 use crate::protocol::{JobDescription, LaunchWork, ReduceInputs};
@@ -34,8 +35,13 @@ pub(super) struct LiveJob {
     /// What the attempt brought that reports its end at this moment.
     #[serde(skip)]
     brought: Option<TaskResult>,
+    /// The attempt that is reported killed at this moment.
+    #[serde(skip)]
+    killed: Option<AttemptId>,
     pub(super) attempts: Vec<AttemptSummary>,
     pub(super) events: Vec<HistoryLine>,
+    #[serde(default)]
+    pub(super) book: PreemptionBook,
 }
 
 /// What the attempt that did a task brought.
@@ -55,8 +61,10 @@ impl LiveJob {
             counters: CounterValues::default(),
             results: BTreeMap::new(),
             brought: None,
+            killed: None,
             attempts: Vec::new(),
             events: Vec::new(),
+            book: PreemptionBook::default(),
         }
     }
 
@@ -104,7 +112,10 @@ impl LiveJob {
     pub(super) fn on_report(&mut self, attempt: AttemptId, report: &Report) {
         match report {
             Report::Failed { .. } => self.count(attempt, Counter::FailedMaps, Counter::FailedReduces),
-            Report::Killed => self.count(attempt, Counter::KilledMaps, Counter::KilledReduces),
+            Report::Killed => {
+                self.killed = Some(attempt);
+                self.count(attempt, Counter::KilledMaps, Counter::KilledReduces);
+            }
             _ => {}
         }
     }
@@ -129,7 +140,8 @@ impl LiveJob {
     }
 
     /// Keeps what the engine says has happened.
-    pub(super) fn on_record(&mut self, at_millis: u64, record: &Record, worker_name: &str) {
+    pub(super) fn on_record(&mut self, at_micros: u64, record: &Record, worker_name: &str) {
+        let at_millis = at_micros / 1_000;
         match record {
             Record::AttemptLaunched { attempt, worker, duplicate_of } => {
                 if let Some(slow) = duplicate_of {
@@ -141,16 +153,31 @@ impl LiveJob {
                 if let Some(result) = self.brought.take().filter(|result| result.attempt == *attempt) {
                     self.results.insert(attempt.task, result);
                 }
+                self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
                 self.on_attempt_end(at_millis, *attempt, "done");
             }
-            Record::AttemptEnded(attempt, why) => self.on_attempt_end(at_millis, *attempt, why),
-            Record::Checkpointed(attempt) => self.on_attempt_end(at_millis, *attempt, "checkpointed"),
+            Record::AttemptEnded(attempt, why) => {
+                let killed = self.killed.take() == Some(*attempt);
+                let end = if killed { PreemptionEnd::Killed } else { PreemptionEnd::Ended };
+                self.book.ended(at_micros, *attempt, end);
+                self.on_attempt_end(at_millis, *attempt, why);
+            }
+            Record::Checkpointed(attempt) => {
+                self.book.ended(at_micros, *attempt, PreemptionEnd::Checkpointed);
+                self.on_attempt_end(at_millis, *attempt, "checkpointed");
+            }
             Record::PreemptRequested { attempt, primitive, beneficiary, reason } => {
                 let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
                 self.say(at_millis, format!("{attempt} is to give its slot{whom} by {primitive}: {reason}"));
             }
-            Record::Suspended(attempt) => self.say(at_millis, format!("{attempt} is suspended")),
-            Record::Resumed(attempt) => self.say(at_millis, format!("{attempt} runs again")),
+            Record::Suspended(attempt) => {
+                self.book.suspended(at_micros, *attempt);
+                self.say(at_millis, format!("{attempt} is suspended"));
+            }
+            Record::Resumed(attempt) => {
+                self.book.resumed(at_micros, *attempt);
+                self.say(at_millis, format!("{attempt} runs again"));
+            }
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerLeft(_)
@@ -273,6 +300,7 @@ impl LiveJob {
         for result in self.results.values() {
             counters.merge(&result.counters);
         }
+        counters.merge(&self.book.counters());
         counters
     }
 

@@ -102,7 +102,7 @@ impl Brain {
         };
         let engine = Engine::restore(engine, scheduler(&rules.scheduler)?, rules.settings)
             .map_err(|error| error.to_string())?;
-        let mut brain = Brain::new(engine, epoch_micros);
+        let mut brain = Brain::new(engine, rules.scheduler.scheduler.to_string(), epoch_micros);
         brain.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
         brain.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
         brain.links =
@@ -132,7 +132,11 @@ pub(super) fn replay(
             .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?,
         None => {
             let scheduler = scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
-            Brain::new(Engine::new(scheduler, rules.settings), epoch_micros)
+            Brain::new(
+                Engine::new(scheduler, rules.settings),
+                rules.scheduler.scheduler.to_string(),
+                epoch_micros,
+            )
         }
     };
     let mut brain = prepare(brain);

@@ -6,7 +6,7 @@
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
 use tokio::sync::{oneshot, watch};
 
-use crate::client::{JobDetail, JobSummary, TaskSummary, WorkerSummary};
+use crate::client::{JobCommand, JobDetail, JobSummary, TaskCommand, TaskSummary, WorkerSummary};
 use crate::progress::JobProgress;
 use crate::protocol::Submission;
 use crate::report::{JobEnd, JobError};
@@ -71,9 +71,16 @@ pub(crate) enum ClientRequest {
         job: Option<JobId>,
         reply: Reply<Vec<TaskSummary>>,
     },
-    KillTask {
+    CommandTask {
         task: TaskId,
         attempt: Option<u32>,
+        command: TaskCommand,
+        reason: String,
+        reply: Reply<Vec<AttemptId>>,
+    },
+    CommandJob {
+        job: JobId,
+        command: JobCommand,
         reason: String,
         reply: Reply<()>,
     },

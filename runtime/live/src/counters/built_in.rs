@@ -85,6 +85,28 @@ counters! {
     FileBytesWritten = "FILE_BYTES_WRITTEN",
     /// Processor time of attempts, in milliseconds.
     CpuMillis = "CPU_MILLISECONDS",
+    /// Times an attempt was suspended.
+    Suspends = "SUSPENDS",
+    /// Times a suspended attempt went on.
+    Resumes = "RESUMES",
+    /// Time that attempts were suspended for, in milliseconds.
+    SuspendedMillis = "SUSPENDED_MILLIS",
+    /// Memory of suspended attempts that went out to swap, in bytes.
+    SwappedOutBytes = "SWAPPED_OUT_BYTES",
+    /// Memory of suspended attempts that was in swap when they went on, in bytes.
+    SwappedInBytes = "SWAPPED_IN_BYTES",
+    /// Times an attempt saved its work and ended.
+    Checkpoints = "CHECKPOINTS",
+    /// Bytes of checkpoints.
+    CheckpointBytes = "CHECKPOINT_BYTES",
+    /// Time that attempts took to save their work, in milliseconds.
+    CheckpointMillis = "CHECKPOINT_MILLIS",
+    /// Attempts that went on from a checkpoint.
+    CheckpointRestores = "CHECKPOINT_RESTORES",
+    /// Work that preemption made to be done again, in milliseconds.
+    WorkLostMillis = "WORK_LOST_MILLIS",
+    /// Work that a kill would have lost each time an attempt was suspended or checkpointed, in milliseconds.
+    WorkSavedMillis = "WORK_SAVED_MILLIS",
     /// The largest anonymous memory of any one attempt, in bytes; mapped files are not in it.
     PeakAnonBytes = "PEAK_ANON_BYTES",
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::shuffle_messages::Payload;
 use super::worker_messages::{Blob, SideFile};
 use crate::blobs::Digest;
-use crate::client::{JobDetail, JobSummary, LogStream, TaskSummary, WorkerSummary};
+use crate::client::{JobCommand, JobDetail, JobSummary, LogStream, TaskCommand, TaskSummary, WorkerSummary};
 use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::report::JobEnd;
@@ -68,10 +68,18 @@ pub(crate) enum ToCoordinator {
     Tasks {
         job: Option<JobId>,
     },
-    /// Kills the live attempts of a task, or one attempt of it; the task is run again. Answered by `Done`.
-    KillTask {
+    /// Does something to the live attempts of a task, or to one attempt of it. Answered by `Commanded` when it is
+    /// ordered.
+    CommandTask {
         task: TaskId,
         attempt: Option<u32>,
+        command: TaskCommand,
+        reason: String,
+    },
+    /// Suspends a job, or lets it go on. Answered by `Done` when it is ordered.
+    CommandJob {
+        job: JobId,
+        command: JobCommand,
         reason: String,
     },
     /// Answered by `Explained`: why a job or a task of it does not run.
@@ -118,6 +126,10 @@ pub(crate) enum FromCoordinator {
     Jobs(Vec<JobSummary>),
     Job(Box<JobDetail>),
     Tasks(Vec<TaskSummary>),
+    Commanded {
+        /// The attempts that it is done to.
+        attempts: Vec<AttemptId>,
+    },
     Explained {
         lines: Vec<String>,
     },

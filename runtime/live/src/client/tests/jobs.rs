@@ -6,10 +6,12 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{JobId, TaskId, TaskKind, WorkerId};
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 
 use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
-use crate::client::{ClientError, ClusterClient, ClusterPlace, FollowOptions, Patience};
+use crate::client::{
+    ClientError, ClusterClient, ClusterPlace, FollowOptions, JobCommand, Patience, TaskCommand,
+};
 use crate::coordinator::{ClientRequest, Refusal};
 use crate::plan::ProgressMode;
 use crate::report::{JobEnd, JobError};
@@ -155,7 +157,7 @@ fn what_must_not_happen_twice_is_asked_once() {
     let scene = Scene::new();
     let (asked, arrived) = channel();
     let coordinator = scene.coordinator(move |request| {
-        if let ClientRequest::KillTask { reply, .. } = request {
+        if let ClientRequest::CommandTask { reply, .. } = request {
             asked.send(()).expect("the test waits");
             std::mem::forget(reply);
         }
@@ -163,7 +165,7 @@ fn what_must_not_happen_twice_is_asked_once() {
     let mut client = scene.client();
     let killing = std::thread::spawn(move || {
         let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 0 };
-        client.kill_task(task, None, "it is slow")
+        client.command_task(task, None, TaskCommand::Kill, "it is slow")
     });
     arrived.recv_timeout(DEADLINE).expect("it is asked for");
     drop(coordinator);
@@ -181,7 +183,10 @@ fn every_question_gets_its_answer_or_the_refusal() {
         ClientRequest::Job { reply, .. } => drop(reply.send(Err(refuse("there is no job_0009")))),
         ClientRequest::KillJob { reply, .. } => drop(reply.send(Ok(()))),
         ClientRequest::Tasks { job: None, reply } => drop(reply.send(Ok(Vec::new()))),
-        ClientRequest::KillTask { attempt: Some(2), reply, .. } => drop(reply.send(Ok(()))),
+        ClientRequest::CommandTask {
+            task, attempt: Some(number), command: TaskCommand::Kill, reply, ..
+        } => drop(reply.send(Ok(vec![AttemptId { task, number }]))),
+        ClientRequest::CommandJob { command: JobCommand::Suspend, reply, .. } => drop(reply.send(Ok(()))),
         ClientRequest::Explain { reply, .. } => drop(reply.send(Ok(vec!["no slot is free".to_owned()]))),
         ClientRequest::Workers { reply } => drop(reply.send(Ok(Vec::new()))),
         ClientRequest::Drain { hand_back: true, reply, .. } => drop(reply.send(Ok(()))),
@@ -194,7 +199,11 @@ fn every_question_gets_its_answer_or_the_refusal() {
     client.kill_job(JobId(7), "no longer wanted").expect("an answer");
     assert_eq!(client.tasks(None).expect("an answer"), []);
     let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 1 };
-    client.kill_task(task, Some(2), "it is slow").expect("an answer");
+    let second = AttemptId { task, number: 2 };
+    let killed = client.command_task(task, Some(2), TaskCommand::Kill, "it is slow").expect("an answer");
+    assert_eq!(killed, [second]);
+    client.preempt(second, TaskCommand::Kill, "it is slow").expect("an answer");
+    client.command_job(JobId(7), JobCommand::Suspend, "at night").expect("an answer");
     assert_eq!(client.explain(JobId(7), Some(task)).expect("an answer"), ["no slot is free"]);
     assert_eq!(client.workers().expect("an answer"), []);
     client.drain(WorkerId(1), true).expect("an answer");

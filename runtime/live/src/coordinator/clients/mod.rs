@@ -166,8 +166,13 @@ impl Client {
             Asked::Tasks { job } => {
                 self.ask(|reply| ClientRequest::Tasks { job, reply }, Answer::Tasks).await
             }
-            Asked::KillTask { task, attempt, reason } => {
-                self.ask(|reply| ClientRequest::KillTask { task, attempt, reason, reply }, done).await
+            Asked::CommandTask { task, attempt, command, reason } => {
+                let commanded = |attempts| Answer::Commanded { attempts };
+                let request = |reply| ClientRequest::CommandTask { task, attempt, command, reason, reply };
+                self.ask(request, commanded).await
+            }
+            Asked::CommandJob { job, command, reason } => {
+                self.ask(|reply| ClientRequest::CommandJob { job, command, reason, reply }, done).await
             }
             Asked::Explain { job, task } => {
                 let explained = |lines| Answer::Explained { lines };

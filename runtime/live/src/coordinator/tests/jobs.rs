@@ -7,7 +7,7 @@ use std::fs;
 use napreduce_core::{FailureClass, JobId, Report, TaskId, TaskKind};
 
 use super::{ClientRequest, JobEnd, Scene, Worker, WorkerOrder, attempt};
-use crate::client::JobPhase;
+use crate::client::{JobPhase, TaskCommand};
 use crate::report::JobReport;
 
 #[tokio::test]
@@ -117,9 +117,11 @@ async fn a_killed_attempt_is_tried_again_and_no_failure() {
     let map = worker.launched().await;
     worker.started(map);
     let (task, reason) = (map.task, "too slow".to_owned());
-    let killed =
-        coordinator.ask(|reply| ClientRequest::KillTask { task, attempt: None, reason, reply }).await;
-    killed.expect("killed");
+    let command = TaskCommand::Kill;
+    let killed = coordinator
+        .ask(|reply| ClientRequest::CommandTask { task, attempt: None, command, reason, reply })
+        .await;
+    assert_eq!(killed.expect("killed"), [map]);
     assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
     worker.happened(map, Report::Killed);
     assert_eq!(worker.launched().await, attempt(1, TaskKind::Map, 0, 2));

@@ -1,0 +1,254 @@
+//! The preemptions of one job as its history and its counters have them.
+//!
+//! Owns what becomes of each request, continuation and restored attempt, from what the engine records, what is ordered
+//! and what workers account for; as plain data that a snapshot holds. Does not own a decision (the engine).
+
+use napreduce_core::{AttemptId, JobId, Primitive, TaskId, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use crate::client::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
+use crate::counters::{Counter, CounterValues};
+
+/// Whose wish a preemption is that no scheduler has.
+pub(super) const OPERATOR: &str = "operator";
+
+/// What is known of a request when it is made.
+#[derive(Debug, Clone)]
+pub(super) struct Requested<'r> {
+    pub(super) attempt: AttemptId,
+    pub(super) worker: WorkerId,
+    pub(super) primitive: Primitive,
+    pub(super) asked: Primitive,
+    pub(super) by: &'r str,
+    pub(super) reason: &'r str,
+    pub(super) beneficiary: Option<JobId>,
+}
+
+/// Every preemption of a job, oldest first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct PreemptionBook {
+    pub(super) preemptions: Vec<PreemptionSummary>,
+    pub(super) resumes: Vec<ResumeSummary>,
+    pub(super) restores: Vec<RestoreSummary>,
+}
+
+impl PreemptionBook {
+    /// A slot is wanted back. An earlier wish for the same attempt that came to nothing is over.
+    pub(super) fn requested(&mut self, at_micros: u64, wish: &Requested<'_>) {
+        if let Some(earlier) = self.open(wish.attempt) {
+            earlier.end = Some(PreemptionEnd::Withdrawn);
+        }
+        self.preemptions.push(PreemptionSummary {
+            attempt: wish.attempt,
+            worker: wish.worker,
+            primitive: wish.primitive,
+            asked: wish.asked,
+            by: wish.by.to_owned(),
+            reason: wish.reason.to_owned(),
+            beneficiary: wish.beneficiary,
+            requested_micros: at_micros,
+            ordered_micros: None,
+            freed_micros: None,
+            end: None,
+            worker_micros: None,
+            active_millis: 0,
+            suspended_millis: None,
+            resident_bytes: 0,
+            swapped_bytes: 0,
+            checkpoint_bytes: 0,
+            work_saved_millis: 0,
+            work_lost_millis: 0,
+        });
+    }
+
+    /// The worker is told; the first of several orders for one request counts.
+    pub(super) fn ordered(&mut self, at_micros: u64, attempt: AttemptId) {
+        if let Some(open) = self.open(attempt) {
+            open.ordered_micros.get_or_insert(at_micros);
+        }
+    }
+
+    /// It came to nothing and the attempt goes on.
+    pub(super) fn withdrawn(&mut self, attempt: AttemptId) {
+        if let Some(open) = self.open(attempt) {
+            open.end = Some(PreemptionEnd::Withdrawn);
+        }
+    }
+
+    /// The attempt is stopped.
+    pub(super) fn suspended(&mut self, at_micros: u64, attempt: AttemptId) {
+        if let Some(open) = self.open(attempt) {
+            open.freed_micros = Some(at_micros);
+            open.end = Some(PreemptionEnd::Suspended);
+        }
+    }
+
+    /// The attempt has ended, in this way.
+    pub(super) fn ended(&mut self, at_micros: u64, attempt: AttemptId, end: PreemptionEnd) {
+        if let Some(open) = self.open(attempt) {
+            open.freed_micros = Some(at_micros);
+            open.end = Some(end);
+        }
+        // One that is stopped when it ends was not resumed.
+        let going = self.resumes.iter().rev().find(|resume| resume.attempt == attempt);
+        let resumed = going.map_or(0, |resume| resume.ordered_micros);
+        let base = self.base(attempt);
+        if let Some(stop) = self.last_stop(attempt)
+            && stop.suspended_millis.is_none()
+            && stop.freed_micros.is_some_and(|freed| freed >= resumed)
+        {
+            let freed = stop.freed_micros.unwrap_or(at_micros);
+            stop.suspended_millis = Some(at_micros.saturating_sub(freed) / 1_000);
+            // Nobody was there to ask what was lost with its worker.
+            if end == PreemptionEnd::Ended {
+                stop.work_lost_millis = stop.active_millis.saturating_sub(base);
+            }
+        }
+    }
+
+    /// A stopped attempt is told to go on.
+    pub(super) fn resume_ordered(&mut self, at_micros: u64, attempt: AttemptId, worker: WorkerId) {
+        self.resumes.push(ResumeSummary {
+            attempt,
+            worker,
+            ordered_micros: at_micros,
+            resumed_micros: None,
+            worker_micros: None,
+            suspended_millis: 0,
+            swapped_bytes: 0,
+        });
+    }
+
+    /// It goes on.
+    pub(super) fn resumed(&mut self, at_micros: u64, attempt: AttemptId) {
+        let open = |resume: &&mut ResumeSummary| resume.attempt == attempt && resume.resumed_micros.is_none();
+        let Some(resume) = self.resumes.iter_mut().rev().find(open) else { return };
+        resume.resumed_micros = Some(at_micros);
+        let (told, swapped) = (resume.suspended_millis, resume.swapped_bytes);
+        if let Some(stop) = self.last_stop(attempt) {
+            let freed = stop.freed_micros.unwrap_or(at_micros);
+            let waited = at_micros.saturating_sub(freed) / 1_000;
+            stop.suspended_millis = Some(if told > 0 { told } else { waited });
+            stop.swapped_bytes = stop.swapped_bytes.max(swapped);
+        }
+    }
+
+    /// An attempt is launched from the checkpoint of an earlier one.
+    pub(super) fn restore_ordered(
+        &mut self,
+        at_micros: u64,
+        attempt: AttemptId,
+        from: AttemptId,
+        worker: WorkerId,
+    ) {
+        let saved = self.checkpoint_of(from);
+        let (from_worker, work_saved_millis) =
+            saved.map_or((None, 0), |saved| (Some(saved.worker), saved.active_millis));
+        self.restores.push(RestoreSummary {
+            attempt,
+            from,
+            worker,
+            from_worker,
+            ordered_micros: at_micros,
+            restored_micros: None,
+            worker_micros: None,
+            work_saved_millis,
+            refused: None,
+        });
+    }
+
+    fn open(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
+        // The newest are the likeliest to be open.
+        let open = |known: &&mut PreemptionSummary| known.attempt == attempt && known.end.is_none();
+        self.preemptions.iter_mut().rev().find(open)
+    }
+
+    /// The last time an attempt was stopped.
+    fn last_stop(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
+        let stop = |known: &&mut PreemptionSummary| {
+            known.attempt == attempt && known.end == Some(PreemptionEnd::Suspended)
+        };
+        self.preemptions.iter_mut().rev().find(stop)
+    }
+
+    fn checkpoint_of(&self, attempt: AttemptId) -> Option<&PreemptionSummary> {
+        let saved = |known: &&PreemptionSummary| {
+            known.attempt == attempt && known.end == Some(PreemptionEnd::Checkpointed)
+        };
+        self.preemptions.iter().rev().find(saved)
+    }
+
+    /// How much of the work of an attempt is in the checkpoint that it started from.
+    fn base(&self, attempt: AttemptId) -> u64 {
+        let restore = self.restores.iter().rev().find(|restore| restore.attempt == attempt);
+        restore.filter(|restore| restore.refused.is_none()).map_or(0, |restore| restore.work_saved_millis)
+    }
+
+    /// Why an attempt is stopped or to give up its slot, and who wanted that.
+    pub(super) fn why(&self, attempt: AttemptId) -> Option<String> {
+        let last = self.preemptions.iter().rev().find(|known| known.attempt == attempt)?;
+        let told = !matches!(last.end, Some(PreemptionEnd::Withdrawn));
+        told.then(|| in_words(last))
+    }
+
+    /// Why a task waits to go on from the checkpoint of this attempt.
+    pub(super) fn why_checkpointed(&self, attempt: AttemptId) -> Option<String> {
+        self.checkpoint_of(attempt).map(in_words)
+    }
+
+    /// Everything of a task, for its explanation: a line for each preemption.
+    pub(super) fn lines(&self, task: TaskId) -> Vec<String> {
+        let of_task = self.preemptions.iter().filter(|known| known.attempt.task == task);
+        let line = |known: &PreemptionSummary| {
+            let became = known.end.map_or("is to give its slot", |end| match end {
+                PreemptionEnd::Suspended => "was suspended",
+                PreemptionEnd::Checkpointed => "was checkpointed",
+                PreemptionEnd::Killed => "was killed",
+                PreemptionEnd::Finished => "was to give its slot and was done first",
+                PreemptionEnd::Ended => "was to give its slot and ended",
+                PreemptionEnd::Withdrawn => "was to give its slot and kept it",
+            });
+            format!("{} {became}, {}", known.attempt, in_words(known))
+        };
+        of_task.map(line).collect()
+    }
+
+    /// What the preemptions add to the counters of the job.
+    pub(super) fn counters(&self) -> CounterValues {
+        let mut counters = CounterValues::default();
+        let mut add = |counter: Counter, amount: u64| counters.add(counter.name(), amount);
+        for known in &self.preemptions {
+            match known.end {
+                Some(PreemptionEnd::Suspended) => {
+                    add(Counter::Suspends, 1);
+                    add(Counter::SwappedOutBytes, known.swapped_bytes);
+                }
+                Some(PreemptionEnd::Checkpointed) => {
+                    add(Counter::Checkpoints, 1);
+                    add(Counter::CheckpointBytes, known.checkpoint_bytes);
+                    add(Counter::CheckpointMillis, known.worker_micros.unwrap_or(0).div_ceil(1_000));
+                }
+                _ => {}
+            }
+            add(Counter::SuspendedMillis, known.suspended_millis.unwrap_or(0));
+            add(Counter::WorkSavedMillis, known.work_saved_millis);
+            add(Counter::WorkLostMillis, known.work_lost_millis);
+        }
+        for resume in self.resumes.iter().filter(|resume| resume.resumed_micros.is_some()) {
+            add(Counter::Resumes, 1);
+            add(Counter::SwappedInBytes, resume.swapped_bytes);
+        }
+        for restore in &self.restores {
+            match restore.refused {
+                None => add(Counter::CheckpointRestores, u64::from(restore.restored_micros.is_some())),
+                Some(_) => add(Counter::WorkLostMillis, restore.work_saved_millis),
+            }
+        }
+        counters
+    }
+}
+
+fn in_words(known: &PreemptionSummary) -> String {
+    let whom = known.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+    format!("{} by {}{whom}: {}", known.primitive, known.by, known.reason)
+}
