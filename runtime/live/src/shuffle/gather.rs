@@ -14,7 +14,7 @@ use napreduce_core::AttemptId;
 use super::fetch::{FetchOrder, Fetches};
 use super::{DataNetwork, MapInput, Place};
 use crate::counters::Counter;
-use crate::task::{TaskContext, TaskError};
+use crate::task::{Boundary, TaskContext, TaskError};
 
 /// How often a task that waits shows that it is well, and looks whether it is still wanted.
 const WAITING_TICK: Duration = Duration::from_millis(200);
@@ -126,10 +126,25 @@ impl<R: FnMut(Vec<AttemptId>, String) -> Result<(), TaskError>> Running<'_, R> {
                 return Err(TaskError::retryable("the worker closed the control channel"));
             }
         }
+        if self.gathering.context.is_asked() {
+            self.pass_gate()?;
+        }
         if self.gathering.context.interrupted() {
             return Err(TaskError::retryable("asked to stop while waiting for map outputs"));
         }
         Ok(())
+    }
+
+    /// Waiting is a boundary. Nothing is fetched while this process is stopped: connections would only grow old.
+    fn pass_gate(&mut self) -> Result<Boundary, TaskError> {
+        if let Some(fetches) = &self.fetches {
+            fetches.pause();
+        }
+        let passed = self.gathering.context.boundary(&mut ());
+        if let Some(fetches) = &self.fetches {
+            fetches.go_on();
+        }
+        passed
     }
 
     fn take_in(&mut self, named: Vec<MapInput>) -> Result<(), TaskError> {

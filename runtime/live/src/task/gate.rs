@@ -73,7 +73,7 @@ impl Script {
 }
 
 /// The worker's ear, and the way to take in what the worker has said.
-pub(super) trait Worker: Send + Sync {
+pub(crate) trait Worker: Send + Sync {
     fn tell(&self, message: &FromTask) -> Result<(), WireError>;
 
     /// Takes in what waits to be heard.
@@ -111,7 +111,7 @@ impl Gate {
     }
 
     /// Says who is told; once.
-    pub(super) fn attach(&self, worker: Box<dyn Worker>) {
+    pub(crate) fn attach(&self, worker: Box<dyn Worker>) {
         // A process runs one attempt and has one worker.
         let _ = self.worker.set(worker);
     }
@@ -131,14 +131,14 @@ impl Gate {
     }
 
     /// The worker wants to stop this process.
-    pub(super) fn suspend(&self, epoch: u32, page_out: bool) {
+    pub(crate) fn suspend(&self, epoch: u32, page_out: bool) {
         let mut asked = self.lock();
         (asked.suspend, asked.page_out) = (Some(epoch), page_out);
         self.is_asked.store(true, Ordering::Relaxed);
     }
 
     /// The process was stopped and runs again; true when nobody is at the gate to acknowledge it.
-    pub(super) fn resume(&self, epoch: u32) -> bool {
+    pub(crate) fn resume(&self, epoch: u32) -> bool {
         let mut asked = self.lock();
         if asked.suspend == Some(epoch) {
             asked.suspend = None;
@@ -149,7 +149,7 @@ impl Gate {
     }
 
     /// The worker wants the work to be saved, and this process to end.
-    pub(super) fn checkpoint(&self) {
+    pub(crate) fn checkpoint(&self) {
         self.lock().checkpoint = true;
         self.is_asked.store(true, Ordering::Relaxed);
     }

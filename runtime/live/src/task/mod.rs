@@ -6,7 +6,7 @@ mod clock;
 mod context;
 mod control;
 mod error;
-mod gate;
+pub(crate) mod gate;
 mod main;
 mod memory;
 mod panics;

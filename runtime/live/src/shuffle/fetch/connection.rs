@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_data::{AssemblyError, SegmentAssembly};
 
+use super::pause::Attached;
 use super::{Shared, write_failed};
 use crate::counters::Counter;
 use crate::protocol::{FetchItem, FromDataServer, ToDataServer};
@@ -21,7 +22,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Why a fetch did not come to its end.
 #[derive(Debug)]
 pub(super) enum FetchError {
-    /// It is not wanted any more.
+    /// It is not wanted any more, or not now.
     Stopped,
     /// The connection is of no use any more; another one may be.
     Broken(String),
@@ -61,6 +62,7 @@ pub(super) struct DataConnection<'a> {
     /// How long nothing has come that was waited for. Counted in ticks, so that time in which this process was stopped is
     /// not in it.
     silent: Duration,
+    _attached: Attached<'a>,
 }
 
 impl<'a> DataConnection<'a> {
@@ -76,6 +78,8 @@ impl<'a> DataConnection<'a> {
         let connected = blocking::connect(address, Role::Data, &network.secret, deadline, TICK);
         *spent += began.elapsed().min(deadline);
         let mut connection = connected?;
+        let attached = shared.pause.attach(connection.socket());
+        let attached = attached.map_err(|error| FetchError::Broken(error.to_string()))?;
         connection.send(&ToDataServer::Open { encrypt: network.encrypt })?;
         let mut silent = Duration::ZERO;
         let answer = loop {
@@ -88,7 +92,8 @@ impl<'a> DataConnection<'a> {
             Some(FromDataServer::Opened { encrypted }) if encrypted || !network.encrypt => {
                 let line = Line::agreed(connection, encrypted)?;
                 let address = address.to_owned();
-                Ok(DataConnection { shared, address, line, granted: 0, silent: Duration::ZERO })
+                let (granted, silent) = (0, Duration::ZERO);
+                Ok(DataConnection { shared, address, line, granted, silent, _attached: attached })
             }
             Some(FromDataServer::Opened { .. }) => {
                 Err(FetchError::Broken("the server does not encrypt, as it was asked to".to_owned()))
@@ -193,7 +198,7 @@ impl<'a> DataConnection<'a> {
         let context = &self.shared.order.context;
         context.progress().advance(bytes);
         context.counters().add(Counter::ShuffleNetworkBytes, bytes);
-        if self.shared.stopped() {
+        if self.shared.is_to_end() {
             return Err(FetchError::Stopped);
         }
         self.top_up()
@@ -212,7 +217,7 @@ impl<'a> DataConnection<'a> {
 
 /// One more tick without a word from the server.
 fn wait(shared: &Shared, silent: &mut Duration) -> Result<(), FetchError> {
-    if shared.stopped() {
+    if shared.is_to_end() {
         return Err(FetchError::Stopped);
     }
     shared.order.context.progress().still_waiting();

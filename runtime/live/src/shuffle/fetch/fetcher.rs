@@ -84,6 +84,11 @@ impl Batch {
         let partition = shared.order.partition;
         let lost = |attempts: Vec<AttemptId>, reason: String| Arrival::Lost { attempts, reason };
         let reason = match error {
+            // Closed by this process itself: nobody's failure.
+            FetchError::Stopped | FetchError::Broken(_) if shared.pause.is_on() => {
+                self.drop_open_blocks();
+                return shared.queue().put_back(address, self.items.into());
+            }
             FetchError::Stopped => return,
             FetchError::Fatal(error) => return shared.tell(Arrival::Failed(error)),
             FetchError::Broken(reason) => reason,
@@ -111,11 +116,7 @@ impl Batch {
                 reason
             }
         };
-        for wanted in &mut self.items {
-            if let Some(assembly) = &mut wanted.assembly {
-                assembly.drop_open_block();
-            }
-        }
+        self.drop_open_blocks();
         shared.order.context.counters().add(Counter::ShuffleRetries, 1);
         let failure = Failure { items: self.items.into(), progressed: self.progressed, spent: self.spent };
         let given_up = shared.queue().failed(address, failure, Instant::now());
@@ -126,6 +127,17 @@ impl Batch {
             let reason =
                 format!("fetching partition {partition} from {address}: {tries} tries, the last: {reason}");
             shared.tell(lost(attempts, reason));
+        }
+    }
+}
+
+impl Batch {
+    /// What has come of a block that is not whole cannot be verified, and is asked for again.
+    fn drop_open_blocks(&mut self) {
+        for wanted in &mut self.items {
+            if let Some(assembly) = &mut wanted.assembly {
+                assembly.drop_open_block();
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 
 mod connection;
 mod fetcher;
+mod pause;
 mod queue;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use std::time::Instant;
 use napreduce_core::AttemptId;
 use napreduce_data::WriteError;
 
+use self::pause::Pause;
 use self::queue::{Next, Queue, Wanted};
 use super::gather::Arrival;
 use super::line::BUFFER_BYTES;
@@ -58,6 +60,7 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     stopped: AtomicBool,
+    pause: Pause,
 }
 
 impl Fetches {
@@ -67,8 +70,8 @@ impl Fetches {
         let fetchers = (share / (WINDOW_MIN + BUFFER_BYTES as u64)).clamp(1, FETCHERS_MAX);
         let window = (share / fetchers).clamp(WINDOW_MIN, WINDOW_MAX);
         let queue = Mutex::new(Queue::new(order.network.limits));
-        let shared =
-            Shared { order, window, queue, changed: Condvar::new(), stopped: AtomicBool::new(false) };
+        let (changed, stopped) = (Condvar::new(), AtomicBool::new(false));
+        let shared = Shared { order, window, queue, changed, stopped, pause: Pause::of(fetchers) };
         let fetches = Fetches { shared: Arc::new(shared) };
         for _ in 0..fetchers {
             let shared = Arc::clone(&fetches.shared);
@@ -83,6 +86,23 @@ impl Fetches {
     /// Wants the output of an attempt from the data server at `address`.
     pub(super) fn want(&self, attempt: AttemptId, address: &str) {
         self.shared.queue().want(attempt, address);
+        self.shared.changed.notify_all();
+    }
+
+    /// Has every connection closed, since this process is about to be stopped; what was on its way is asked for again
+    /// later. A thread that is just connecting is not waited for: it finds a broken connection when the process goes on.
+    pub(super) fn pause(&self) {
+        self.shared.pause.begin();
+        self.shared.changed.notify_all();
+        self.shared.pause.wait_until_at_rest();
+    }
+
+    /// Goes on after a pause.
+    pub(super) fn go_on(&self) {
+        // Under the lock, or a thread that is just looking would sleep on.
+        let queue = self.shared.queue();
+        self.shared.pause.end();
+        drop(queue);
         self.shared.changed.notify_all();
     }
 
@@ -115,8 +135,16 @@ impl Shared {
         self.stopped.load(Ordering::Relaxed) || self.order.context.interrupted()
     }
 
+    /// Whether a fetch is to end where it is, for now or for good.
+    fn is_to_end(&self) -> bool {
+        self.stopped() || self.pause.is_on()
+    }
+
     /// Something to fetch from one peer, if there is any now.
     fn try_next(&self) -> Option<(String, Vec<Wanted>)> {
+        if self.pause.is_on() {
+            return None;
+        }
         match self.queue().take(Instant::now()) {
             Next::Batch { address, items } => Some((address, items)),
             Next::Nothing { .. } => None,
@@ -125,8 +153,13 @@ impl Shared {
 
     /// Waits for something to fetch from one peer; `None` when it is over.
     fn wait_next(&self) -> Option<(String, Vec<Wanted>)> {
+        let _at_rest = self.pause.rest();
         let mut queue = self.queue();
         while !self.stopped() {
+            if self.pause.is_on() {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
             let now = Instant::now();
             let until = match queue.take(now) {
                 Next::Batch { address, items } => return Some((address, items)),

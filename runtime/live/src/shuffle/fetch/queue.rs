@@ -133,6 +133,16 @@ impl Queue {
         }
     }
 
+    /// A batch was given up for now, by this side: the rest of it waits again, without a grudge against the peer.
+    pub(super) fn put_back(&mut self, address: &str, items: Vec<Wanted>) {
+        if let Some(peer) = self.peers.get_mut(address) {
+            peer.connections = peer.connections.saturating_sub(1);
+            for wanted in items.into_iter().rev() {
+                peer.wanted.push_front(wanted);
+            }
+        }
+    }
+
     /// A batch broke off: the rest of it waits again. What the peer holds and is given up now, if it is, with the number
     /// of tries.
     pub(super) fn failed(

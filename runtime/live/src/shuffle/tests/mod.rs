@@ -7,6 +7,7 @@ mod damage;
 mod equality;
 mod gathering;
 mod liars;
+mod pausing;
 mod limits;
 mod logs;
 mod proxy;
