@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
 use crate::job::JobOutcome;
-use crate::preemption::Primitive;
+use crate::preemption::{Primitive, Requester};
 use crate::time::Time;
 
 /// Something the driver of the engine must do, in the order given.
@@ -158,9 +158,61 @@ pub enum Record {
         attempt: AttemptId,
         /// How, after what the settings made of the wish.
         primitive: Primitive,
+        /// How it was asked for.
+        asked: Primitive,
+        /// By whom.
+        by: Requester,
         /// The job the slot is freed for.
         beneficiary: Option<JobId>,
         /// Why, for people.
+        reason: String,
+    },
+    /// An attempt cannot be suspended where it runs, and goes on.
+    SuspendRefused {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What becomes of the request instead; nothing, when it was withdrawn or an operator's.
+        instead: Option<Primitive>,
+        /// What its worker says, for people.
+        reason: String,
+    },
+    /// A suspended attempt is given up so that its task can go on elsewhere: woken, saved and ended, or killed.
+    Converted {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Checkpoint or kill.
+        primitive: Primitive,
+        /// By whom.
+        by: Requester,
+        /// Why, for people.
+        reason: String,
+    },
+    /// An operator wants an attempt suspended until he says otherwise.
+    AttemptHeld {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// An operator wants an attempt to go on.
+    AttemptReleased {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// An operator wants a job to pause.
+    JobHeld {
+        /// The job.
+        job: JobId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// An operator wants a job to go on.
+    JobReleased {
+        /// The job.
+        job: JobId,
+        /// Who asked and why, for people.
         reason: String,
     },
     /// An attempt is stopped and gave up its slot.

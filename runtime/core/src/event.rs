@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::job::{JobSpec, Slots};
+use crate::preemption::Primitive;
 
 /// Something that happened; the only input of `Engine::handle`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,38 @@ pub enum Event {
     AttemptKillRequested {
         /// The attempt.
         attempt: AttemptId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// Somebody wants an attempt stopped, or saved and ended. What is suspended so stays so until somebody wants it
+    /// resumed; what is checkpointed goes on, there or elsewhere, when it gets a slot.
+    AttemptPreemptRequested {
+        /// The attempt.
+        attempt: AttemptId,
+        /// How: suspend, checkpoint or kill. Done so or not at all: nothing else is done instead.
+        primitive: Primitive,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// Somebody wants a suspended attempt to go on: it gets the next free slot of its worker, before anything else.
+    AttemptResumeRequested {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// Somebody wants a job to pause: nothing of it is launched or resumed, and what runs of it is suspended. What cannot
+    /// be suspended is let finish.
+    JobSuspendRequested {
+        /// The job.
+        job: JobId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// Somebody wants a suspended job to go on, in the order of the policy.
+    JobResumeRequested {
+        /// The job.
+        job: JobId,
         /// Who asked and why, for people.
         reason: String,
     },
@@ -104,6 +137,11 @@ pub enum Report {
     Killed,
     /// The process is verified stopped; the acknowledgement of a suspend.
     Suspended,
+    /// The worker cannot keep another stopped process (its memory, or the pressure on it, forbids it): the attempt goes on.
+    SuspendRefused {
+        /// What forbids it, for people.
+        reason: String,
+    },
     /// The process runs again; the acknowledgement of a resume.
     Resumed,
     /// The work is saved and the process is gone; the acknowledgement of a checkpoint.

@@ -24,21 +24,23 @@ pub mod policy {
     pub use crate::scheduler::{capacity, fair, fcs, hfsp, natjam, trigger};
 }
 
-pub use cluster::{Attempt, ClusterView, Explanation, Job, Reservation, Tally, TaskHistory, Worker};
+pub use cluster::{
+    Attempt, ClusterView, Explanation, Job, MeasuredCosts, Reservation, Tally, TaskHistory, Worker,
+};
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};
 pub use event::{Event, FailureClass, Report};
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
-pub use preemption::{PreemptRequest, Primitive, RequestState, TaskEviction};
+pub use preemption::{PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use ratio::{Ratio, RatioError};
 pub use scheduler::{
     Action, Actions, Composed, ComposedSettings, Fifo, Offer, Preempt, Release, Scheduler,
     SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables, UnknownScheduler, serving,
 };
 pub use settings::{
-    CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, SetAsideSettings,
-    SpeculationSettings,
+    Conversion, Converted, CostRule, EngineSettings, Instead, KindPreemption, PreemptionLimits,
+    PreemptionSettings, SetAsideSettings, SpeculationSettings,
 };
 pub use states::{
     AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,

@@ -63,10 +63,24 @@ pub enum TaskEviction {
     LeastProgress,
 }
 
+/// Who wants a slot back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Requester {
+    /// The scheduling policy.
+    #[default]
+    Policy,
+    /// A person, for one attempt or for its whole job.
+    Operator,
+    /// The engine itself, by its settings.
+    Engine,
+}
+
 /// How far an open request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestState {
-    /// Not ordered yet: the attempt is starting, resuming or committing, or may use its grace.
+    /// Not ordered yet: the attempt is starting, resuming or committing, was preempted only just before, or may use its
+    /// grace.
     Created,
     /// The worker was told.
     Ordered,
@@ -82,8 +96,14 @@ pub struct PreemptRequest {
     pub attempt: AttemptId,
     /// How, after what the settings made of what was asked for.
     pub primitive: Primitive,
-    /// How the policy wanted it.
+    /// How it was wanted.
     pub asked: Primitive,
+    /// By whom.
+    #[serde(default)]
+    pub by: Requester,
+    /// Not before this time: its task was preempted only just before.
+    #[serde(default)]
+    pub earliest: Option<Time>,
     /// How long the victim may take before it is killed, if ever.
     pub grace: Option<Span>,
     /// Why this one; for people.
@@ -94,4 +114,11 @@ pub struct PreemptRequest {
     pub created: Time,
     /// How far it is.
     pub state: RequestState,
+}
+
+impl PreemptRequest {
+    /// From when on its grace counts.
+    pub fn begins(&self) -> Time {
+        self.earliest.map_or(self.created, |earliest| earliest.max(self.created))
+    }
 }

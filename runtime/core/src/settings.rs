@@ -69,6 +69,10 @@ pub struct PreemptionSettings {
     pub when_full: Instead,
     /// When a primitive that saves work is not worth it; always is, without.
     pub cost: Option<CostRule>,
+    /// How often one task may be preempted.
+    pub limits: PreemptionLimits,
+    /// When a suspended attempt that waits for a slot of its worker may go on elsewhere; never, without.
+    pub convert: Option<Conversion>,
     /// What every policy prefers, whatever it says: who is preempted and how are chosen apart.
     pub primitive: Option<Primitive>,
 }
@@ -83,6 +87,8 @@ impl Default for PreemptionSettings {
             suspended_max: None,
             when_full: Instead::Wait,
             cost: None,
+            limits: PreemptionLimits::default(),
+            convert: None,
             primitive: None,
         }
     }
@@ -138,7 +144,7 @@ impl From<Instead> for Primitive {
 /// What saving work costs. Below it, the work is lost instead; and what ends sooner than it could be saved is let finish
 /// (OS-Assisted Task Preemption for Hadoop, V-A, recommends both without numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct CostRule {
     /// From the order to the free slot.
     #[serde(with = "crate::time::text")]
@@ -146,6 +152,55 @@ pub struct CostRule {
     /// From the free slot to work that goes on.
     #[serde(with = "crate::time::text")]
     pub resume: Span,
+    /// What the primitive took lately, for tasks of the kind, takes the place of the two above as soon as it is known.
+    pub measured: bool,
+    /// What ends sooner than its slot could be freed is let finish.
+    pub let_finish: bool,
+    /// What has done less than it would cost to keep it is killed.
+    pub kill_fresh: bool,
+}
+
+impl Default for CostRule {
+    /// Both rules, and nothing costs anything.
+    fn default() -> CostRule {
+        let nothing = Span::default();
+        CostRule { suspend: nothing, resume: nothing, measured: false, let_finish: true, kill_fresh: true }
+    }
+}
+
+/// How often one task may be preempted by policies: what is stopped and continued all the time gets nothing done. What
+/// operators ask for is not held to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct PreemptionLimits {
+    /// How long a task that was preempted before must have run again before it is preempted again: an earlier wish waits
+    /// until then. None when zero.
+    #[serde(with = "crate::time::text")]
+    pub minimum_run: Span,
+    /// How often a task is suspended at most, over all its attempts; then it is let finish. Any number, without.
+    pub suspends_max: Option<u32>,
+}
+
+/// When a suspended attempt is given up for one elsewhere: nothing can move a stopped process, so that it waits for its
+/// worker however free the others are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Conversion {
+    /// After its worker had no slot for it for so long, while another one has a slot that nobody wants.
+    #[serde(with = "crate::time::text")]
+    pub after: Span,
+    /// What becomes of it.
+    pub to: Converted,
+}
+
+/// What becomes of a suspended attempt whose task is to go on elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Converted {
+    /// It is woken, saves its work at the next boundary and exits. Where its kind cannot do that, it stays.
+    Checkpoint,
+    /// It is killed, and its task begins again from where its last checkpoint ends, if it has one.
+    Kill,
 }
 
 /// When a worker is set aside, and for how long. Half of the workers with map slots stay in use in

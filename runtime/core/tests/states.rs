@@ -16,10 +16,11 @@ const ATTEMPT: &str = "
     InputsLost         -          Running       Suspending Suspended Resuming  Checkpointing Killing   -
     CommitRequested    -          Running       Suspending Suspended Resuming  Checkpointing Killing   -
     Suspended          -          -             Suspended  -         -         -             Killing   -
+    SuspendRefused     -          -             Running    -         -         -             Killing   -
     Resumed            -          -             -          -         Running   -             Killing   -
     SuspendOrdered     -          Suspending    -          -         -         -             -         -
     ResumeOrdered      -          -             -          Resuming  -         -             -         -
-    CheckpointOrdered  -          Checkpointing -          -         -         -             -         -
+    CheckpointOrdered  -          Checkpointing -          Checkpointing -       -             -         -
     KillOrdered        Killing    Killing       Killing    Killing   Killing   Killing       -         -
     Done               Done       Done          Done       Done      Done      Done          Done      -
     Failed             Failed     Failed        Failed     Failed    Failed    Failed        Killed    -

@@ -40,8 +40,34 @@ pub struct Attempt {
     pub(crate) superseded: bool,
     /// Why its kill was ordered, if it was not by a request to preempt.
     pub(crate) kill_reason: Option<String>,
+    /// An operator wants it suspended until he says otherwise.
+    #[serde(default)]
+    pub(crate) held: bool,
+    /// An operator wants it to go on with the next free slot of its worker.
+    #[serde(default)]
+    pub(crate) recalled: bool,
+    /// Why it was last suspended, or is given up where it is suspended.
+    #[serde(default)]
+    pub(crate) because: Option<String>,
+    /// When it was last ordered to do something other than to start.
+    #[serde(default)]
+    pub(crate) ordered: Time,
+    /// Since when it is suspended and its worker has no slot for it.
+    #[serde(default)]
+    pub(crate) waits_since: Option<Time>,
+    /// How long attempts before it were at work for what the checkpoint holds that it goes on from.
+    #[serde(default)]
+    pub(crate) kept: Span,
     active_before: Span,
     active_since: Option<Time>,
+}
+
+/// How far an attempt was when it saved its work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedProgress {
+    bytes_done: u64,
+    bytes_total: u64,
+    smoothed_rate: Option<u64>,
 }
 
 impl Attempt {
@@ -65,6 +91,12 @@ impl Attempt {
             duplicated: false,
             superseded: false,
             kill_reason: None,
+            held: false,
+            recalled: false,
+            because: None,
+            ordered: now,
+            waits_since: None,
+            kept: Span::default(),
             active_before: Span::default(),
             active_since: None,
         }
@@ -136,18 +168,50 @@ impl Attempt {
         done.checked_div(u128::from(self.bytes_total)).and_then(|share| u32::try_from(share).ok())
     }
 
+    /// How long attempts were at work for what it has done: itself, and those before it whose work it goes on with.
+    pub fn work_time(&self, now: Time) -> Span {
+        self.kept + self.active_time(now)
+    }
+
+    /// How long it runs without having been suspended in between; not at all while it does not.
+    pub fn runs_for(&self, now: Time) -> Span {
+        self.active_since.map_or(Span::default(), |since| now.since(since))
+    }
+
+    /// Whether an operator wants it suspended, so that no policy resumes it.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Whether an operator wants it resumed, so that it gets the next free slot of its worker.
+    pub fn is_recalled(&self) -> bool {
+        self.recalled
+    }
+
+    /// Whether it was suspended and saves its work now, without a slot, so that its task can go on elsewhere.
+    pub fn is_converting(&self) -> bool {
+        self.state == AttemptState::Checkpointing && !self.holds_slot
+    }
+
+    /// Why it is suspended, or is given up where it was suspended; for people.
+    pub fn stopped_because(&self) -> Option<&str> {
+        let stopped = !self.holds_slot || self.state == AttemptState::Suspended;
+        self.because.as_deref().filter(|_| stopped)
+    }
+
     /// Bytes of input a second while it was at work; unknown before it was.
     pub fn rate(&self, now: Time) -> Option<u64> {
         let rate = u128::from(self.bytes_done) * 1_000_000;
-        rate.checked_div(u128::from(self.active_time(now).0))
+        rate.checked_div(u128::from(self.work_time(now).0))
             .map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// How long it will be at work yet if it goes on as it did so far; unknown before it consumed anything.
+    /// How long it will be at work yet if it goes on as it, and those whose work it goes on with, did so far; unknown
+    /// before anything was consumed.
     pub fn remaining(&self, now: Time) -> Option<Span> {
         let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?);
         let remaining =
-            (u128::from(self.active_time(now).0) * left).checked_div(u128::from(self.bytes_done))?;
+            (u128::from(self.work_time(now).0) * left).checked_div(u128::from(self.bytes_done))?;
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
@@ -169,6 +233,19 @@ impl Attempt {
             self.reported_at = active;
         }
         (self.bytes_done, self.bytes_total) = (bytes_done, bytes_total);
+    }
+
+    /// Begins with what its checkpoint holds.
+    pub(crate) fn goes_on_from(&mut self, saved: SavedProgress, kept: Span) {
+        (self.bytes_done, self.bytes_total) = (saved.bytes_done, saved.bytes_total);
+        self.smoothed_rate = saved.smoothed_rate;
+        self.kept = kept;
+    }
+
+    /// How far it is, for its task to remember.
+    pub(crate) fn progress(&self) -> SavedProgress {
+        let Attempt { bytes_done, bytes_total, smoothed_rate, .. } = *self;
+        SavedProgress { bytes_done, bytes_total, smoothed_rate }
     }
 
     pub(crate) fn start_clock(&mut self, now: Time) {

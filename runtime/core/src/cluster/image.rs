@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
 use crate::cluster::worker::WorkerImage;
-use crate::cluster::{Attempt, Cluster, Deadline, Job, Tally, Worker};
+use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind};
 use crate::preemption::PreemptRequest;
-use crate::states::{AttemptState, WorkerState};
+use crate::states::WorkerState;
 use crate::time::Time;
 
 /// The cluster without its indices.
@@ -29,6 +29,8 @@ pub(crate) struct ClusterImage {
     /// The deadlines of requests that have not passed yet; when they do depends on the settings.
     graces: Vec<(Time, AttemptId)>,
     tally: Tally,
+    #[serde(default)]
+    costs: ByKind<MeasuredCosts>,
 }
 
 impl Cluster {
@@ -44,13 +46,14 @@ impl Cluster {
             requests: self.requests.values().cloned().collect(),
             graces: self.graces().collect(),
             tally: self.tally,
+            costs: self.costs,
         }
     }
 
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
         self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),
-            Deadline::Reservation(_) | Deadline::Aside(_) => None,
+            Deadline::Earliest(_) | Deadline::Reservation(_) | Deadline::Aside(_) => None,
         })
     }
 
@@ -62,6 +65,7 @@ impl Cluster {
             jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?.into_iter().collect(),
             ended: image.ended,
             tally: image.tally,
+            costs: image.costs,
             requests: keyed(image.requests.into_iter().map(Ok), |request| request.attempt)?,
             ..Cluster::default()
         };
@@ -102,12 +106,12 @@ impl Cluster {
         job.live.insert(id);
         job.holding[kind] += u32::from(attempt.holds_slot);
         self.held_slots[kind] += u32::from(attempt.holds_slot);
-        if attempt.state == AttemptState::Suspended {
-            self.list_suspended(id, attempt.worker, true);
-        }
         match self.attempts.insert(id, attempt) {
             Some(_) => Err(format!("{id} is there twice")),
-            None => Ok(()),
+            None => {
+                self.relist(id);
+                Ok(())
+            }
         }
     }
 
@@ -140,7 +144,11 @@ impl Cluster {
             self.list_worker(id);
         }
         let requests: Vec<PreemptRequest> = self.requests.values().cloned().collect();
-        requests.iter().for_each(|request| self.list_request(request, true));
+        for request in &requests {
+            self.list_request(request, true);
+            let later = request.earliest.filter(|at| *at > self.now);
+            self.deadlines.extend(later.map(|at| (at, Deadline::Earliest(request.attempt))));
+        }
         self.jobs.keys().for_each(|job| self.refresh(job));
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::attempt::SavedProgress;
 use crate::cluster::image::per_kind;
 use crate::cluster::task::{Phase, Task};
 use crate::cluster::{GivingOrder, Listed};
@@ -26,6 +27,8 @@ pub struct Job {
     pub(crate) state: JobState,
     /// Decided with the step to `Stopping`.
     pub(crate) outcome: Option<JobOutcome>,
+    /// An operator wants it to pause, and why.
+    pub(crate) held: Option<String>,
     pub(crate) phases: ByKind<Phase>,
     pub(crate) live: BTreeSet<AttemptId>,
     pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
@@ -58,6 +61,8 @@ pub(crate) struct JobImage {
     submitted: Time,
     state: JobState,
     outcome: Option<JobOutcome>,
+    #[serde(default)]
+    held: Option<String>,
     tasks: ByKind<Vec<Task>>,
     awaiting_inputs: BTreeSet<AttemptId>,
 }
@@ -71,6 +76,7 @@ impl Job {
             submitted,
             state: JobState::Active,
             outcome: None,
+            held: None,
             phases,
             live: BTreeSet::new(),
             suspended: ByKind::default(),
@@ -99,6 +105,7 @@ impl Job {
             submitted: self.submitted,
             state: self.state,
             outcome: self.outcome.clone(),
+            held: self.held.clone(),
             tasks: per_kind(|kind| self.phases[kind].tasks.clone()),
             awaiting_inputs: self.awaiting_inputs.clone(),
         }
@@ -107,7 +114,7 @@ impl Job {
     /// The job without its attempts and reservations, which are entered where others hear of them, too; or what is wrong
     /// with the image.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
-        let JobImage { id, spec, submitted, state, outcome, tasks, awaiting_inputs } = image;
+        let JobImage { id, spec, submitted, state, outcome, held, tasks, awaiting_inputs } = image;
         spec.check().map_err(|error| format!("{id}: {error}"))?;
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
             return Err(format!("{id}: it has other tasks than it asks for"));
@@ -131,6 +138,7 @@ impl Job {
             spec,
             state,
             outcome,
+            held,
             phases,
             awaiting_inputs,
             outputs,
@@ -180,7 +188,12 @@ impl Job {
         self.holding[kind]
     }
 
-    /// How many attempts of a kind are suspended.
+    /// Why an operator wants it to pause, if one does: nothing of it is launched or resumed.
+    pub fn held(&self) -> Option<&str> {
+        self.held.as_deref()
+    }
+
+    /// How many attempts of a kind are suspended and wait for a slot; none that an operator holds.
     pub fn suspended(&self, kind: TaskKind) -> u32 {
         self.suspended[kind].len() as u32
     }
@@ -232,7 +245,7 @@ impl Job {
         }
     }
 
-    /// An attempt of a kind that is suspended on this worker and can be resumed there.
+    /// An attempt of a kind that is suspended on this worker and can be resumed there; none that an operator holds.
     pub fn suspended_on(&self, kind: TaskKind, worker: WorkerId) -> Option<AttemptId> {
         let (first, last) = AttemptId::range_of(self.id, kind);
         let mut here = self.suspended[kind].range((worker, first)..=(worker, last));
@@ -261,7 +274,8 @@ impl Job {
     /// Whether some of its attempts of a kind may be stragglers: they have what they need, and others finished before.
     pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
         let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
-        self.state == JobState::Active && has_inputs && self.holding[kind] > 0 && self.phases[kind].done > 0
+        let goes_on = self.state == JobState::Active && self.held.is_none();
+        goes_on && has_inputs && self.holding[kind] > 0 && self.phases[kind].done > 0
     }
 
     /// Whether it could use a slot of a kind on some worker.
@@ -278,6 +292,7 @@ impl Job {
     pub(crate) fn is_open(&self, kind: TaskKind) -> bool {
         let maps = &self.phases.map;
         self.state == JobState::Active
+            && self.held.is_none()
             && match kind {
                 TaskKind::Map => true,
                 TaskKind::Reduce => {
@@ -325,6 +340,7 @@ impl Job {
             known.checkpoint_made = made.map(|(_, worker, at)| (worker, at));
             if made.is_none() {
                 known.kept = Span::default();
+                known.saved = SavedProgress::default();
             }
         }
         if pending {

@@ -8,6 +8,7 @@ mod id_map;
 mod image;
 mod job;
 mod job_view;
+mod preempted;
 mod task;
 mod view;
 mod worker;
@@ -17,6 +18,8 @@ pub use explain::Explanation;
 pub(crate) use image::ClusterImage;
 pub use job::Job;
 pub use job_view::TaskHistory;
+pub use preempted::MeasuredCosts;
+pub(crate) use preempted::smooth;
 pub use view::{ClusterView, Tally};
 pub use worker::{Reservation, Worker};
 
@@ -43,6 +46,8 @@ pub(crate) type OfferOrder = (Reverse<u32>, WorkerId);
 pub(crate) enum Deadline {
     /// The grace of the request for this attempt is over.
     Grace(AttemptId),
+    /// The request for this attempt, which came too soon after another one, may be ordered.
+    Earliest(AttemptId),
     /// A reservation on this worker expires.
     Reservation(WorkerId),
     /// This worker, which was set aside, gets work again.
@@ -78,7 +83,11 @@ pub(crate) struct Cluster {
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
     /// How many jobs have a task of a kind that could be launched.
     pub launchable: ByKind<u32>,
-    /// Suspended attempts of active jobs by worker.
+    /// What taking slots cost so far.
+    pub costs: ByKind<MeasuredCosts>,
+    /// Suspended attempts that an operator wants to go on.
+    pub recalled: BTreeSet<AttemptId>,
+    /// Suspended attempts that wait for a slot, of active jobs, by worker.
     pub suspended_on: ByKind<BTreeMap<WorkerId, u32>>,
     /// Slots of the workers that take attempts, those of them that are free, and all that are held.
     pub slots: ByKind<u64>,
@@ -235,38 +244,6 @@ impl Cluster {
         let told = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
         if told != Some(true) {
             self.changed.push(id);
-        }
-    }
-
-    /// An open request is there, or no longer: its victim's job and its beneficiary count it.
-    pub fn list_request(&mut self, request: &PreemptRequest, there: bool) {
-        let (kind, victim) = (request.attempt.task.kind, request.attempt.task.job);
-        let counted = |count: &mut u32| *count = if there { *count + 1 } else { *count - 1 };
-        counted(&mut self.freeing[kind]);
-        if let Some(job) = self.jobs.get_mut(&victim) {
-            counted(&mut job.requested[kind]);
-            self.touch(victim);
-        }
-        if let Some(id) = request.beneficiary
-            && let Some(job) = self.jobs.get_mut(&id)
-        {
-            counted(&mut job.promised[kind]);
-            self.touch(id);
-        }
-    }
-
-    /// A suspended attempt of an active job is there, or no longer.
-    pub fn list_suspended(&mut self, id: AttemptId, worker: WorkerId, there: bool) {
-        let kind = id.task.kind;
-        let listed = &mut self.job_mut(id.task.job).suspended[kind];
-        let changed = if there { listed.insert((worker, id)) } else { listed.remove(&(worker, id)) };
-        if !changed {
-            return;
-        }
-        let count = self.suspended_on[kind].entry(worker).or_default();
-        *count = if there { *count + 1 } else { *count - 1 };
-        if *count == 0 {
-            self.suspended_on[kind].remove(&worker);
         }
     }
 

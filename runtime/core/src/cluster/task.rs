@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::attempt::SavedProgress;
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
 use crate::states::TaskState;
@@ -27,6 +28,12 @@ pub(crate) struct Task {
     pub checkpoint_made: Option<(WorkerId, Time)>,
     /// How long attempts were at work for what that checkpoint holds.
     pub kept: Span,
+    /// How far they had come.
+    #[serde(default)]
+    pub saved: SavedProgress,
+    /// How often an attempt at it was suspended.
+    #[serde(default)]
+    pub suspends: u32,
     /// When the first attempt at it was launched.
     pub first_launched: Option<Time>,
     /// How often its slot was taken from it.
@@ -76,6 +83,8 @@ impl Task {
             checkpoint: None,
             checkpoint_made: None,
             kept: Span::default(),
+            saved: SavedProgress::default(),
+            suspends: 0,
             first_launched: None,
             preemptions: 0,
             took: Span::default(),

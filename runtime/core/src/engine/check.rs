@@ -96,12 +96,19 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
     ensure!((1..=task.launched).contains(&id.number), "{id}: numbered above the last launch");
     ensure!(job.live.contains(&id), "{id}: unknown to its job");
     ensure!(!matches!(attempt.state, AttemptState::Finished(_)), "{id}: finished, but kept");
-    if attempt.state != AttemptState::Killing {
+    if attempt.state != AttemptState::Killing && !attempt.is_converting() {
         ensure!(attempt.holds_slot == attempt.state.holds_slot(), "{id}: slot and state disagree");
+    }
+    if attempt.state != AttemptState::Killing {
         ensure!(job.state == JobState::Active, "{id}: its job is stopping and it is not being killed");
     }
     let suspended = job.suspended[id.task.kind].contains(&(attempt.worker, id));
-    ensure!(suspended == (attempt.state == AttemptState::Suspended), "{id}: wrongly listed as suspended");
+    let waits = attempt.state == AttemptState::Suspended && !attempt.held && job.held.is_none();
+    ensure!(suspended == waits, "{id}: waits for a slot: {waits}, listed: {suspended}");
+    let recalled = cluster.recalled.contains(&id);
+    ensure!(recalled == (waits && attempt.recalled), "{id}: wrongly listed as wanted by an operator");
+    ensure!(!attempt.held || !attempt.recalled, "{id}: both held and wanted by an operator");
+    ensure!(attempt.waits_since.is_none() || waits, "{id}: waits for a slot since a time, but does not");
     if task.committer == Some(id.number) {
         let asked = attempt.wants_commit && job.commits(id.task.kind);
         ensure!(asked, "{id}: was granted a commit that it did not ask for");
@@ -221,6 +228,10 @@ impl Engine {
                 .beneficiary
                 .is_none_or(|job| cluster.jobs.get(&job).is_some_and(|job| job.state == JobState::Active));
             ensure!(useful, "{id}: preempted for a job that is over");
+            if let Some(earliest) = request.earliest.filter(|at| *at > cluster.now) {
+                let timed = cluster.deadlines.contains(&(earliest, Deadline::Earliest(*id)));
+                ensure!(timed, "{id}: a request that waits without a deadline");
+            }
             if let Some(due) = self.due(request).filter(|due| *due > cluster.now) {
                 let timed = cluster.deadlines.contains(&(due, Deadline::Grace(*id)));
                 ensure!(timed, "{id}: a grace without a deadline");
@@ -268,7 +279,10 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         let known = match deadline {
             Deadline::Grace(attempt) => {
                 let request = cluster.requests.get(attempt);
-                request.is_some_and(|one| one.grace.is_some_and(|grace| one.created + grace == *due))
+                request.is_some_and(|one| one.grace.is_some_and(|grace| one.begins() + grace == *due))
+            }
+            Deadline::Earliest(attempt) => {
+                cluster.requests.get(attempt).is_some_and(|one| one.earliest == Some(*due))
             }
             Deadline::Aside(worker) => cluster.aside.contains(&(*due, *worker)),
             Deadline::Reservation(worker) => {

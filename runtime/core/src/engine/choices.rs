@@ -11,8 +11,9 @@ use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::preemption::{Primitive, TaskEviction};
 use crate::scheduler::{Preempt, Release};
+use crate::settings::CostRule;
 use crate::states::AttemptState;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 impl Engine {
     /// The primitive that is used when this one is asked for, and why it is another one.
@@ -41,24 +42,61 @@ impl Engine {
                 Some(format!("{instead} instead of {asked}: {worker} keeps {most} suspended attempts")),
             );
         }
-        let Some(rule) = rules.cost else { return (asked, None) };
-        if attempt.remaining(self.cluster.now).is_some_and(|rest| rest < rule.suspend) {
-            return (
-                Primitive::Wait,
-                Some(format!("wait instead of {asked}: it ends sooner than that takes")),
-            );
+        let suspends = self.cluster.job(attempt.id.task.job).task(attempt.id.task).map(|task| task.suspends);
+        if asked == Primitive::Suspend && rules.limits.suspends_max.is_some_and(|most| suspends >= Some(most))
+        {
+            let times = suspends.unwrap_or_default();
+            return (Primitive::Wait, Some(format!("wait instead of {asked}: its task was {times} times")));
         }
-        if attempt.active_time(self.cluster.now) < rule.suspend + rule.resume {
-            return (
-                Primitive::Kill,
-                Some(format!("kill instead of {asked}: it has done less than that costs")),
+        self.worth(attempt, asked)
+    }
+
+    /// What becomes of a primitive that saves work by what it costs: what ends sooner is let finish, what has done less is
+    /// killed.
+    fn worth(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
+        let Some(rule) = self.settings.preemption.cost else { return (asked, None) };
+        let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);
+        let now = self.cluster.now;
+        if rule.let_finish
+            && let Some(rest) = attempt.remaining(now).filter(|rest| *rest < free)
+        {
+            let why = format!(
+                "wait instead of {asked}: it ends sooner than that takes ({} < {})",
+                rest.to_text(),
+                free.to_text()
             );
+            return (Primitive::Wait, Some(why));
+        }
+        let (worked, costs) = (attempt.active_time(now), free + go_on);
+        if rule.kill_fresh && worked < costs {
+            let why = format!(
+                "kill instead of {asked}: it has done less than that costs ({} < {})",
+                worked.to_text(),
+                costs.to_text()
+            );
+            return (Primitive::Kill, Some(why));
         }
         (asked, None)
     }
 
+    /// How long a primitive takes to free a slot and then to go on with the work.
+    fn cost_of(&self, rule: CostRule, kind: TaskKind, primitive: Primitive) -> (Span, Span) {
+        let measured = if rule.measured { self.cluster.costs[kind].of(primitive) } else { (None, None) };
+        (measured.0.unwrap_or(rule.suspend), measured.1.unwrap_or(rule.resume))
+    }
+
+    /// When an attempt may be preempted at the earliest, if not yet: its task was before, and has hardly run again.
+    pub(super) fn earliest_for(&self, attempt: &Attempt, primitive: Primitive) -> Option<Time> {
+        let least = self.settings.preemption.limits.minimum_run;
+        let task = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?;
+        let now = self.cluster.now;
+        let ran = attempt.runs_for(now);
+        let limited = primitive != Primitive::Wait && attempt.holds_slot && task.preemptions > 0;
+        (limited && ran < least).then(|| now + Span(least.0 - ran.0))
+    }
+
     /// How many attempts are suspended on a worker, or about to be.
-    fn stopped_on(&self, worker: WorkerId) -> u32 {
+    pub(super) fn stopped_on(&self, worker: WorkerId) -> u32 {
         let stopped = |id: &AttemptId| {
             matches!(self.cluster.attempts[id].state, AttemptState::Suspended | AttemptState::Suspending)
         };

@@ -16,7 +16,6 @@ use crate::event::FailureClass;
 use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
-use crate::time::Span;
 
 /// Why an attempt failed, as its worker says.
 #[derive(Debug)]
@@ -33,6 +32,9 @@ impl Engine {
         let Some((before, AttemptState::Finished(outcome))) = self.step(id, input) else { return };
         let held_slot = self.cluster.attempts.get(&id).is_some_and(|attempt| attempt.holds_slot);
         let attempt = self.cluster.forget_attempt(id, before);
+        if (before, outcome) == (AttemptState::Checkpointing, AttemptOutcome::Checkpointed) && held_slot {
+            self.measure_checkpoint(&attempt);
+        }
         let job = id.task.job;
         if attempt.superseded {
             let why = self.why_killed(&attempt);
@@ -73,10 +75,9 @@ impl Engine {
         self.trust_again(attempt.worker);
         let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
         let took = attempt.active_time(self.cluster.now);
+        let took = took + attempt.kept;
         let job = self.cluster.job_mut(id.task.job);
-        let kept = job.task(id.task).map_or(Span::default(), |task| task.kept);
         job.set_checkpoint(id.task, None);
-        let took = took + kept;
         job.phases[id.task.kind].worked = job.phases[id.task.kind].worked + took;
         if feeds_reduces {
             job.map_output_bytes = job.map_output_bytes.saturating_add(attempt.output_bytes);
@@ -123,9 +124,17 @@ impl Engine {
         self.record(Record::Checkpointed(id));
         self.cluster.step_task_without(id);
         let made = (id.number, attempt.worker, self.cluster.now);
+        let kept = attempt.work_time(made.2);
+        if self.cluster.task_mut(id.task).checkpoint.is_some_and(|_| attempt.from == Start::Fresh)
+            && self.cluster.task_mut(id.task).kept > kept
+        {
+            // A duplicate began anew and has not come as far as the checkpoint that is there.
+            return;
+        }
         self.cluster.job_mut(id.task.job).set_checkpoint(id.task, Some(made));
         let task = self.cluster.task_mut(id.task);
-        task.kept = task.kept + attempt.active_time(made.2);
+        task.kept = kept;
+        task.saved = attempt.progress();
     }
 
     /// The attempt is gone, and nobody is to blame.

@@ -10,12 +10,14 @@ mod drain;
 mod endings;
 mod jobs;
 mod lost_outputs;
+mod operators;
 mod placement;
 mod reports;
 mod requests;
 mod rounds;
 mod snapshot;
 mod speculation;
+mod stopping;
 mod workers;
 
 pub use snapshot::{EngineSnapshot, SnapshotError};
@@ -64,6 +66,8 @@ pub struct Engine {
     armed: Option<Time>,
     /// When stragglers are looked for next.
     speculate_at: Option<Time>,
+    /// When a suspended attempt has waited long enough to be given up, if another worker has a slot then.
+    convert_at: Option<Time>,
     /// The policy wants no other slot of the kind that is being offered.
     declined_kind: bool,
     /// For what it chooses at random.
@@ -81,6 +85,7 @@ impl Engine {
             wakes: BTreeSet::new(),
             armed: None,
             speculate_at: None,
+            convert_at: None,
             declined_kind: false,
             random: Pcg32::seed_from_u64(settings.seed),
         }
@@ -109,7 +114,9 @@ impl Engine {
             self.tell_changed();
             self.scheduler.on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
         }
+        self.resume_recalled();
         self.schedule();
+        self.convert();
         self.speculate();
         self.arm();
         std::mem::take(&mut self.effects)
@@ -157,6 +164,14 @@ impl Engine {
             Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
             Event::WorkerDrainRequested { worker, hand_back } => self.drain_requested(*worker, *hand_back),
             Event::AttemptKillRequested { attempt, reason } => self.attempt_kill_requested(*attempt, reason),
+            Event::AttemptPreemptRequested { attempt, primitive, reason } => {
+                self.attempt_preempt_requested(*attempt, *primitive, reason);
+            }
+            Event::AttemptResumeRequested { attempt, reason } => {
+                self.attempt_resume_requested(*attempt, reason);
+            }
+            Event::JobSuspendRequested { job, reason } => self.job_suspend_requested(*job, reason),
+            Event::JobResumeRequested { job, reason } => self.job_resume_requested(*job, reason),
             Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
             Event::Reported { worker, attempt, report } => self.reported(*worker, *attempt, report),
             Event::Woken => self.armed = None,

@@ -50,11 +50,15 @@ impl Engine {
         task.first_launched.get_or_insert(now);
         let attempt = AttemptId { task: id, number: task.launched };
         task.live.push(attempt.number);
+        let (saved, kept) = (task.saved, task.kept);
         if let Some(slow) = duplicate_of {
             self.cluster.attempt_mut(slow).duplicated = true;
         }
         let mut known = Attempt::new(attempt, worker, from, now, self.cluster.events);
         known.duplicate_of = duplicate_of;
+        if from != Start::Fresh {
+            known.goes_on_from(saved, kept);
+        }
         self.cluster.attempts.insert(attempt, known);
         self.cluster.worker_mut(worker).attempts.insert(attempt);
         let job = self.cluster.job_mut(id.job);
@@ -76,13 +80,31 @@ impl Engine {
         if attempt.state != AttemptState::Suspended || job.state != JobState::Active {
             return Err(format!("{id} is {:?} and its job {:?}", attempt.state, job.state));
         }
+        if attempt.held || job.held.is_some() {
+            return Err(format!("{id} is suspended by an operator, until he wants it resumed"));
+        }
         self.slot_for(worker, id.task.kind, id.task.job)?;
-        self.cluster.attempt_mut(id).holds_slot = true;
+        self.go_on(id);
+        Ok(())
+    }
+
+    /// Whether there is a slot in which a suspended attempt can go on.
+    pub(super) fn has_slot_to_resume(&self, id: AttemptId) -> bool {
+        let worker = self.cluster.attempts[&id].worker;
+        self.slot_for(worker, id.task.kind, id.task.job).is_ok()
+    }
+
+    /// Continues a suspended attempt in a slot that is there for it.
+    pub(super) fn go_on(&mut self, id: AttemptId) {
+        let attempt = self.cluster.attempt_mut(id);
+        attempt.holds_slot = true;
+        attempt.recalled = false;
+        attempt.waits_since = None;
+        let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
         self.cluster.occupy(worker, id.task.kind, id.task.job);
         self.cluster.refresh(id.task.job);
         self.order(id, AttemptInput::ResumeOrdered, Order::Resume { attempt: id });
-        Ok(())
     }
 
     /// Keeps a free slot for a job, or says why that is not possible.

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::engine::endings::Failure;
 use crate::event::{FailureClass, Report};
 use crate::ids::{AttemptId, TaskKind, WorkerId};
-use crate::states::{AttemptInput, AttemptState, WorkerState};
+use crate::states::{AttemptInput, AttemptState};
 
 impl Engine {
     pub(super) fn reported(&mut self, worker: WorkerId, id: AttemptId, report: &Report) {
@@ -20,6 +20,7 @@ impl Engine {
             Report::Started => self.runs(id, AttemptInput::Started),
             Report::Resumed => self.runs(id, AttemptInput::Resumed),
             Report::Suspended => self.suspended(id),
+            Report::SuspendRefused { reason } => self.suspend_refused(id, reason),
             Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
             Report::InputsLost { outputs, reason } => self.inputs_lost(id, outputs, reason),
             Report::CommitRequested => self.commit_requested(id),
@@ -45,31 +46,13 @@ impl Engine {
         let Some((_, AttemptState::Running)) = self.step(id, input) else { return };
         let now = self.cluster.now;
         self.cluster.attempt_mut(id).start_clock(now);
+        self.measure_start(id, input);
         if input == AttemptInput::Resumed {
             self.record(Record::Resumed(id));
         }
         // A commit it asked for just before it was stopped comes first: it is the quickest way to a free slot.
         self.grant_commit(id);
         self.advance_request(id);
-    }
-
-    fn suspended(&mut self, id: AttemptId) {
-        let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else { return };
-        let now = self.cluster.now;
-        let attempt = self.cluster.attempt_mut(id);
-        attempt.stop_clock(now);
-        attempt.suspends += 1;
-        attempt.holds_slot = false;
-        let worker = attempt.worker;
-        self.cluster.vacate(worker, id.task.kind, id.task.job);
-        self.cluster.list_suspended(id, worker, true);
-        self.record(Record::Suspended(id));
-        self.close_request(id, worker, true);
-        self.cluster.refresh(id.task.job);
-        if self.cluster.workers[&worker].state == WorkerState::Draining {
-            // Nothing is resumed there any more.
-            self.kill(id, format!("{worker} is draining"));
-        }
     }
 
     fn progressed(&mut self, id: AttemptId, bytes_done: u64, bytes_total: u64) {

@@ -7,13 +7,13 @@ use crate::cluster::{Deadline, Reservation};
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
-use crate::preemption::{PreemptRequest, Primitive, RequestState};
+use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::scheduler::Preempt;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
 use crate::time::Time;
 
 impl Engine {
-    /// Opens a request, or says why that is not possible. Asking again while one is open changes nothing.
+    /// Opens a request of the policy, or says why that is not possible. Asking again while one is open changes nothing.
     pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), String> {
         let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
         let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
@@ -23,36 +23,70 @@ impl Engine {
         if attempt.state == AttemptState::Killing {
             return Err(format!("{id} is being killed already"));
         }
+        if attempt.state == AttemptState::Suspended && asked == Primitive::Checkpoint {
+            self.give_up(id, asked, Requester::Policy, reason.clone());
+            return Ok(());
+        }
         if !attempt.holds_slot && asked != Primitive::Kill {
-            return Err(format!("{id} is suspended and has no slot to give; it can only be killed"));
+            return Err(format!(
+                "{id} is suspended and has no slot to give; it can only be checkpointed or killed"
+            ));
         }
         if let Some(job) = beneficiary
             && self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active)
         {
             return Err(format!("{job}, for which {id} is to give its slot, is not active"));
         }
-        let (primitive, instead) = self.primitive_for(attempt, asked);
+        let (primitive, mut instead) = self.primitive_for(attempt, asked);
+        let earliest = self.earliest_for(attempt, primitive);
+        if let Some(at) = earliest {
+            let wait = at.since(self.cluster.now).to_text();
+            instead = Some(format!("{}after another {wait}: it was preempted before", said(instead)));
+        }
         // The grace was for what was asked: what is let finish instead is not killed in between, and a kill instead of
         // something that takes its time does not wait.
         let same = primitive == asked || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
         let grace = grace.filter(|_| same);
         let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
         let (created, state) = (self.cluster.now, RequestState::Created);
-        let record = reason.clone();
-        let request =
-            PreemptRequest { attempt: id, primitive, asked, grace, reason, beneficiary, created, state };
-        if let Some(due) = self.due(&request) {
-            self.cluster.deadlines.insert((due, Deadline::Grace(id)));
-        }
-        self.cluster.list_request(&request, true);
-        self.cluster.requests.insert(id, request);
-        self.record(Record::PreemptRequested { attempt: id, primitive, beneficiary, reason: record });
-        self.advance_request(id);
+        let by = Requester::Policy;
+        self.open_request(PreemptRequest {
+            attempt: id,
+            primitive,
+            asked,
+            by,
+            earliest,
+            grace,
+            reason,
+            beneficiary,
+            created,
+            state,
+        });
         Ok(())
     }
 
-    /// Withdraws a request, or says that there is none.
+    /// Enters a request, and sends its order if that is possible now.
+    pub(super) fn open_request(&mut self, request: PreemptRequest) {
+        let PreemptRequest { attempt, primitive, asked, by, beneficiary, .. } = request;
+        let reason = request.reason.clone();
+        if let Some(due) = self.due(&request) {
+            self.cluster.deadlines.insert((due, Deadline::Grace(attempt)));
+        }
+        if let Some(earliest) = request.earliest {
+            self.cluster.deadlines.insert((earliest, Deadline::Earliest(attempt)));
+        }
+        self.cluster.list_request(&request, true);
+        self.cluster.requests.insert(attempt, request);
+        self.record(Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason });
+        self.advance_request(attempt);
+    }
+
+    /// Withdraws a request of the policy, or says that there is none. Of an operator's only the promise is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), String> {
+        if self.cluster.requests.get(&id).is_some_and(|request| request.by == Requester::Operator) {
+            self.promise_to_nobody(id);
+            return Ok(());
+        }
         match self.remove_request(id) {
             Some(_) => {
                 self.cluster.tally.requests_cancelled += 1;
@@ -66,12 +100,13 @@ impl Engine {
     /// never while it commits, which is one rename and ends by itself.
     pub(super) fn advance_request(&mut self, id: AttemptId) {
         let Some(request) = self.cluster.requests.get(&id) else { return };
-        let (primitive, created, grace) = (request.primitive, request.created, request.grace);
-        if request.state != RequestState::Created || self.is_committing(id) {
+        let (primitive, begins, grace) = (request.primitive, request.begins(), request.grace);
+        let now = self.cluster.now;
+        if request.state != RequestState::Created || now < begins || self.is_committing(id) {
             return;
         }
         let state = self.cluster.attempt_mut(id).state;
-        let grace_over = self.cluster.now >= created + grace.unwrap_or_default();
+        let grace_over = now >= begins + grace.unwrap_or_default();
         let ordered = match (primitive, state) {
             (Primitive::Kill, _) if grace_over => self.order_kill(id),
             (Primitive::Suspend, AttemptState::Running) => {
@@ -103,17 +138,6 @@ impl Engine {
         }
     }
 
-    /// Somebody wants an attempt ended, now: even while it commits, for its task is tried again anyway, and only the
-    /// part of the attempt that said it was done counts.
-    pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
-        if self.cluster.attempts.contains_key(&id) {
-            self.kill(id, reason.to_owned());
-        } else {
-            self.cluster.tally.illegal_events += 1;
-            self.warn(format!("{id} cannot be killed: it is not running; ignored"));
-        }
-    }
-
     /// Orders the end of an attempt for a reason that is no request to preempt; the first reason stands.
     pub(super) fn kill(&mut self, id: AttemptId, reason: String) {
         if self.order_kill(id) {
@@ -129,6 +153,7 @@ impl Engine {
         }
         let worker = attempt.worker;
         if attempt.state == AttemptState::Suspended {
+            attempt.waits_since = None;
             self.cluster.list_suspended(id, worker, false);
             self.cluster.refresh(id.task.job);
         }
@@ -139,7 +164,10 @@ impl Engine {
     pub(super) fn order(&mut self, id: AttemptId, input: AttemptInput, order: Order) -> bool {
         let possible = self.step(id, input).is_some();
         if possible {
-            let worker = self.cluster.attempt_mut(id).worker;
+            let now = self.cluster.now;
+            let attempt = self.cluster.attempt_mut(id);
+            attempt.ordered = now;
+            let worker = attempt.worker;
             self.send(worker, order);
         }
         possible
@@ -184,30 +212,39 @@ impl Engine {
         {
             return;
         }
-        let for_it = self.cluster.requests.values_mut().filter(|request| request.beneficiary == Some(job));
-        let mut withdrawn = Vec::new();
-        for request in for_it {
-            match request.state {
-                RequestState::Created => withdrawn.push(request.attempt),
-                RequestState::Ordered | RequestState::Forced => {
-                    request.beneficiary = None;
-                    if let Some(job) = self.cluster.jobs.get_mut(&job) {
-                        job.promised[request.attempt.task.kind] -= 1;
-                    }
-                }
+        let requests = self.cluster.requests.values();
+        let for_it: Vec<(AttemptId, bool)> = requests
+            .filter(|request| request.beneficiary == Some(job))
+            .map(|one| (one.attempt, one.state == RequestState::Created && one.by == Requester::Policy))
+            .collect();
+        for (id, withdrawn) in for_it {
+            if withdrawn {
+                self.remove_request(id);
+                self.cluster.tally.requests_cancelled += 1;
+            } else {
+                self.promise_to_nobody(id);
             }
-        }
-        for id in withdrawn {
-            self.remove_request(id);
-            self.cluster.tally.requests_cancelled += 1;
         }
     }
 
-    fn remove_request(&mut self, id: AttemptId) -> Option<PreemptRequest> {
+    /// The slot that a request frees is nobody's in particular.
+    fn promise_to_nobody(&mut self, id: AttemptId) {
+        let Some(request) = self.cluster.requests.get_mut(&id) else { return };
+        if let Some(known) = request.beneficiary.take().and_then(|job| self.cluster.jobs.get_mut(&job)) {
+            known.promised[id.task.kind] -= 1;
+            let job = known.id;
+            self.cluster.touch(job);
+        }
+    }
+
+    pub(super) fn remove_request(&mut self, id: AttemptId) -> Option<PreemptRequest> {
         let request = self.cluster.requests.remove(&id)?;
         self.cluster.list_request(&request, false);
         if let Some(due) = self.due(&request) {
             self.cluster.deadlines.remove(&(due, Deadline::Grace(id)));
+        }
+        if let Some(earliest) = request.earliest {
+            self.cluster.deadlines.remove(&(earliest, Deadline::Earliest(id)));
         }
         Some(request)
     }
@@ -215,10 +252,15 @@ impl Engine {
     /// When the grace of a request ends in a kill, if it does.
     pub(super) fn due(&self, request: &PreemptRequest) -> Option<Time> {
         let ends_in_kill = request.primitive == Primitive::Kill || self.settings.escalate;
-        request.grace.filter(|_| ends_in_kill).map(|grace| request.created + grace)
+        request.grace.filter(|_| ends_in_kill).map(|grace| request.begins() + grace)
     }
 
     pub(super) fn is_committing(&mut self, id: AttemptId) -> bool {
         self.cluster.task_mut(id.task).committer == Some(id.number)
     }
+}
+
+/// What was said already, before more is said.
+fn said(reason: Option<String>) -> String {
+    reason.map_or_else(String::new, |reason| format!("{reason}; "))
 }

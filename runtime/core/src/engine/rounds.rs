@@ -145,6 +145,7 @@ impl Engine {
             self.cluster.deadlines.remove(&(due, deadline));
             match deadline {
                 Deadline::Grace(attempt) => self.grace_over(attempt),
+                Deadline::Earliest(attempt) => self.advance_request(attempt),
                 Deadline::Aside(worker) => self.take_from_aside(worker),
                 Deadline::Reservation(worker) => {
                     self.cluster.drop_reservations(worker, |_, kept| kept.until <= now);
@@ -162,7 +163,10 @@ impl Engine {
         let policy = self.scheduler.next_wakeup(now).map(|time| time.max(now + TICK));
         let due = self.cluster.deadlines.first().map(|&(due, _)| due);
         let asked = self.wakes.first().copied();
-        let Some(next) = [policy, due, asked, self.speculate_at].into_iter().flatten().min() else { return };
+        let Some(next) = [policy, due, asked, self.speculate_at, self.convert_at].into_iter().flatten().min()
+        else {
+            return;
+        };
         if self.armed.is_none_or(|armed: Time| next < armed || armed <= now) {
             self.armed = Some(next);
             self.effects.push(Effect::WakeAt(next));

@@ -15,7 +15,7 @@ use crate::settings::EngineSettings;
 use crate::time::Time;
 
 /// Raised with every change that makes older snapshots mean something else.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// An engine between two events, as plain data for any self-describing format, JSON among them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,7 @@ pub struct EngineSnapshot {
     wakes: BTreeSet<Time>,
     armed: Option<Time>,
     speculate_at: Option<Time>,
+    convert_at: Option<Time>,
     scheduler: Option<String>,
     /// Another policy goes on from here: it remembers nothing and sees everything.
     #[serde(default)]
@@ -76,6 +77,7 @@ impl Engine {
             wakes: self.wakes.clone(),
             armed: self.armed,
             speculate_at: self.speculate_at,
+            convert_at: self.convert_at,
             scheduler: self.scheduler.save(),
             another_policy: false,
             random: self.random.clone(),
@@ -100,7 +102,7 @@ impl Engine {
         if !snapshot.another_policy {
             scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
         }
-        let EngineSnapshot { wakes, armed, speculate_at, random, .. } = snapshot;
+        let EngineSnapshot { wakes, armed, speculate_at, convert_at, random, .. } = snapshot;
         let engine = Engine {
             cluster,
             scheduler,
@@ -109,6 +111,7 @@ impl Engine {
             wakes,
             armed,
             speculate_at,
+            convert_at,
             declined_kind: false,
             random,
         };

@@ -11,6 +11,7 @@
 use std::cmp::Reverse;
 
 use crate::cluster::{Attempt, Job};
+use crate::effect::Start;
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::settings::SpeculationSettings;
@@ -52,8 +53,8 @@ impl Engine {
         stragglers.sort_unstable();
         for (_, id) in stragglers {
             if let Some(worker) = self.place_for_duplicate(id) {
-                let from = self.cluster.job(id.task.job).start_of(id.task);
-                self.start(id.task, worker, from, Some(id));
+                // Not from a checkpoint: that may be what is slow.
+                self.start(id.task, worker, Start::Fresh, Some(id));
             }
         }
     }
@@ -76,8 +77,10 @@ impl Engine {
         }
         let much = Span(median.0.saturating_mul(u64::from(rule.slowdown_permille)) / 1000);
         let rest = attempt.remaining(self.cluster.now);
-        let slow = rest.is_some_and(|rest| rest > much) || active > much + median;
-        slow.then(|| rest.unwrap_or(active))
+        // What was done before a checkpoint counts as it does for finished tasks.
+        let worked = attempt.work_time(self.cluster.now);
+        let slow = rest.is_some_and(|rest| rest > much) || worked > much + median;
+        slow.then(|| rest.unwrap_or(worked))
     }
 
     /// A worker with a slot that nobody wants, other than the one the attempt runs on and those its task failed on.

@@ -8,9 +8,10 @@
 //!                             ^   |                                                  |
 //!                     resumed |   | checkpoint ordered                resume ordered |
 //!                             |   v                                                  |
-//!                             |  Checkpointing                                       |
+//!                             |  Checkpointing <------ checkpoint ordered -----------+
 //!                             +----------------------- Resuming <--------------------+
 //!
+//!    Suspending --- suspend refused ---> Running
 //!    any live state --- kill ordered ---> Killing
 //!    any live state --- done | failed | killed | checkpointed | worker lost ---> Finished(outcome)
 //! ```
@@ -78,6 +79,8 @@ pub enum AttemptInput {
     Killed,
     /// Reported: it is verified stopped.
     Suspended,
+    /// Reported: it cannot be stopped where it is, and goes on.
+    SuspendRefused,
     /// Reported: it runs again.
     Resumed,
     /// Reported: its work is saved and it is gone.
@@ -152,13 +155,17 @@ impl AttemptState {
             (State::Launching, Input::Started) => State::Running,
             (State::Running, Input::SuspendOrdered) => State::Suspending,
             (State::Suspending, Input::Suspended) => State::Suspended,
+            (State::Suspending, Input::SuspendRefused) => State::Running,
             (State::Suspended, Input::ResumeOrdered) => State::Resuming,
             (State::Resuming, Input::Resumed) => State::Running,
-            (State::Running, Input::CheckpointOrdered) => State::Checkpointing,
+            // A stopped one is woken for it, without a slot.
+            (State::Running | State::Suspended, Input::CheckpointOrdered) => State::Checkpointing,
             (State::Killing, Input::KillOrdered) => return None,
             (_, Input::KillOrdered) => State::Killing,
             // Acknowledgements of earlier orders may cross a kill on the way.
-            (State::Killing, Input::Started | Input::Suspended | Input::Resumed) => State::Killing,
+            (State::Killing, Input::Started | Input::Suspended | Input::SuspendRefused | Input::Resumed) => {
+                State::Killing
+            }
             // What the process wrote before it stopped may be read after it stopped.
             (State::Launching, Input::Progressed | Input::InputsLost | Input::CommitRequested) => {
                 return None;
@@ -168,7 +175,8 @@ impl AttemptState {
         })
     }
 
-    /// Whether the process may be using its slot. `Killing` depends on whether it was stopped before: see the engine.
+    /// Whether the process may be using its slot. `Killing` and `Checkpointing` depend on whether it was stopped before:
+    /// see the engine.
     pub fn holds_slot(self) -> bool {
         !matches!(self, AttemptState::Suspended | AttemptState::Finished(_))
     }
@@ -176,7 +184,7 @@ impl AttemptState {
 
 impl AttemptInput {
     /// Every input, for tables and tests.
-    pub const ALL: [AttemptInput; 15] = [
+    pub const ALL: [AttemptInput; 16] = [
         AttemptInput::Started,
         AttemptInput::Progressed,
         AttemptInput::InputsLost,
@@ -185,6 +193,7 @@ impl AttemptInput {
         AttemptInput::Failed,
         AttemptInput::Killed,
         AttemptInput::Suspended,
+        AttemptInput::SuspendRefused,
         AttemptInput::Resumed,
         AttemptInput::Checkpointed,
         AttemptInput::SuspendOrdered,

@@ -155,7 +155,13 @@ impl Cluster {
             for effect in self.engine.handle(self.now, event) {
                 match effect {
                     Effect::Send { worker, order } => events.extend(self.answer(worker, &order)),
-                    Effect::Record(Record::PreemptRequested { attempt, primitive, beneficiary, reason }) => {
+                    Effect::Record(Record::PreemptRequested {
+                        attempt,
+                        primitive,
+                        beneficiary,
+                        reason,
+                        ..
+                    }) => {
                         self.asked.push((attempt, primitive, beneficiary));
                         self.reasons.push(reason);
                     }

@@ -58,7 +58,8 @@ fn a_worker_keeps_so_many_suspended_attempts_and_no_more() {
 
 #[test]
 fn saving_must_be_worth_its_cost() {
-    let cost = CostRule { suspend: Span::from_millis(10), resume: Span::from_millis(20) };
+    let (suspend, resume) = (Span::from_millis(10), Span::from_millis(20));
+    let cost = CostRule { suspend, resume, ..CostRule::default() };
     let rule = PreemptionSettings { cost: Some(cost), ..PreemptionSettings::default() };
     let begin = "show records
          worker 1 1+0

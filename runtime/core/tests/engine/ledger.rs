@@ -85,7 +85,13 @@ impl Ledger {
             | Record::WorkerLeft(_)
             | Record::PreemptRequested { .. }
             | Record::Suspended(_)
-            | Record::Resumed(_) => {}
+            | Record::Resumed(_)
+            | Record::SuspendRefused { .. }
+            | Record::Converted { .. }
+            | Record::AttemptHeld { .. }
+            | Record::AttemptReleased { .. }
+            | Record::JobHeld { .. }
+            | Record::JobReleased { .. } => {}
             Record::AttemptLaunched { attempt, worker, .. } => {
                 assert!(
                     !self.decided.contains_key(&attempt.task.job),

@@ -94,6 +94,15 @@ fn record(record: &Record) -> String {
         }
         Record::Suspended(attempt) => format!("suspended {}", name(*attempt)),
         Record::Resumed(attempt) => format!("resumed {}", name(*attempt)),
+        Record::SuspendRefused { attempt, instead, .. } => {
+            let instead = instead.map_or_else(String::new, |instead| format!(" so {instead}"));
+            format!("refused {}{instead}", name(*attempt))
+        }
+        Record::Converted { attempt, primitive, .. } => format!("given up {} {primitive}", name(*attempt)),
+        Record::AttemptHeld { attempt, .. } => format!("held {}", name(*attempt)),
+        Record::AttemptReleased { attempt, .. } => format!("released {}", name(*attempt)),
+        Record::JobHeld { job, .. } => format!("held {}", job.0),
+        Record::JobReleased { job, .. } => format!("released {}", job.0),
         Record::JobDecided(job, how) => format!("decided {} {}", job.0, outcome(how)),
         Record::JobEnded(job, how) => format!("ended {} {}", job.0, outcome(how)),
     }

@@ -177,6 +177,18 @@ impl Stage {
                 Event::WorkerDrainRequested { worker: worker(id), hand_back: *how == ["now"] }
             }
             ["kill", of] => Event::AttemptKillRequested { attempt: attempt(of), reason: reason.to_owned() },
+            ["operator", "resume", of] => {
+                Event::AttemptResumeRequested { attempt: attempt(of), reason: reason.to_owned() }
+            }
+            ["operator", how, of] => Event::AttemptPreemptRequested {
+                attempt: attempt(of),
+                primitive: primitive(how),
+                reason: reason.to_owned(),
+            },
+            ["pause", id] => Event::JobSuspendRequested { job: JobId(number(id)), reason: reason.to_owned() },
+            ["continue", id] => {
+                Event::JobResumeRequested { job: JobId(number(id)), reason: reason.to_owned() }
+            }
             ["lost", id] => Event::WorkerLost { worker: worker(id) },
             ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
             ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
@@ -277,6 +289,7 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
         "commits" => Report::CommitRequested,
         "done" => Report::Done { output_bytes: 0 },
         "suspended" => Report::Suspended,
+        "refused" => Report::SuspendRefused { reason: reason.to_owned() },
         "resumed" => Report::Resumed,
         "checkpointed" => Report::Checkpointed,
         "killed" => Report::Killed,
@@ -326,6 +339,16 @@ fn release(words: &[&str]) -> Release {
     }
 }
 
+fn primitive(name: &str) -> Primitive {
+    match name {
+        "wait" => Primitive::Wait,
+        "kill" => Primitive::Kill,
+        "suspend" => Primitive::Suspend,
+        "checkpoint" => Primitive::Checkpoint,
+        other => panic!("'{other}' is no primitive"),
+    }
+}
+
 fn action(words: &[&str]) -> Action {
     let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
     let primitive = match words[0] {
@@ -344,11 +367,7 @@ fn action(words: &[&str]) -> Action {
             let worker = worker(value("on").expect("launch m0 on 1"));
             return Action::Launch { task: task(words[1]), worker, from };
         }
-        "wait" => Primitive::Wait,
-        "kill" => Primitive::Kill,
-        "suspend" => Primitive::Suspend,
-        "checkpoint" => Primitive::Checkpoint,
-        other => panic!("'{other}' is no action"),
+        how => primitive(how),
     };
     Action::Preempt(Preempt {
         attempt: attempt(words[1]),

@@ -288,12 +288,20 @@ impl Brain {
 fn job_of(record: &Record) -> Option<JobId> {
     Some(match record {
         Record::WorkerDraining(_) | Record::WorkerLeft(_) | Record::WorkerSetAside { .. } => return None,
-        Record::JobAccepted(job) | Record::JobDecided(job, _) | Record::JobEnded(job, _) => *job,
+        Record::JobAccepted(job)
+        | Record::JobDecided(job, _)
+        | Record::JobEnded(job, _)
+        | Record::JobHeld { job, .. }
+        | Record::JobReleased { job, .. } => *job,
         Record::AttemptLaunched { attempt, .. }
         | Record::CommitGranted(attempt)
         | Record::TaskDone(attempt)
         | Record::AttemptEnded(attempt, _)
         | Record::PreemptRequested { attempt, .. }
+        | Record::SuspendRefused { attempt, .. }
+        | Record::Converted { attempt, .. }
+        | Record::AttemptHeld { attempt, .. }
+        | Record::AttemptReleased { attempt, .. }
         | Record::Suspended(attempt)
         | Record::Resumed(attempt)
         | Record::Checkpointed(attempt) => attempt.task.job,

@@ -166,10 +166,24 @@ impl LiveJob {
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Checkpointed);
                 self.on_attempt_end(at_millis, *attempt, "checkpointed");
             }
-            Record::PreemptRequested { attempt, primitive, beneficiary, reason } => {
+            Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } => {
                 let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
                 self.say(at_millis, format!("{attempt} is to give its slot{whom} by {primitive}: {reason}"));
             }
+            Record::SuspendRefused { attempt, reason, .. } => {
+                self.say(at_millis, format!("{attempt} cannot be suspended and goes on: {reason}"))
+            }
+            Record::Converted { attempt, primitive, reason, .. } => {
+                self.say(at_millis, format!("{attempt} is given up where it is, by {primitive}: {reason}"))
+            }
+            Record::AttemptHeld { attempt, reason } => {
+                self.say(at_millis, format!("{attempt} is held by an operator: {reason}"))
+            }
+            Record::AttemptReleased { attempt, reason } => {
+                self.say(at_millis, format!("{attempt} is wanted back by an operator: {reason}"))
+            }
+            Record::JobHeld { reason, .. } => self.say(at_millis, format!("suspended: {reason}")),
+            Record::JobReleased { reason, .. } => self.say(at_millis, format!("resumed: {reason}")),
             Record::Suspended(attempt) => {
                 self.book.suspended(at_micros, *attempt);
                 self.say(at_millis, format!("{attempt} is suspended"));

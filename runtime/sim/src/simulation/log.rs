@@ -62,9 +62,14 @@ impl Log {
                 Effect::Record(Record::AttemptEnded(attempt, why)) => {
                     writeln!(self.to, "  {attempt} ended: {why}")
                 }
-                Effect::Record(Record::PreemptRequested { attempt, primitive, beneficiary, reason }) => {
+                Effect::Record(Record::PreemptRequested {
+                    attempt, primitive, beneficiary, reason, ..
+                }) => {
                     let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
                     writeln!(self.to, "  preempt {attempt} by {primitive}{whom}: {reason}")
+                }
+                Effect::Record(Record::Converted { attempt, primitive, reason, .. }) => {
+                    writeln!(self.to, "  give up {attempt} by {primitive}: {reason}")
                 }
                 Effect::Record(_) => Ok(()),
                 other => writeln!(self.to, "  {other:?}"),
@@ -86,6 +91,7 @@ fn said(report: &Report) -> String {
         Report::Failed { reason, .. } => format!("failed: {reason}"),
         Report::Killed => "killed".to_owned(),
         Report::Suspended => "suspended".to_owned(),
+        Report::SuspendRefused { reason } => format!("cannot be suspended: {reason}"),
         Report::Resumed => "resumed".to_owned(),
         Report::Checkpointed => "checkpointed".to_owned(),
         Report::InputsLost { reason, .. } => format!("lost inputs: {reason}"),

@@ -1,0 +1,268 @@
+//! What people ask for: attempts suspended, checkpointed, killed and resumed by hand, and whole jobs that pause.
+//!
+//! Owns what holds until somebody says otherwise: an attempt that an operator suspended is held, and so is everything of a
+//! job that he suspended; no policy sees it as something to resume or launch. What is asked for is done as asked or not at
+//! all, with a warning that says why; a driver can ask before (`can_preempt` and its like).
+
+use crate::effect::Record;
+use crate::engine::Engine;
+use crate::ids::{AttemptId, JobId};
+use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
+use crate::states::{AttemptState, JobState};
+
+impl Engine {
+    /// Whether an attempt can be preempted by an operator in this way.
+    ///
+    /// # Errors
+    /// Says why not, for people.
+    pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), String> {
+        let attempt = self.cluster.attempts.get(&id).ok_or("it is not running")?;
+        let rules = &self.settings.preemption;
+        let (can, kind, worker) = (rules.of(id.task.kind), id.task.kind, attempt.worker);
+        let stopped = attempt.state == AttemptState::Suspended;
+        match (primitive, attempt.state) {
+            (Primitive::Kill, _) => Ok(()),
+            (Primitive::Wait, _) => Err("to let it finish nothing has to be done".to_owned()),
+            (_, AttemptState::Killing) => Err("it is being killed".to_owned()),
+            (_, AttemptState::Checkpointing) => Err("it is saving its work already".to_owned()),
+            (Primitive::Checkpoint, AttemptState::Suspending) => {
+                Err("it is just being suspended; ask again when it is".to_owned())
+            }
+            (Primitive::Checkpoint, _) if !can.checkpoint => {
+                Err(format!("{kind}s cannot be checkpointed here; suspend or kill it"))
+            }
+            (Primitive::Suspend, _) if attempt.held => Err("an operator suspended it already".to_owned()),
+            (Primitive::Suspend, _) if !can.suspend => {
+                Err(format!("{kind}s cannot be suspended here; checkpoint or kill it"))
+            }
+            (Primitive::Suspend, AttemptState::Suspending | AttemptState::Suspended) => Ok(()),
+            (Primitive::Suspend, _)
+                if rules.suspended_max.is_some_and(|most| self.stopped_on(worker) >= most) =>
+            {
+                let most = rules.suspended_max.unwrap_or_default();
+                Err(format!("{worker} keeps {most} suspended attempts already; checkpoint or kill it"))
+            }
+            _ if !stopped && self.commits(id) => Err("it commits its output, and ends by itself".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an attempt can be resumed by an operator.
+    ///
+    /// # Errors
+    /// Says why not, for people.
+    pub fn can_resume(&self, id: AttemptId) -> Result<(), String> {
+        let attempt = self.cluster.attempts.get(&id).ok_or("it is not running")?;
+        let job = id.task.job;
+        if self.cluster.job(job).held.is_some() {
+            return Err(format!("{job} is suspended; resume that"));
+        }
+        match attempt.state {
+            AttemptState::Suspended | AttemptState::Suspending if attempt.recalled => {
+                Err("that was asked for already; it gets the next free slot of its worker".to_owned())
+            }
+            AttemptState::Suspended | AttemptState::Suspending => Ok(()),
+            AttemptState::Killing => Err("it is being killed".to_owned()),
+            AttemptState::Checkpointing => Err("it saves its work and exits".to_owned()),
+            _ if attempt.held => Ok(()),
+            _ => Err("it is not suspended".to_owned()),
+        }
+    }
+
+    /// Whether a job can be suspended by an operator.
+    ///
+    /// # Errors
+    /// Says why not, for people.
+    pub fn can_suspend_job(&self, id: JobId) -> Result<(), String> {
+        let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        match (job.state, &job.held) {
+            (JobState::Active, None) => Ok(()),
+            (JobState::Active, Some(_)) => Err("it is suspended already".to_owned()),
+            _ => Err("it is ending".to_owned()),
+        }
+    }
+
+    /// Whether a job can be resumed by an operator.
+    ///
+    /// # Errors
+    /// Says why not, for people.
+    pub fn can_resume_job(&self, id: JobId) -> Result<(), String> {
+        let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        match (job.state, &job.held) {
+            (JobState::Active, Some(_)) => Ok(()),
+            (JobState::Active, None) => Err("it is not suspended".to_owned()),
+            _ => Err("it is ending".to_owned()),
+        }
+    }
+
+    fn no_such_job(&self, id: JobId) -> String {
+        if self.cluster.ended.contains(&id) { "it has ended".to_owned() } else { "no such job".to_owned() }
+    }
+
+    pub(super) fn attempt_preempt_requested(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
+        if let Err(why) = self.can_preempt(id, primitive) {
+            return self.refuse(format!("{id} cannot give its slot by {primitive}: {why}"));
+        }
+        let suspended = self.cluster.attempt_mut(id).state == AttemptState::Suspended;
+        match primitive {
+            Primitive::Suspend => self.hold(id, reason),
+            Primitive::Checkpoint if suspended => {
+                self.give_up(id, primitive, Requester::Operator, reason.to_owned());
+            }
+            Primitive::Checkpoint => {
+                self.cluster.attempt_mut(id).held = false;
+                self.replace_request(id, primitive, reason);
+            }
+            Primitive::Kill | Primitive::Wait => self.kill(id, reason.to_owned()),
+        }
+    }
+
+    /// Somebody wants an attempt ended, now: even while it commits, for its task is tried again anyway, and only the
+    /// part of the attempt that said it was done counts.
+    pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
+        match self.can_preempt(id, Primitive::Kill) {
+            Ok(()) => self.kill(id, reason.to_owned()),
+            Err(why) => self.refuse(format!("{id} cannot be killed: {why}")),
+        }
+    }
+
+    /// Suspends an attempt until somebody wants it resumed.
+    fn hold(&mut self, id: AttemptId, reason: &str) {
+        let attempt = self.cluster.attempt_mut(id);
+        attempt.held = true;
+        attempt.recalled = false;
+        let state = attempt.state;
+        self.record(Record::AttemptHeld { attempt: id, reason: reason.to_owned() });
+        match state {
+            AttemptState::Suspended => {
+                let attempt = self.cluster.attempt_mut(id);
+                attempt.because = Some(reason.to_owned());
+                attempt.waits_since = None;
+                self.cluster.relist(id);
+                self.cluster.refresh(id.task.job);
+            }
+            AttemptState::Suspending => {}
+            _ => self.replace_request(id, Primitive::Suspend, reason),
+        }
+    }
+
+    /// Opens a request of an operator; it takes the place of one of the policy, whose promise it keeps.
+    fn replace_request(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
+        let before = self.remove_request(id);
+        self.cluster.tally.requests_cancelled += u64::from(before.is_some());
+        self.open_request(PreemptRequest {
+            attempt: id,
+            primitive,
+            asked: primitive,
+            by: Requester::Operator,
+            earliest: None,
+            grace: None,
+            reason: reason.to_owned(),
+            beneficiary: before.and_then(|before| before.beneficiary),
+            created: self.cluster.now,
+            state: RequestState::Created,
+        });
+    }
+
+    pub(super) fn attempt_resume_requested(&mut self, id: AttemptId, reason: &str) {
+        if let Err(why) = self.can_resume(id) {
+            return self.refuse(format!("{id} cannot be resumed: {why}"));
+        }
+        let attempt = self.cluster.attempt_mut(id);
+        attempt.held = false;
+        attempt.recalled = matches!(attempt.state, AttemptState::Suspended | AttemptState::Suspending);
+        let suspended = attempt.state == AttemptState::Suspended;
+        self.record(Record::AttemptReleased { attempt: id, reason: reason.to_owned() });
+        if suspended {
+            self.cluster.relist(id);
+            self.cluster.refresh(id.task.job);
+        } else {
+            self.withdraw_unordered_suspend(id);
+        }
+    }
+
+    /// An operator wants an attempt to go on that was not told to stop yet.
+    fn withdraw_unordered_suspend(&mut self, id: AttemptId) {
+        let unordered = self.cluster.requests.get(&id).is_some_and(|request| {
+            request.by == Requester::Operator
+                && request.state == RequestState::Created
+                && request.primitive == Primitive::Suspend
+        });
+        if unordered {
+            self.remove_request(id);
+            self.cluster.tally.requests_cancelled += 1;
+        }
+    }
+
+    pub(super) fn job_suspend_requested(&mut self, id: JobId, reason: &str) {
+        if let Err(why) = self.can_suspend_job(id) {
+            return self.refuse(format!("{id} cannot be suspended: {why}"));
+        }
+        let job = self.cluster.job_mut(id);
+        job.held = Some(reason.to_owned());
+        let live: Vec<AttemptId> = job.live.iter().copied().collect();
+        self.record(Record::JobHeld { job: id, reason: reason.to_owned() });
+        self.withdraw_requests_for(id);
+        for attempt in live {
+            match self.cluster.attempts[&attempt].state {
+                AttemptState::Suspended => {
+                    self.cluster.attempt_mut(attempt).waits_since = None;
+                    self.cluster.relist(attempt);
+                }
+                AttemptState::Suspending => {}
+                // What cannot be suspended is let finish.
+                _ if self.can_preempt(attempt, Primitive::Suspend).is_ok() => {
+                    self.replace_request(
+                        attempt,
+                        Primitive::Suspend,
+                        &format!("{id} is suspended: {reason}"),
+                    );
+                }
+                _ => {}
+            }
+        }
+        self.cluster.refresh(id);
+    }
+
+    pub(super) fn job_resume_requested(&mut self, id: JobId, reason: &str) {
+        if let Err(why) = self.can_resume_job(id) {
+            return self.refuse(format!("{id} cannot be resumed: {why}"));
+        }
+        let job = self.cluster.job_mut(id);
+        job.held = None;
+        let live: Vec<AttemptId> = job.live.iter().copied().collect();
+        self.record(Record::JobReleased { job: id, reason: reason.to_owned() });
+        for attempt in live {
+            self.cluster.relist(attempt);
+            if !self.cluster.attempts[&attempt].held {
+                self.withdraw_unordered_suspend(attempt);
+            }
+        }
+        self.cluster.refresh(id);
+    }
+
+    /// Continues what operators want to go on, as far as there are slots: before any of them is offered.
+    pub(super) fn resume_recalled(&mut self) {
+        if self.cluster.recalled.is_empty() {
+            return;
+        }
+        let recalled: Vec<AttemptId> = self.cluster.recalled.iter().copied().collect();
+        for id in recalled {
+            // Without a slot it stays where it is, and is looked at again after the next event.
+            if self.has_slot_to_resume(id) {
+                self.go_on(id);
+            }
+        }
+    }
+
+    fn commits(&self, id: AttemptId) -> bool {
+        let task = self.cluster.job(id.task.job).task(id.task);
+        task.is_some_and(|task| task.committer == Some(id.number))
+    }
+
+    /// Something was asked for that makes no sense now.
+    fn refuse(&mut self, why: String) {
+        self.cluster.tally.illegal_events += 1;
+        self.warn(format!("{why}; ignored"));
+    }
+}

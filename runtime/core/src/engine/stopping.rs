@@ -1,0 +1,205 @@
+//! Attempts that stop, or cannot, and those that are given up where they are stopped; and what all this took.
+//!
+//! Owns what follows from a verified stop, from a refused one, and the conversion: a suspended attempt can go on nowhere
+//! else, so that after a while without a slot on its worker it is woken to save its work, or killed, when another worker
+//! has a slot that nobody wants. Does not own requests (`requests`) nor what operators hold (`operators`).
+
+use std::cmp::Reverse;
+
+use crate::cluster::{Attempt, smooth};
+use crate::effect::{Order, Record, Start};
+use crate::engine::Engine;
+use crate::ids::{AttemptId, TaskKind, WorkerId};
+use crate::preemption::{Primitive, RequestState, Requester};
+use crate::settings::{Conversion, Converted};
+use crate::states::{AttemptInput, AttemptState, WorkerState};
+use crate::time::Time;
+
+impl Engine {
+    pub(super) fn suspended(&mut self, id: AttemptId) {
+        let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else { return };
+        let now = self.cluster.now;
+        let because = self.cluster.requests.get(&id).map(|request| request.reason.clone());
+        let attempt = self.cluster.attempt_mut(id);
+        attempt.stop_clock(now);
+        attempt.suspends += 1;
+        attempt.holds_slot = false;
+        attempt.because = because;
+        let (worker, ordered) = (attempt.worker, attempt.ordered);
+        smooth(&mut self.cluster.costs[id.task.kind].suspend, now.since(ordered));
+        self.cluster.task_mut(id.task).suspends += 1;
+        self.cluster.vacate(worker, id.task.kind, id.task.job);
+        self.cluster.relist(id);
+        self.record(Record::Suspended(id));
+        self.close_request(id, worker, true);
+        self.cluster.refresh(id.task.job);
+        if self.cluster.workers[&worker].state == WorkerState::Draining {
+            // Nothing is resumed there any more.
+            self.kill(id, format!("{worker} is draining"));
+        }
+    }
+
+    /// The worker cannot keep another stopped process. What the policy wanted goes on by what the settings say; an
+    /// operator is told.
+    pub(super) fn suspend_refused(&mut self, id: AttemptId, why: &str) {
+        let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
+        let attempt = self.cluster.attempt_mut(id);
+        attempt.held = false;
+        attempt.recalled = false;
+        let worker = attempt.worker;
+        let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
+        let by = asked.map(|request| request.by);
+        let instead = Primitive::from(self.settings.preemption.when_full);
+        let instead = (by == Some(Requester::Policy)).then_some(instead);
+        self.record(Record::SuspendRefused { attempt: id, instead, reason: why.to_owned() });
+        // As after a resume: a commit that was asked for comes first.
+        self.grant_commit(id);
+        if by.is_some_and(|by| by != Requester::Policy) {
+            self.remove_request(id);
+            self.cluster.tally.requests_cancelled += 1;
+            self.warn(format!("{id} cannot be suspended and goes on: {worker} says {why}"));
+        } else if let Some(primitive) = instead
+            && let Some(mut request) = self.remove_request(id)
+        {
+            request.reason = format!("{} ({primitive} instead of suspend: {why})", request.reason);
+            (request.primitive, request.state) = (primitive, RequestState::Created);
+            // The grace was for the suspend: see `preempt`.
+            (request.grace, request.earliest) = (None, None);
+            self.open_request(request);
+        }
+        self.advance_request(id);
+    }
+
+    /// A suspended attempt is given up where it is, so that its task can go on elsewhere: it is woken to save its work and
+    /// exit, without a slot, or killed.
+    pub(super) fn give_up(&mut self, id: AttemptId, how: Primitive, by: Requester, reason: String) {
+        let can = self.settings.preemption.of(id.task.kind);
+        let primitive = match how {
+            Primitive::Checkpoint if !can.checkpoint => can.otherwise.into(),
+            how => how,
+        };
+        if primitive == Primitive::Wait {
+            return;
+        }
+        self.record(Record::Converted { attempt: id, primitive, by, reason: reason.clone() });
+        if primitive == Primitive::Kill {
+            return self.kill(id, reason);
+        }
+        let attempt = self.cluster.attempt_mut(id);
+        (attempt.held, attempt.recalled, attempt.waits_since) = (false, false, None);
+        attempt.because = Some(reason);
+        let worker = attempt.worker;
+        self.cluster.list_suspended(id, worker, false);
+        self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id });
+        self.cluster.refresh(id.task.job);
+    }
+
+    /// Gives up what has waited long enough for a slot of its worker, while others have slots that nobody wants. To be
+    /// called when all slots are given that can be.
+    pub(super) fn convert(&mut self) {
+        let Some(rule) = self.settings.preemption.convert else { return };
+        self.convert_at = None;
+        for kind in TaskKind::ALL {
+            if !self.cluster.suspended_on[kind].is_empty() {
+                self.convert_kind(kind, rule);
+            }
+        }
+    }
+
+    fn convert_kind(&mut self, kind: TaskKind, rule: Conversion) {
+        let possible = rule.to == Converted::Kill || self.settings.preemption.of(kind).checkpoint;
+        let mut due: Vec<(_, Time, AttemptId)> = Vec::new();
+        for id in self.waiting(kind) {
+            let now = self.cluster.now;
+            let full = !self.has_slot_to_resume(id);
+            let attempt = self.cluster.attempt_mut(id);
+            attempt.waits_since = full.then(|| attempt.waits_since.unwrap_or(now));
+            let Some(since) = attempt.waits_since.filter(|_| possible) else { continue };
+            if now < since + rule.after {
+                let next = since + rule.after;
+                self.convert_at = Some(self.convert_at.map_or(next, |at| at.min(next)));
+            } else {
+                due.push((self.cluster.job(id.task.job).giving_order(), since, id));
+            }
+        }
+        due.sort_unstable();
+        let mut spoken_for = self.spoken_for(kind);
+        for (_, _, id) in due {
+            let Some(place) = self.place_to_go_on(id, spoken_for) else { continue };
+            spoken_for += 1;
+            let worker = self.cluster.attempts[&id].worker;
+            let after = rule.after.to_text();
+            let reason = format!("{worker} had no slot for it for {after}, and {place} has one");
+            let how = match rule.to {
+                Converted::Checkpoint => Primitive::Checkpoint,
+                Converted::Kill => Primitive::Kill,
+            };
+            self.give_up(id, how, Requester::Engine, reason);
+        }
+    }
+
+    /// The suspended attempts of a kind that wait for a slot.
+    fn waiting(&self, kind: TaskKind) -> Vec<AttemptId> {
+        let cluster = &self.cluster;
+        let on = cluster.suspended_on[kind].keys().map(|worker| &cluster.workers[worker]);
+        let waits = |id: &AttemptId| {
+            let attempt = &cluster.attempts[id];
+            let listed = &cluster.job(id.task.job).suspended[kind];
+            id.task.kind == kind && listed.contains(&(attempt.worker, *id))
+        };
+        on.flat_map(|worker| worker.attempts().filter(waits)).collect()
+    }
+
+    /// How many free slots of a kind are for attempts that were given up and whose end is not there yet.
+    fn spoken_for(&self, kind: TaskKind) -> usize {
+        let given_up = |attempt: &&Attempt| {
+            let stopped = !attempt.holds_slot && attempt.state != AttemptState::Suspended;
+            stopped && attempt.id.task.kind == kind
+        };
+        self.cluster.attempts.values().filter(given_up).count()
+    }
+
+    /// A slot on another worker that nobody wants, for the task of a suspended attempt: the first after so many others.
+    fn place_to_go_on(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
+        let (cluster, kind) = (&self.cluster, id.task.kind);
+        let (job, own) = (cluster.job(id.task.job), cluster.attempts[&id].worker);
+        let wanted = |on: WorkerId| {
+            cluster.wanting[kind].iter().any(|(_, _, job)| cluster.job(*job).wants_on(kind, on))
+        };
+        let mut left = spoken_for;
+        for &(Reverse(free), worker) in &cluster.free[kind] {
+            let known = &cluster.workers[&worker];
+            let unreserved = (free - known.reserved(kind)) as usize;
+            if unreserved == 0 || wanted(worker) {
+                continue;
+            }
+            let suits = worker != own && job.is_open(kind) && !job.avoids(id.task, worker);
+            if suits && unreserved > left {
+                return Some(worker);
+            }
+            left = left.saturating_sub(unreserved);
+        }
+        None
+    }
+
+    /// Takes in how long it took until an attempt was at work, from a checkpoint or after a stop.
+    pub(super) fn measure_start(&mut self, id: AttemptId, input: AttemptInput) {
+        let now = self.cluster.now;
+        let attempt = &self.cluster.attempts[&id];
+        let (from, launched, ordered) = (attempt.from, attempt.launched, attempt.ordered);
+        let costs = &mut self.cluster.costs[id.task.kind];
+        match (input, from) {
+            (AttemptInput::Resumed, _) => smooth(&mut costs.resume, now.since(ordered)),
+            (AttemptInput::Started, Start::Checkpoint(_)) => {
+                smooth(&mut costs.restore, now.since(launched));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in how long it took to save the work of an attempt that had a slot to give.
+    pub(super) fn measure_checkpoint(&mut self, ended: &Attempt) {
+        let took = self.cluster.now.since(ended.ordered);
+        smooth(&mut self.cluster.costs[ended.id.task.kind].checkpoint, took);
+    }
+}
