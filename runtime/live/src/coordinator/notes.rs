@@ -53,7 +53,7 @@ impl Brain {
 
     /// A request, when the engine records that it was made.
     pub(super) fn note_request(&mut self, record: &Record) {
-        let Record::PreemptRequested { attempt, primitive, beneficiary, reason } = record else { return };
+        let Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } = record else { return };
         let (attempt, primitive, beneficiary) = (*attempt, *primitive, *beneficiary);
         let view = self.view();
         let Some(known) = view.attempt(attempt) else { return };
