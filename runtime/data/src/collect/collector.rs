@@ -272,7 +272,8 @@ fn fold_of<V>(combining: Option<&Combining<V>>) -> &dyn Fold {
     }
 }
 
-/// Whether equal keys of the last arena are worth folding: where the table was flushed more than once.
+/// Whether equal keys of the last arena are worth folding: where there may be some, and not just here and there. Then a
+/// segment has one record of each key, wherever the task was interrupted.
 fn folds_arena(counts: Option<CombineCounts>) -> bool {
-    counts.is_some_and(|counts| counts.flushes > 1 && !counts.bypassed)
+    counts.is_some_and(|counts| (counts.flushes > 1 || counts.passed > 0) && !counts.bypassed)
 }

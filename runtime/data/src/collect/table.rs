@@ -39,6 +39,8 @@ pub(crate) struct CombineCounts {
     pub taken: u64,
     pub given: u64,
     pub flushes: u64,
+    /// Values whose keys were too long for the table.
+    pub passed: u64,
     pub bypassed: bool,
 }
 
@@ -182,6 +184,7 @@ impl<C: Combiner> Absorb<C::Value> for Table<C> {
         self.encoded.clear();
         self.combiner.encode(&value, &mut self.encoded);
         sink.add(key, &self.encoded);
+        self.counts.passed += 1;
         self.counts.taken += 1;
         self.counts.given += 1;
     }

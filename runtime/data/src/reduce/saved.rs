@@ -49,18 +49,13 @@ pub enum SavedSource {
 }
 
 impl SavedReduceInput {
-    /// For each input, in the order of `ReduceSettings::segments`, the first block of the partition that is still to be
-    /// read; none where nothing is: then its path is not looked at.
-    pub fn blocks_needed(&self) -> Vec<Option<u64>> {
-        let mut needed = vec![None; self.inputs as usize];
-        for source in &self.sources {
-            if let SavedSource::Input { index, block, .. } = source
-                && let Some(first) = needed.get_mut(*index as usize)
-            {
-                *first = Some(*block);
-            }
-        }
-        needed
+    /// The inputs that are still to be read, by their place in `ReduceSettings::segments`, and the first block of the
+    /// partition that is needed of each. Paths of other inputs are not looked at any more.
+    pub fn blocks_needed(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.sources.iter().filter_map(|source| match source {
+            SavedSource::Input { index, block, .. } => Some((*index as usize, *block)),
+            SavedSource::Merged { .. } => None,
+        })
     }
 
     /// The files that it names.

@@ -56,6 +56,8 @@ struct Opening {
     first: Option<Arc<Segment>>,
     compression: Compression,
     sources: Vec<Source>,
+    /// The first input that was not named yet: they are named in order.
+    next_input: usize,
     statistics: ReduceStatistics,
 }
 
@@ -63,7 +65,7 @@ impl Opening {
     fn new(settings: ReduceSettings, statistics: ReduceStatistics) -> Result<Opening, ReduceError> {
         check_label(&settings.label).map_err(ReduceError::Settings)?;
         let (first, compression) = (None, Compression::None);
-        Ok(Opening { settings, first, compression, sources: Vec::new(), statistics })
+        Ok(Opening { settings, first, compression, sources: Vec::new(), next_input: 0, statistics })
     }
 
     /// The segment of a map task.
@@ -82,9 +84,10 @@ impl Opening {
         let (segment, origin, block, start) = match saved {
             SavedSource::Input { index, label, block, ordinal, records } => {
                 let at = *index as usize;
-                if at >= self.settings.segments.len() {
-                    return Err(ReduceError::Unfit(format!("it names input {at}")));
+                if at < self.next_input || at >= self.settings.segments.len() {
+                    return Err(ReduceError::Unfit(format!("it names input {at} where there is none")));
                 }
+                self.next_input = at + 1;
                 let segment = self.input(at)?;
                 check_is_same(&segment, partition, at, (label, *records))?;
                 (segment, Origin::Input(at), *block, *ordinal)

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use napreduce_data::{
     CollectStatistics, Collector, CollectorSettings, Combiner, Compression, Partitioning, RecordEncoding,
-    ReduceInput, ReduceSettings, Segment, SegmentError,
+    ReduceInput, ReduceSettings, SavePlace, Segment, SegmentAssembly, SegmentError, SegmentIndex,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 pub const MIB: usize = 1 << 20;
@@ -76,11 +78,39 @@ impl Place {
     }
 
     pub fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder.path()).unwrap();
+        self.names_in("")
+    }
+
+    pub fn names_in(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).unwrap();
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    /// Where a checkpoint's files go: a folder of their own in `checkpoints`.
+    pub fn save_place(&self, folder: &str) -> SavePlace {
+        let base = self.path("checkpoints");
+        std::fs::create_dir_all(base.join(folder)).unwrap();
+        SavePlace { base, folder: folder.into(), durable: false }
+    }
+
+    /// The files in the folders of a folder.
+    pub fn files_below(&self, name: &str) -> Vec<String> {
+        let children = |path: &Path| -> Vec<PathBuf> {
+            std::fs::read_dir(path).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
+        };
+        let top = self.path(name);
+        let files = children(&top).into_iter().flat_map(|folder| children(&folder));
+        let mut files: Vec<String> =
+            files.map(|path| path.strip_prefix(&top).unwrap().to_str().unwrap().to_owned()).collect();
+        files.sort();
+        files
+    }
+
+    pub fn is_empty(&self, folder: &str) -> bool {
+        self.names_in(folder).is_empty()
     }
 
     pub fn settings(&self, name: &str, shape: Shape) -> CollectorSettings {
@@ -158,6 +188,16 @@ pub fn groups(input: &mut ReduceInput) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
     groups
 }
 
+/// Makes a file with one partition of a segment from a block on, as a fetch does.
+pub fn excerpt(segment: &Path, to: &Path, partition: u32, from_block: u64) {
+    let index = SegmentIndex::read(&std::fs::File::open(segment).unwrap(), segment).unwrap();
+    let extent = index.extent(partition, from_block).unwrap();
+    let blocks = extent.range();
+    let mut assembly = SegmentAssembly::create(to, extent).unwrap();
+    assembly.accept(&std::fs::read(segment).unwrap()[blocks.start as usize..blocks.end as usize]).unwrap();
+    assembly.seal().unwrap();
+}
+
 /// Every record of every partition of a segment, in order.
 pub fn read(path: &Path) -> Result<Vec<Vec<Pair>>, SegmentError> {
     let segment = Segment::open(path)?;
@@ -209,6 +249,11 @@ impl Combiner for Sum {
         let bytes: [u8; 8] = bytes.try_into().map_err(|_| format!("{} bytes for a number", bytes.len()))?;
         Ok(u64::from_be_bytes(bytes))
     }
+}
+
+/// What is left of a description after it was written down and read again.
+pub fn in_words<T: Serialize + DeserializeOwned>(saved: &T) -> T {
+    serde_json::from_slice(&serde_json::to_vec(saved).unwrap()).unwrap()
 }
 
 /// A generator whose seed a failing test prints.
