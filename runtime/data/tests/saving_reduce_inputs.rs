@@ -13,7 +13,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use napreduce_data::{ReduceError, ReduceInput, ReduceSettings, ReduceStatistics, SavedReduceInput};
+use napreduce_data::{
+    Grouping, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics, SavedReduceInput,
+};
 use proptest::prelude::*;
 use rand::Rng;
 use support::{MIB, Pair, Place, Shape, Sum, bytes, excerpt, in_words, numbered, random};
@@ -27,7 +29,7 @@ struct Reading<'a> {
     place: &'a Place,
     segments: &'a [String],
     fan_in: usize,
-    grouping: Option<fn(&[u8]) -> usize>,
+    grouping: Option<Grouping>,
     combine: bool,
     /// Whether each attempt has files of its own with the blocks alone that are needed.
     elsewhere: bool,
@@ -235,11 +237,9 @@ fn groups_of_a_prefix_are_cut_between_their_keys() {
         .collect();
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps);
-    for (length, fan_in) in [(0, 64), (1, 64), (2, 2), (5, 64), (14, 3)] {
-        let groupings: [(usize, fn(&[u8]) -> usize); 5] =
-            [(0, |_| 0), (1, |_| 1), (2, |_| 2), (5, |_| 5), (14, |_| 14)];
-        let grouping = groupings.iter().find(|(prefix, _)| *prefix == length).map(|(_, grouping)| *grouping);
-        check(Reading { grouping, fan_in, ..Reading::new(&place, &segments) });
+    let groupings: [Grouping; 5] = [|_| 0, |_| 1, |_| 2, |_| 5, |_| 14];
+    for (grouping, fan_in) in groupings.into_iter().zip([64, 64, 2, 64, 3]) {
+        check(Reading { grouping: Some(grouping), fan_in, ..Reading::new(&place, &segments) });
     }
 }
 
@@ -384,7 +384,7 @@ proptest! {
             .map(|map| map.into_iter().map(|(key, len)| (key, value(len))).collect())
             .collect();
         let segments = collect(&place, if lz4 { Shape::default().lz4() } else { Shape::default() }, &maps);
-        let grouping: Option<fn(&[u8]) -> usize> = if prefix { Some(|key| key.len().min(1)) } else { None };
+        let grouping: Option<Grouping> = if prefix { Some(|key| key.len().min(1)) } else { None };
         let reading = Reading { fan_in, grouping, elsewhere, ..Reading::new(&place, &segments) };
         let (expected, statistics, boundaries) = reading.read(&BTreeSet::new());
         let (found, counted, passed) = reading.read(&cuts);
