@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use napreduce_data::{CollectStatistics, Collector, SealedSegment};
+use napreduce_data::{CollectError, CollectStatistics, Collector, SavePlace, SavedCollection, SealedSegment};
 use napreduce_live::TaskError;
 
 use crate::codec::{Key, Value};
@@ -30,6 +30,11 @@ enum Sink<A> {
 impl<K: Key, V: Value> Emit<K, V> {
     pub(crate) fn into_collector(collector: Collector<V::Owned>) -> Self {
         Self::new(Sink::Collect(collector))
+    }
+
+    /// As `into_collector`, after `records` were emitted into it by attempts before.
+    pub(crate) fn resuming(collector: Collector<V::Owned>, records: u64) -> Self {
+        Emit { records, ..Self::into_collector(collector) }
     }
 
     pub(crate) fn into_sample() -> Self {
@@ -64,10 +69,18 @@ impl<K: Key, V: Value> Emit<K, V> {
         }
     }
 
-    pub(crate) fn seal(self) -> Result<(SealedSegment, CollectStatistics), TaskError> {
+    pub(crate) fn seal(self) -> Result<(SealedSegment, CollectStatistics), CollectError> {
         match self.sink {
-            Sink::Collect(collector) => collector.finish().map_err(collect_error),
+            Sink::Collect(collector) => collector.finish(),
             Sink::Sample(_) => unreachable!("only a map task seals its output"),
+        }
+    }
+
+    /// Leaves what was emitted where a checkpoint names it.
+    pub(crate) fn save(self, place: &SavePlace) -> Result<SavedCollection, CollectError> {
+        match self.sink {
+            Sink::Collect(collector) => collector.save(place),
+            Sink::Sample(_) => unreachable!("only a map task saves its output"),
         }
     }
 

@@ -6,13 +6,19 @@ use std::marker::PhantomData;
 use std::ops::Add;
 
 use napreduce_data::{ReduceError, ReduceInput};
+use napreduce_live::{Boundary, TaskContext, TaskError};
 
 use crate::codec::{DecodeError, Key, Scratch, Value};
 
 /// Why the values of a group ended before the group did.
 pub(crate) enum ValuesError {
     Input(ReduceError),
-    Decode { what: &'static str, error: DecodeError },
+    /// At a boundary between two values.
+    Boundary(TaskError),
+    Decode {
+        what: &'static str,
+        error: DecodeError,
+    },
 }
 
 /// The values of one group in order: by the rest of the key, then by map task, then as emitted.
@@ -22,40 +28,90 @@ pub(crate) enum ValuesError {
 pub struct Values<'g, K: Key, V: Value> {
     input: &'g mut ReduceInput,
     scratch: &'g mut Scratch,
-    error: &'g mut Option<ValuesError>,
-    /// Whether the group goes on in another call of the reducer.
-    cut: bool,
+    gate: GroupGate<'g>,
     types: PhantomData<fn(K, V)>,
 }
 
+/// What happens between two values, and what came of it.
+pub(crate) struct GroupGate<'c> {
+    context: &'c TaskContext,
+    /// The reducer can be called again for what is left of a group.
+    resumes: bool,
+    /// A value was handed out in this call: it has got somewhere.
+    moved: bool,
+    /// Why the values have ended before the group, if it was an error.
+    error: Option<ValuesError>,
+    /// The group goes on in another call of the reducer.
+    cut: bool,
+    /// A checkpoint was asked for, which waits for the end of the group.
+    due: bool,
+}
+
+impl<'c> GroupGate<'c> {
+    pub(crate) fn new(context: &'c TaskContext, resumes: bool) -> Self {
+        GroupGate { context, resumes, moved: false, error: None, cut: false, due: false }
+    }
+
+    /// The error, whether the group was cut, and whether a checkpoint is due at its end.
+    pub(crate) fn into_parts(self) -> (Option<ValuesError>, bool, bool) {
+        (self.error, self.cut, self.due)
+    }
+
+    /// Whether there may be another value.
+    #[inline]
+    fn is_open(&mut self) -> bool {
+        if self.error.is_some() || self.cut {
+            return false;
+        }
+        if self.context.is_asked() { self.pass() } else { true }
+    }
+
+    /// Somebody wants the task to stop. A reducer that can be called again returns first, so that its hooks can be called;
+    /// another one is suspended right here, or reduces the group to its end before it is checkpointed.
+    #[cold]
+    fn pass(&mut self) -> bool {
+        if self.resumes {
+            self.cut = std::mem::replace(&mut self.moved, true);
+            return !self.cut;
+        }
+        if !self.due {
+            match self.context.boundary(&mut ()) {
+                Ok(boundary) => self.due = boundary == Boundary::Checkpoint,
+                Err(error) => self.error = Some(ValuesError::Boundary(error)),
+            }
+        }
+        self.error.is_none()
+    }
+}
+
 impl<'g, K: Key, V: Value> Values<'g, K, V> {
-    pub(crate) fn new(
-        input: &'g mut ReduceInput,
-        scratch: &'g mut Scratch,
-        error: &'g mut Option<ValuesError>,
-    ) -> Self {
-        Values { input, scratch, error, cut: false, types: PhantomData }
+    pub(crate) fn new(input: &'g mut ReduceInput, scratch: &'g mut Scratch, gate: GroupGate<'g>) -> Self {
+        Values { input, scratch, gate, types: PhantomData }
+    }
+
+    pub(crate) fn into_gate(self) -> GroupGate<'g> {
+        self.gate
     }
 
     /// The next value; `None` at the end of the group.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "an Iterator cannot lend")]
     pub fn next(&mut self) -> Option<V::Ref<'_>> {
-        if self.error.is_some() {
+        if !self.gate.is_open() {
             return None;
         }
         self.scratch.reset();
         match self.input.next_value() {
-            Ok(Some((_, bytes))) => keep(decode_value::<V>(bytes, self.scratch), self.error),
+            Ok(Some((_, bytes))) => keep(decode_value::<V>(bytes, self.scratch), &mut self.gate.error),
             Ok(None) => None,
-            Err(error) => keep(Err(ValuesError::Input(error)), self.error),
+            Err(error) => keep(Err(ValuesError::Input(error)), &mut self.gate.error),
         }
     }
 
     /// The next value together with its full key, which matters when groups are made by a prefix of the key.
     #[inline]
     pub fn next_entry(&mut self) -> Option<(K::Ref<'_>, V::Ref<'_>)> {
-        if self.error.is_some() {
+        if !self.gate.is_open() {
             return None;
         }
         self.scratch.reset();
@@ -64,17 +120,17 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
                 let entry = K::decode_whole(key, self.scratch)
                     .map_err(|error| ValuesError::Decode { what: "key", error })
                     .and_then(|key| Ok((key, decode_value::<V>(value, self.scratch)?)));
-                keep(entry, self.error)
+                keep(entry, &mut self.gate.error)
             }
             Ok(None) => None,
-            Err(error) => keep(Err(ValuesError::Input(error)), self.error),
+            Err(error) => keep(Err(ValuesError::Input(error)), &mut self.gate.error),
         }
     }
 
     /// Whether the values ended before the group did, because the task is to stop here. Only a reducer that
     /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees that: it returns, and is called again for the rest.
     pub fn is_cut(&self) -> bool {
-        self.cut
+        self.gate.cut
     }
 
     /// Folds the values that are left.

@@ -131,6 +131,12 @@ pub trait RecordReader<F: InputFormat> {
     /// decompressed bytes.
     fn offset(&self) -> u64;
 
+    /// How many records a reader opened at [`offset`](RecordReader::offset) gives before the current one: not 0 where
+    /// records share an offset, as those of a block do.
+    fn records_before(&self) -> u64 {
+        0
+    }
+
     /// Bytes of the split that are done; of a compressed file, compressed bytes.
     fn consumed(&self) -> u64;
 }

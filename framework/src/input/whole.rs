@@ -29,6 +29,8 @@ pub struct WholeFile<'a> {
 pub struct WholeFileReader {
     path: PathBuf,
     source: Source,
+    /// Length of the file as it is stored.
+    stored: u64,
     expected: usize,
     memory: usize,
     bytes: Vec<u8>,
@@ -45,6 +47,7 @@ impl InputFormat for WholeFiles {
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<WholeFileReader, InputError> {
+        // One that is done is not read again; its length is known.
         let source = Source::open(split, 0, memory)?;
         let expected =
             if source.is_compressed() { GROWTH_BYTES.min(memory) } else { clamped(split.file_length) };
@@ -54,6 +57,7 @@ impl InputFormat for WholeFiles {
         Ok(WholeFileReader {
             path: split.path.clone(),
             source,
+            stored: split.file_length,
             expected,
             memory,
             bytes: Vec::new(),
@@ -113,6 +117,9 @@ impl RecordReader<WholeFiles> for WholeFileReader {
     }
 
     fn consumed(&self) -> u64 {
+        if self.done {
+            return self.stored;
+        }
         self.source.compressed_position().unwrap_or(self.bytes.len() as u64)
     }
 }

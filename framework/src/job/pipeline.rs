@@ -2,11 +2,16 @@
 //!
 //! Owns the erasure of the builder's types. Does not own the loops themselves (`task`).
 
-use napreduce_live::{JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError};
+use napreduce_live::{
+    CheckpointSupport, JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError,
+};
 
 use crate::input::{InputError, InputFile, InputFormat, Split, Splitting, plan_splits};
 use crate::output::{Output, OutputFormat};
+use crate::state::Save;
 use crate::task;
+use crate::task::map::MapWork;
+use crate::task::reduce::ReduceWork;
 
 use super::combine::CombineStage;
 use super::mapper::Mapper;
@@ -31,8 +36,16 @@ pub(crate) trait Pipeline: JobBody {
     /// The encoded cuts, `partitions - 1` of them, ascending.
     fn sample(&self, splits: &[Split], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
 
+    /// Which of its tasks can be checkpointed.
+    fn checkpoint_support(&self) -> CheckpointSupport;
+
     /// Takes over the settings of this run.
     fn set(&mut self, settings: Settings);
+}
+
+/// Of a prototype, that an error is answered says at least that there is something to save.
+fn saves(answer: Result<Save, TaskError>) -> bool {
+    !matches!(answer, Ok(Save::Unsupported))
 }
 
 /// A file that is one record is meant to be read whole; one that is compressed may be a surprise.
@@ -65,27 +78,13 @@ where
     R: Reducer<Key = M::Key, Value = M::Value>,
 {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
-        task::map::run(
-            &self.input,
-            &self.mapper,
-            &self.combine,
-            &self.partition,
-            &self.settings,
-            task,
-            context,
-        )
+        let MapReduce { input, mapper, combine, partition, settings, .. } = self;
+        MapWork { input, mapper, combine, partition, settings, task, context }.run()
     }
 
     fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError> {
-        task::reduce::run(
-            &self.combine,
-            &self.reducer,
-            &self.output,
-            &self.grouping,
-            &self.settings,
-            task,
-            context,
-        )
+        let MapReduce { combine, reducer, output: format, grouping, settings, .. } = self;
+        ReduceWork { combine, reducer, format, grouping, settings, task, context }.run()
     }
 }
 
@@ -113,6 +112,13 @@ where
 
     fn sample(&self, splits: &[Split], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         sampling::cuts(&self.input, &self.mapper, self.grouping.prefix_length, splits, partitions, memory)
+    }
+
+    fn checkpoint_support(&self) -> CheckpointSupport {
+        CheckpointSupport {
+            map: saves(self.mapper.save(&mut Vec::new())),
+            reduce: saves(self.reducer.save(&mut Vec::new())) && saves(self.output.save(&mut Vec::new())),
+        }
     }
 
     fn set(&mut self, settings: Settings) {
@@ -166,6 +172,10 @@ where
 
     fn sample(&self, _: &[Split], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         Ok(Vec::new())
+    }
+
+    fn checkpoint_support(&self) -> CheckpointSupport {
+        CheckpointSupport { map: saves(self.output.save(&mut Vec::new())), reduce: false }
     }
 
     /// Nothing of the settings concerns a job that sorts nothing.

@@ -4,14 +4,17 @@
 //! they are promoted: that is the commit protocol of the live runtime.
 
 mod part_writer;
+mod pieces;
 
 use std::io;
 use std::path::Path;
 
-use napreduce_live::{PartOutput, TaskError};
+use napreduce_live::{CheckpointDirectory, OutputPiece, PartOutput, TaskError};
 
+pub(crate) use part_writer::CutError;
 pub use part_writer::OutputError;
 use part_writer::PartWriter;
+pub(crate) use pieces::{Pieces, PiecesError};
 
 use crate::state::Save;
 use crate::text_field::TextField;
@@ -95,6 +98,16 @@ impl<F: OutputFormat> Output<F> {
         Ok(output)
     }
 
+    /// An output that goes nowhere.
+    pub(crate) fn discarding(format: F) -> Output<F> {
+        Output { part: PartWriter::discarding(), format }
+    }
+
+    /// Goes on after pieces that attempts before have written; the format has been restored.
+    pub(crate) fn after(format: F, pieces: Pieces, path: &Path) -> Result<Output<F>, OutputError> {
+        Ok(Output { part: PartWriter::after(pieces, path)?, format })
+    }
+
     /// Counts one record, whose bytes the format appends to the buffer now or later.
     #[inline]
     pub fn record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>)) {
@@ -112,7 +125,17 @@ impl<F: OutputFormat> Output<F> {
         self.part.check()
     }
 
-    pub(crate) fn finish(mut self) -> Result<PartOutput, OutputError> {
+    /// What the format answers when it is to save its state.
+    pub(crate) fn save_format(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        self.format.save(state)
+    }
+
+    /// Leaves what was written in a checkpoint: all pieces so far, in order.
+    pub(crate) fn cut(self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, CutError> {
+        self.part.cut(directory)
+    }
+
+    pub(crate) fn finish(mut self) -> Result<PartOutput, PiecesError> {
         self.format.end(self.part.buffer());
         self.part.finish()
     }

@@ -1,17 +1,22 @@
 //! The part file of one attempt: buffered writes, running digest, counts.
 //!
 //! Owns the bytes between a format and the file, and the first error, which it keeps until somebody asks. Does not own
-//! formats, names or promotion.
+//! formats, names or promotion, nor the pieces that earlier attempts wrote (`pieces`).
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{PartOutput, TaskError};
+use napreduce_live::{CheckpointDirectory, CheckpointError, OutputPiece, PartOutput, TaskError};
 use xxhash_rust::xxh3::Xxh3;
+
+use super::pieces::{Pieces, PiecesError};
 
 /// Bytes gathered before a write. Larger writes measured no faster, smaller ones cost system calls.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// What the output of one attempt is called in its checkpoint.
+const PIECE: &str = "part";
 
 /// A part file that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -45,27 +50,55 @@ impl From<OutputError> for TaskError {
 }
 
 pub(crate) struct PartWriter {
-    file: File,
+    /// None where nothing is to be kept.
+    file: Option<File>,
     path: PathBuf,
     buffer: Vec<u8>,
     digest: Xxh3,
     bytes: u64,
+    /// Written by this attempt and those before it.
     pub(crate) records: u64,
     error: Option<io::Error>,
+    /// What attempts before have written.
+    earlier: Option<Pieces>,
 }
 
 impl PartWriter {
     pub(crate) fn create(path: &Path) -> Result<PartWriter, OutputError> {
         let file = File::create(path).map_err(|source| OutputError { path: path.to_owned(), source })?;
-        Ok(PartWriter {
-            file,
-            path: path.to_owned(),
+        Ok(PartWriter { file: Some(file), path: path.to_owned(), ..PartWriter::discarding() })
+    }
+
+    /// Goes on after pieces of earlier attempts; the part file is put together at the end.
+    pub(crate) fn after(earlier: Pieces, path: &Path) -> Result<PartWriter, OutputError> {
+        let records = earlier.records();
+        let mut name = path.as_os_str().to_owned();
+        name.push(".piece");
+        let own = PartWriter::create(Path::new(&name))?;
+        Ok(PartWriter { records, earlier: Some(earlier), path: path.to_owned(), ..own })
+    }
+
+    /// Writes nothing anywhere.
+    pub(crate) fn discarding() -> PartWriter {
+        PartWriter {
+            file: None,
+            path: PathBuf::new(),
             buffer: Vec::new(),
             digest: Xxh3::new(),
             bytes: 0,
             records: 0,
             error: None,
-        })
+            earlier: None,
+        }
+    }
+
+    /// Where the bytes of this attempt go.
+    fn own_path(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        if self.earlier.is_some() {
+            name.push(".piece");
+        }
+        PathBuf::from(name)
     }
 
     /// Where a format appends one record; `end_record` follows.
@@ -90,7 +123,7 @@ impl PartWriter {
         if self.error.is_none() {
             self.digest.update(&self.buffer);
             self.bytes += self.buffer.len() as u64;
-            if let Err(error) = self.file.write_all(&self.buffer) {
+            if let Some(Err(error)) = self.file.as_mut().map(|file| file.write_all(&self.buffer)) {
                 self.error = Some(error);
             }
         }
@@ -100,13 +133,49 @@ impl PartWriter {
     pub(crate) fn check(&mut self) -> Result<(), OutputError> {
         match self.error.take() {
             None => Ok(()),
-            Some(source) => Err(OutputError { path: self.path.clone(), source }),
+            Some(source) => Err(OutputError { path: self.own_path(), source }),
         }
     }
 
-    pub(crate) fn finish(mut self) -> Result<PartOutput, OutputError> {
+    /// Leaves what is written in a checkpoint: all pieces so far, in order.
+    pub(crate) fn cut(mut self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, CutError> {
         self.flush();
         self.check()?;
-        Ok(PartOutput { records: self.records, bytes: self.bytes, digest: self.digest.digest() })
+        let own = self.own_path();
+        let mut pieces = self.earlier.take().map(Pieces::into_list).unwrap_or_default();
+        let records = self.records - pieces.iter().map(|piece| piece.records).sum::<u64>();
+        if self.bytes > 0 || records > 0 {
+            directory.take_in(&own, PIECE)?;
+            let (file, digest) = (directory.name(PIECE), self.digest.digest());
+            pieces.push(OutputPiece { file, bytes: self.bytes, records, digest });
+        }
+        Ok(pieces)
     }
+
+    pub(crate) fn finish(mut self) -> Result<PartOutput, PiecesError> {
+        self.flush();
+        self.check()?;
+        let own = self.own_path();
+        match self.earlier {
+            None => Ok(PartOutput { records: self.records, bytes: self.bytes, digest: self.digest.digest() }),
+            Some(earlier) => {
+                let last = OutputPiece {
+                    file: String::new(),
+                    bytes: self.bytes,
+                    records: self.records - earlier.records(),
+                    digest: self.digest.digest(),
+                };
+                earlier.assemble((&own, last), &self.path)
+            }
+        }
+    }
+}
+
+/// Output could not be left in a checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CutError {
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
 }

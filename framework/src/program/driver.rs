@@ -262,6 +262,8 @@ impl JobRun<'_, '_> {
             compress: settings.compress,
             slowstart_permille: settings.slowstart_permille,
             task_timeout: settings.task_timeout,
+            checkpoint: job.pipeline.checkpoint_support(),
+            durable: settings.durable,
             ..JobPlan::new(self.definition.clone(), self.output.clone())
         };
         driver.run.cluster.apply(&mut plan);

@@ -33,6 +33,8 @@ pub struct RecordsReader<K, V> {
     end: u64,
     /// Where the next block begins.
     position: u64,
+    /// Records of the block there that come before the current one.
+    before: u64,
     memory: u64,
     body: Vec<u8>,
     scratch: Scratch,
@@ -56,6 +58,7 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
             split_offset: split.offset,
             end: split.end(),
             position: HEADER_BYTES as u64,
+            before: 0,
             memory: memory as u64,
             body: Vec::new(),
             scratch: Scratch::new(),
@@ -134,7 +137,8 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
         let header = self.load()?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut rest = self.body.as_slice();
-        for _ in 0..header.records {
+        for number in 0..u64::from(header.records) {
+            self.before = number;
             scratch.reset();
             let (Some(key), Some(value)) = (take_field(&mut rest), take_field(&mut rest)) else {
                 return Err(self.bad(self.position, "a block has fewer records than it says".into()).into());
@@ -149,11 +153,16 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
         }
         self.scratch = scratch;
         self.position += BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
+        self.before = 0;
         Ok(true)
     }
 
     fn offset(&self) -> u64 {
         self.position
+    }
+
+    fn records_before(&self) -> u64 {
+        self.before
     }
 
     fn consumed(&self) -> u64 {

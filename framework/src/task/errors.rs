@@ -3,10 +3,12 @@
 //! Owns that mapping only. Does not own what the engine does with it.
 
 use std::io;
+use std::path::Path;
 
 use napreduce_data::{CollectError, ReduceError};
 use napreduce_live::{ReduceTask, TaskError};
 
+use super::saving::blamed;
 use crate::input::InputError;
 use crate::values::ValuesError;
 
@@ -36,8 +38,17 @@ pub(crate) fn collect_error(error: CollectError) -> TaskError {
     classed(&error)
 }
 
-/// A reduce's input could not be merged; when one segment is to blame, the map that wrote it runs again.
-pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask) -> TaskError {
+/// The same in a task that was started from a checkpoint, whose runs may be to blame.
+pub(crate) fn collect_error_after(error: CollectError, restore: Option<&Path>) -> TaskError {
+    if error.blames_checkpoint() { blamed(restore, error.to_string()) } else { classed(&error) }
+}
+
+/// A reduce's input could not be merged; when one segment is to blame, the map that wrote it runs again, and when a file
+/// of the checkpoint is that the task was started from, the task does, from scratch.
+pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask, restore: Option<&Path>) -> TaskError {
+    if error.blames_checkpoint() {
+        return blamed(restore, error.to_string());
+    }
     let lost = error.lost_input().and_then(|index| task.inputs.get(index)).map(|(attempt, _)| *attempt);
     match lost {
         Some(attempt) => TaskError::lost_inputs(format!("output of {attempt}: {error}"), vec![attempt]),
@@ -46,9 +57,15 @@ pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask) -> TaskError {
 }
 
 /// The values of a group could not be read to their end.
-pub(crate) fn values_error(error: ValuesError, task: &ReduceTask, group: u64) -> TaskError {
+pub(crate) fn values_error(
+    error: ValuesError,
+    task: &ReduceTask,
+    restore: Option<&Path>,
+    group: u64,
+) -> TaskError {
     match error {
-        ValuesError::Input(error) => reduce_error(error, task),
+        ValuesError::Input(error) => reduce_error(error, task, restore),
+        ValuesError::Boundary(error) => error,
         ValuesError::Decode { what, error } => {
             TaskError::task(format!("{what} in group {group} of partition {}: {error}", task.partition))
         }

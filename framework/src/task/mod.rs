@@ -4,9 +4,12 @@
 //! commits (live runtime) nor sorting and merging (data plane).
 
 pub(crate) mod errors;
+mod groups;
 pub(crate) mod map;
 pub(crate) mod map_only;
+mod reading;
 pub(crate) mod reduce;
+mod saving;
 
 use std::path::Path;
 

@@ -1,115 +1,176 @@
-//! The loop of a reduce task: for each group of the merged partition, call user code and write.
+//! A reduce task: open the merged partition, reduce its groups, write the part, or leave all of it in a checkpoint.
 //!
-//! Owns the order of calls and the counters of a reduce. Does not own merging or the promotion of the part file.
+//! Owns the order of calls and the counters of a reduce. Does not own the loop over groups (`groups`), merging, or the
+//! promotion of the part file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 
 use napreduce_data::{ReduceInput, ReduceSettings};
-use napreduce_live::{Counter, PositionUnit, ReduceResult, ReduceTask, TaskContext, TaskError};
+use napreduce_live::{
+    Checkpoint, Counter, NeededInput, PositionUnit, ReduceResult, ReduceTask, SavedCheckpoint, Stage,
+    TaskContext, TaskError,
+};
 
 use super::TaskInfo;
-use super::errors::{reduce_error, values_error};
-use crate::codec::{Scratch, Value};
+use super::errors::reduce_error;
+use super::groups::{GroupLoop, Reduced};
+use super::saving::{
+    Refusal, Saving, Start, base_of, give_back, part_error, restored_format, start, unsaved,
+};
 use crate::job::{CombineStage, Grouping, Reducer, Settings};
-use crate::output::Output;
-use crate::values::Values;
+use crate::output::{Output, Pieces};
 
-/// Groups between two looks at progress and the output's errors.
-const GROUPS_PER_CHECK: u64 = 1024;
+/// The reduce of a job.
+pub(crate) struct ReduceWork<'a, R: Reducer, C> {
+    pub(crate) combine: &'a C,
+    pub(crate) reducer: &'a R,
+    pub(crate) format: &'a R::Output,
+    pub(crate) grouping: &'a Grouping<R::Group>,
+    pub(crate) settings: &'a Settings,
+    pub(crate) task: &'a ReduceTask,
+    pub(crate) context: &'a TaskContext,
+}
 
-/// Runs the reduce of one partition and writes its part file.
-pub(crate) fn run<R: Reducer, C: CombineStage<R::Value>>(
-    combine: &C,
-    reducer: &R,
-    format: &R::Output,
-    grouping: &Grouping<R::Group>,
-    settings: &Settings,
-    task: &ReduceTask,
-    context: &TaskContext,
-) -> Result<ReduceResult, TaskError> {
-    context.position().enter(format!("partition {}", task.partition), PositionUnit::Group);
-    let input = combine
-        .reduce_input(ReduceSettings {
+/// What the loop over groups works with.
+struct Parts<R: Reducer> {
+    reducer: R,
+    input: ReduceInput,
+    out: Output<R::Output>,
+    in_group: bool,
+}
+
+impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
+    /// Runs the reduce of one partition and writes its part file.
+    pub(crate) fn run(&self) -> Result<ReduceResult, TaskError> {
+        let (task, context) = (self.task, self.context);
+        context.position().enter(format!("partition {}", task.partition), PositionUnit::Group);
+        let begun = start(
+            task.restore.as_deref(),
+            context,
+            |directory, checkpoint| self.resume(directory, checkpoint),
+            || self.fresh(),
+        )?;
+        let Start { with: Parts { mut reducer, input, mut out, in_group }, restored } = begun;
+        let restore = task.restore.as_deref().filter(|_| restored);
+        let bytes = input.statistics();
+        context.progress().set_total(bytes.bytes_total);
+        context.progress().set_done(bytes.bytes);
+        let mut groups = GroupLoop::new(input, context, task, restore);
+        let looped =
+            catch_unwind(AssertUnwindSafe(|| groups.run(&mut reducer, &mut out, self.grouping, in_group)));
+        let reduced = match looped {
+            Ok(reduced) => reduced?,
+            Err(panic) => {
+                context.position().at(groups.count.saturating_sub(1));
+                resume_unwind(panic)
+            }
+        };
+        match reduced {
+            Reduced::ToTheEnd => self.finish(groups, reducer, out, restore),
+            Reduced::UpTo { in_group } => Ok(ReduceResult::Checkpointed(self.save(groups, out, in_group)?)),
+        }
+    }
+
+    fn fresh(&self) -> Result<Parts<R>, TaskError> {
+        let input = self.combine.reduce_input(self.reduce_settings());
+        let input = input.map_err(|error| reduce_error(error, self.task, None))?;
+        let mut out = Output::create(self.format.clone(), &self.task.output)?;
+        let reducer = self.set_up(&mut out)?;
+        Ok(Parts { reducer, input, out, in_group: false })
+    }
+
+    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Parts<R>, Refusal> {
+        let Stage::Reducing { inputs, position, in_group } = checkpoint.stage else {
+            return Err(Refusal::other_stage());
+        };
+        let base = base_of(directory);
+        check_inputs(&inputs, self.task)?;
+        let pieces = Pieces::find(&base, checkpoint.pieces)?;
+        let input = self.combine.reduce_input_at(self.reduce_settings(), &position, &base);
+        let input = input.map_err(|error| match error.blames_checkpoint() {
+            true => Refusal::Checkpoint(error.to_string()),
+            false => Refusal::Task(reduce_error(error, self.task, None)),
+        })?;
+        // What is written at the set-up, the first attempt has written.
+        let mut reducer = self.set_up(&mut Output::discarding(self.format.clone()))?;
+        give_back(checkpoint.user_state.as_deref(), |state| reducer.restore(state))?;
+        let format = restored_format(self.format, &checkpoint.format_state)?;
+        let out = Output::after(format, pieces, &self.task.output).map_err(TaskError::from)?;
+        Ok(Parts { reducer, input, out, in_group })
+    }
+
+    fn set_up(&self, out: &mut Output<R::Output>) -> Result<R, TaskError> {
+        let mut reducer = self.reducer.clone();
+        reducer.setup(&TaskInfo::new(self.context.attempt(), None), out)?;
+        Ok(reducer)
+    }
+
+    fn reduce_settings(&self) -> ReduceSettings {
+        let ReduceWork { task, context, .. } = self;
+        ReduceSettings {
             segments: task.inputs.iter().map(|(_, path)| path.clone()).collect(),
             partition: task.partition,
             memory: context.memory() as usize,
             scratch: task.scratch.clone(),
             label: context.attempt().to_string(),
-            fan_in: settings.fan_in as usize,
-            grouping: grouping.prefix_length,
-        })
-        .map_err(|error| reduce_error(error, task))?;
-    context.progress().set_total(input.statistics().bytes_total);
-    let mut out = Output::create(format.clone(), &task.output)?;
-    let mut reducer = reducer.clone();
-    reducer.setup(&TaskInfo::new(context.attempt(), None), &mut out)?;
-    let mut groups = GroupLoop { input, group: Vec::new(), count: 0 };
-    let looped =
-        catch_unwind(AssertUnwindSafe(|| groups.run(&mut reducer, &mut out, grouping, task, context)));
-    match looped {
-        Ok(result) => result?,
-        Err(panic) => {
-            context.position().at(groups.count.saturating_sub(1));
-            resume_unwind(panic)
+            fan_in: self.settings.fan_in as usize,
+            grouping: self.grouping.prefix_length,
         }
     }
-    reducer.finish(&mut out)?;
-    let part = out.finish()?;
-    let statistics = groups.input.statistics();
-    let counters = context.counters();
-    counters.add(Counter::ReduceInputGroups, groups.count);
-    counters.add(Counter::ReduceInputRecords, statistics.records);
-    counters.add(Counter::ReduceShuffleBytes, statistics.bytes_total);
-    counters.add(Counter::ShuffledMaps, task.inputs.len() as u64);
-    counters.add(Counter::SpilledRecords, statistics.merged_records);
-    counters.add(Counter::ReduceOutputRecords, part.records);
-    counters.add(Counter::OutputBytes, part.bytes);
-    Ok(ReduceResult::Done { part })
+
+    fn finish(
+        &self,
+        groups: GroupLoop<'_>,
+        mut reducer: R,
+        mut out: Output<R::Output>,
+        restore: Option<&Path>,
+    ) -> Result<ReduceResult, TaskError> {
+        reducer.finish(&mut out)?;
+        let part = out.finish().map_err(|error| part_error(error, restore))?;
+        let statistics = groups.input.statistics();
+        let counters = self.context.counters();
+        counters.add(Counter::ReduceInputGroups, groups.count);
+        counters.add(Counter::ReduceInputRecords, statistics.records);
+        counters.add(Counter::ReduceShuffleBytes, statistics.bytes_total);
+        counters.add(Counter::ShuffledMaps, self.task.inputs.len() as u64);
+        counters.add(Counter::SpilledRecords, statistics.merged_records);
+        counters.add(Counter::ReduceOutputRecords, part.records);
+        counters.add(Counter::OutputBytes, part.bytes);
+        Ok(ReduceResult::Done { part })
+    }
+
+    fn save(
+        &self,
+        groups: GroupLoop<'_>,
+        out: Output<R::Output>,
+        in_group: bool,
+    ) -> Result<SavedCheckpoint, TaskError> {
+        let task = self.task;
+        let GroupLoop { mut input, saved, .. } = groups;
+        let mut saving = Saving::begin(&task.checkpoint, task.durable, self.context)?;
+        let position = input.save(&saving.place()).map_err(unsaved)?;
+        saving.count(position.files());
+        let pieces = out.cut(&mut saving.directory)?;
+        let needed = task.inputs.iter().zip(position.blocks_needed());
+        let inputs = needed
+            .map(|((attempt, _), first_block)| NeededInput { attempt: *attempt, first_block })
+            .collect();
+        saving.finish(Stage::Reducing { inputs, position, in_group }, pieces, saved.unwrap_or_default())
+    }
 }
 
-struct GroupLoop {
-    input: ReduceInput,
-    /// The group's key: a copy, because the merge moves on while user code still holds it.
-    group: Vec<u8>,
-    count: u64,
-}
-
-impl GroupLoop {
-    fn run<R: Reducer>(
-        &mut self,
-        reducer: &mut R,
-        out: &mut Output<R::Output>,
-        grouping: &Grouping<R::Group>,
-        task: &ReduceTask,
-        context: &TaskContext,
-    ) -> Result<(), TaskError> {
-        let mut group_scratch = Scratch::new();
-        let mut value_scratch = Scratch::new();
-        let mut failed = None;
-        while self.input.next_group().map_err(|error| reduce_error(error, task))? {
-            self.group.clear();
-            self.group.extend_from_slice(self.input.group_key());
-            self.count += 1;
-            group_scratch.reset();
-            let mut rest = self.group.as_slice();
-            let key = R::Group::decode(&mut rest, grouping.prefix_length.is_none(), &group_scratch)
-                .map_err(|error| TaskError::task(format!("key of group {}: {error}", self.count - 1)))?;
-            let mut values =
-                Values::<R::Key, R::Value>::new(&mut self.input, &mut value_scratch, &mut failed);
-            let reduced = reducer.reduce(key, &mut values, out);
-            if let Some(error) = failed.take() {
-                return Err(values_error(error, task, self.count - 1));
-            }
-            reduced.map_err(|error| self.located(error))?;
-            if self.count.is_multiple_of(GROUPS_PER_CHECK) {
-                out.check()?;
-                context.progress().set_done(self.input.statistics().bytes);
-            }
+/// Positions are those in the outputs of certain attempts; those of others may hold other records in other blocks.
+fn check_inputs(saved: &[NeededInput], task: &ReduceTask) -> Result<(), Refusal> {
+    if saved.len() != task.inputs.len() {
+        let (saved, inputs) = (saved.len(), task.inputs.len());
+        return Err(Refusal::Checkpoint(format!("it is of a reduce of {saved} inputs, not of {inputs}")));
+    }
+    for (saved, (attempt, _)) in saved.iter().zip(&task.inputs) {
+        if saved.first_block.is_some() && saved.attempt != *attempt {
+            let read = saved.attempt;
+            return Err(Refusal::Checkpoint(format!("it stands in the output of {read}, not of {attempt}")));
         }
-        Ok(())
     }
-
-    fn located(&self, error: TaskError) -> TaskError {
-        TaskError { message: format!("{}, reducing group {}", error.message, self.count - 1), ..error }
-    }
+    Ok(())
 }

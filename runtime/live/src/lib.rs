@@ -94,7 +94,9 @@ pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, Coordinator
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedEvent, replay_journal, run_coordinator,
 };
-pub use counters::{Counter, CounterValues, Counters, UserCounter, counter};
+pub use counters::{
+    Counter, CounterValues, Counters, UserCounter, counter, set_user_counters, user_counters,
+};
 pub use embedded::run_embedded;
 pub use journal::{FsyncPolicy, JournalError};
 pub use plan::{CheckpointSupport, EmbeddedSettings, JobPlan, ProgressMode};

@@ -3,6 +3,7 @@
 //! Owns the plain data. Does not own its form on disk (`file`).
 
 use napreduce_core::AttemptId;
+use napreduce_data::{SavedCollection, SavedReduceInput};
 use serde::{Deserialize, Serialize};
 
 use crate::body::Split;
@@ -36,14 +37,16 @@ pub enum Stage {
     Map {
         /// What it reads.
         split: Split,
-        /// Where the reader goes on, and how many records at this place are done already.
+        /// Where the reader goes on.
         offset: u64,
-        /// Records that begin at this offset, for the reader, and were mapped.
+        /// How many of the records that it finds there are done already.
         repeated: u64,
         /// Records read.
         records: u64,
         /// Records emitted.
         emitted: u64,
+        /// What was collected; `None` where the map writes a part file.
+        collection: Option<SavedCollection>,
     },
     /// A reduce that still waits for inputs: those that were fetched.
     Gathering {
@@ -54,6 +57,10 @@ pub enum Stage {
     Reducing {
         /// All inputs, in the order of their map tasks.
         inputs: Vec<NeededInput>,
+        /// Where the merge of them stands.
+        position: SavedReduceInput,
+        /// Whether the group begun last goes on.
+        in_group: bool,
     },
 }
 

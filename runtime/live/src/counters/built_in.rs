@@ -156,6 +156,15 @@ impl Counters {
         self.cells[counter as usize].load(Ordering::Relaxed)
     }
 
+    /// Adds the built-in ones of what was saved.
+    pub fn add_all(&self, saved: &CounterValues) {
+        for (name, amount) in saved.iter() {
+            if let Some(counter) = Counter::from_name(name) {
+                self.add(counter, amount);
+            }
+        }
+    }
+
     /// All counters that are not zero.
     pub fn values(&self) -> CounterValues {
         let mut values = CounterValues::default();

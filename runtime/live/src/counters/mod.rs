@@ -9,5 +9,5 @@ mod values;
 
 pub use built_in::{Counter, Counters};
 pub(crate) use user::user_values;
-pub use user::{UserCounter, counter};
+pub use user::{UserCounter, counter, set_user_counters, user_counters};
 pub use values::CounterValues;

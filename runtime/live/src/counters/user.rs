@@ -60,6 +60,22 @@ pub(crate) fn user_values() -> CounterValues {
     values
 }
 
+/// What all user counters of this process stand at: for a checkpoint.
+pub fn user_counters() -> CounterValues {
+    user_values()
+}
+
+/// Makes all user counters of this process stand at what was saved; those that are not in it at zero.
+pub fn set_user_counters(saved: &CounterValues) {
+    let known: Vec<&str> = saved.iter().map(|(name, _)| name).collect();
+    for name in known.into_iter().filter(|name| Counter::from_name(name).is_none()) {
+        counter(name);
+    }
+    for (name, cell) in registry().iter() {
+        cell.store(saved.get(name), Ordering::Relaxed);
+    }
+}
+
 /// A panic while the lock is held leaves at worst a missing entry, never a torn one.
 fn registry() -> MutexGuard<'static, BTreeMap<String, &'static AtomicU64>> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,0 +1,118 @@
+//! The pieces of a part file that attempts wrote one after the other, and the file that they make.
+//!
+//! Owns their verification and their order. Does not own how a piece is written (`part_writer`).
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use napreduce_live::{OutputPiece, PartOutput};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::part_writer::OutputError;
+
+const COPY_BYTES: usize = 1 << 20;
+
+/// What attempts before have written, in the directory of all checkpoints.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    base: PathBuf,
+    list: Vec<OutputPiece>,
+}
+
+/// A part file could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PiecesError {
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// The checkpoint is of no use.
+    #[error("piece {} of the output is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+}
+
+impl Pieces {
+    /// Looks whether all pieces are there in their length; what is in them is verified when they are read.
+    pub(crate) fn find(base: &Path, list: Vec<OutputPiece>) -> Result<Pieces, PiecesError> {
+        for piece in &list {
+            let path = base.join(&piece.file);
+            match fs::metadata(&path) {
+                Ok(found) if found.is_file() && found.len() == piece.bytes => {}
+                Ok(found) => {
+                    let what = format!("it has {} bytes, not {}", found.len(), piece.bytes);
+                    return Err(PiecesError::Damaged { path, what });
+                }
+                Err(error) => return Err(PiecesError::Damaged { path, what: error.to_string() }),
+            }
+        }
+        Ok(Pieces { base: base.to_owned(), list })
+    }
+
+    /// Records in all of them.
+    pub(crate) fn records(&self) -> u64 {
+        self.list.iter().map(|piece| piece.records).sum()
+    }
+
+    pub(crate) fn into_list(self) -> Vec<OutputPiece> {
+        self.list
+    }
+
+    /// Writes them and `last`, which lies elsewhere and is removed, to `target`.
+    pub(crate) fn assemble(
+        self,
+        last: (&Path, OutputPiece),
+        target: &Path,
+    ) -> Result<PartOutput, PiecesError> {
+        let output = |source| OutputError { path: target.to_owned(), source };
+        let mut whole = Whole {
+            file: File::create(target).map_err(output)?,
+            path: target,
+            digest: Xxh3::new(),
+            part: PartOutput::default(),
+            buffer: vec![0; COPY_BYTES],
+        };
+        for piece in &self.list {
+            whole.append(&self.base.join(&piece.file), piece)?;
+        }
+        let (path, piece) = last;
+        whole.append(path, &piece)?;
+        fs::remove_file(path).map_err(|source| OutputError { path: path.to_owned(), source })?;
+        Ok(PartOutput { digest: whole.digest.digest(), ..whole.part })
+    }
+}
+
+/// The part file while it is put together.
+struct Whole<'a> {
+    file: File,
+    path: &'a Path,
+    digest: Xxh3,
+    part: PartOutput,
+    buffer: Vec<u8>,
+}
+
+impl Whole<'_> {
+    fn append(&mut self, path: &Path, piece: &OutputPiece) -> Result<(), PiecesError> {
+        let damaged = |what: String| PiecesError::Damaged { path: path.to_owned(), what };
+        let mut from = File::open(path).map_err(|error| damaged(error.to_string()))?;
+        let mut digest = Xxh3::new();
+        let mut bytes = 0u64;
+        // One that has grown is noticed by its first byte too many, and not read to its end.
+        while bytes <= piece.bytes {
+            let read = match from.read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(read) => &self.buffer[..read],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(damaged(error.to_string())),
+            };
+            bytes += read.len() as u64;
+            digest.update(read);
+            self.digest.update(read);
+            self.file.write_all(read).map_err(|source| OutputError { path: self.path.to_owned(), source })?;
+        }
+        if (bytes, digest.digest()) != (piece.bytes, piece.digest) {
+            return Err(damaged(format!("its {} bytes are not those that were written", piece.bytes)));
+        }
+        self.part.bytes += bytes;
+        self.part.records += piece.records;
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The loop over the groups of a partition, with a boundary before each of them and between the values of one.
+//!
+//! Owns what is called for a group, how often, and where a checkpoint cuts. Does not own merging nor what is saved
+//! (`reduce`).
+
+use std::path::Path;
+
+use napreduce_data::ReduceInput;
+use napreduce_live::{Boundary, ReduceTask, SuspendHooks, TaskContext, TaskError};
+
+use super::errors::{reduce_error, values_error};
+use super::saving::UserState;
+use crate::codec::{Scratch, Value};
+use crate::job::{Grouping, Reducer};
+use crate::output::Output;
+use crate::values::{GroupGate, Values};
+
+/// Groups between two looks at progress and the output's errors.
+const GROUPS_PER_CHECK: u64 = 1024;
+
+/// How the loop ended.
+pub(crate) enum Reduced {
+    ToTheEnd,
+    /// By a checkpoint, between two groups or two values of one.
+    UpTo {
+        in_group: bool,
+    },
+}
+
+/// How the values of a group came to their end.
+enum GroupEnd {
+    Whole,
+    Checkpoint,
+}
+
+pub(crate) struct GroupLoop<'a> {
+    pub(crate) input: ReduceInput,
+    /// Groups begun, by attempts before as well.
+    pub(crate) count: u64,
+    /// What the user's code has saved when the loop ended by a checkpoint.
+    pub(crate) saved: Option<UserState>,
+    context: &'a TaskContext,
+    task: &'a ReduceTask,
+    /// The checkpoint that was started from.
+    restore: Option<&'a Path>,
+    /// The group's key: a copy, because the merge moves on while user code still holds it.
+    group: Vec<u8>,
+    /// A checkpoint was asked for inside a group that had to be reduced first.
+    due: bool,
+    /// A checkpoint was asked for and cannot be made.
+    declined: bool,
+}
+
+impl<'a> GroupLoop<'a> {
+    pub(crate) fn new(
+        input: ReduceInput,
+        context: &'a TaskContext,
+        task: &'a ReduceTask,
+        restore: Option<&'a Path>,
+    ) -> GroupLoop<'a> {
+        GroupLoop {
+            count: input.statistics().groups,
+            input,
+            saved: None,
+            context,
+            task,
+            restore,
+            group: Vec::new(),
+            due: false,
+            declined: false,
+        }
+    }
+
+    /// `in_group` when the group begun last goes on.
+    pub(crate) fn run<R: Reducer>(
+        &mut self,
+        reducer: &mut R,
+        out: &mut Output<R::Output>,
+        grouping: &Grouping<R::Group>,
+        mut in_group: bool,
+    ) -> Result<Reduced, TaskError> {
+        let mut scratches = (Scratch::new(), Scratch::new());
+        let mut untold = self.restore.is_some();
+        loop {
+            if !in_group {
+                if (self.due || self.context.is_asked()) && self.is_cut(reducer, out)? {
+                    return Ok(Reduced::UpTo { in_group: false });
+                }
+                let (task, restore) = (self.task, self.restore);
+                if !self.input.next_group().map_err(|error| reduce_error(error, task, restore))? {
+                    break;
+                }
+                self.count += 1;
+            }
+            in_group = false;
+            self.group.clear();
+            self.group.extend_from_slice(self.input.group_key());
+            if let GroupEnd::Checkpoint = self.reduce_group(reducer, out, grouping, &mut scratches)? {
+                return Ok(Reduced::UpTo { in_group: true });
+            }
+            if untold {
+                untold = false;
+                self.context.restored();
+            }
+            if self.count.is_multiple_of(GROUPS_PER_CHECK) {
+                out.check()?;
+                self.context.progress().set_done(self.input.statistics().bytes);
+            }
+        }
+        if untold {
+            self.context.restored();
+        }
+        Ok(Reduced::ToTheEnd)
+    }
+
+    /// Calls the reducer for the current group, again for the rest of it if it was cut.
+    #[inline(always)]
+    fn reduce_group<R: Reducer>(
+        &mut self,
+        reducer: &mut R,
+        out: &mut Output<R::Output>,
+        grouping: &Grouping<R::Group>,
+        (group_scratch, value_scratch): &mut (Scratch, Scratch),
+    ) -> Result<GroupEnd, TaskError> {
+        let resumes = reducer.resumes_in_group();
+        loop {
+            group_scratch.reset();
+            let mut rest = self.group.as_slice();
+            let key = R::Group::decode(&mut rest, grouping.prefix_length.is_none(), group_scratch)
+                .map_err(|error| TaskError::task(format!("key of group {}: {error}", self.count - 1)))?;
+            let gate = GroupGate::new(self.context, resumes);
+            let mut values = Values::<R::Key, R::Value>::new(&mut self.input, value_scratch, gate);
+            let reduced = reducer.reduce(key, &mut values, out);
+            let (failed, cut, due) = values.into_gate().into_parts();
+            if let Some(error) = failed {
+                return Err(values_error(error, self.task, self.restore, self.count - 1));
+            }
+            reduced.map_err(|error| self.located(error))?;
+            self.due |= due;
+            if !cut {
+                return Ok(GroupEnd::Whole);
+            }
+            if self.is_cut(reducer, out)? {
+                return Ok(GroupEnd::Checkpoint);
+            }
+        }
+    }
+
+    /// Whether the task ends here by a checkpoint; the user's code has been asked for its state then.
+    #[cold]
+    fn is_cut<R: Reducer>(
+        &mut self,
+        reducer: &mut R,
+        out: &mut Output<R::Output>,
+    ) -> Result<bool, TaskError> {
+        let due = std::mem::take(&mut self.due);
+        let asked = !due && self.context.boundary(&mut Hooks(reducer))? == Boundary::Checkpoint;
+        if self.declined || !(due || asked) {
+            return Ok(false);
+        }
+        out.check()?;
+        self.saved = UserState::ask(|state| reducer.save(state), |state| out.save_format(state))?;
+        self.declined = self.saved.is_none();
+        if self.declined {
+            eprintln!(
+                "{}: goes on instead of being checkpointed, since its reducer or its output format does not save \
+                 its state",
+                self.context.attempt()
+            );
+        }
+        Ok(!self.declined)
+    }
+
+    fn located(&self, error: TaskError) -> TaskError {
+        TaskError { message: format!("{}, reducing group {}", error.message, self.count - 1), ..error }
+    }
+}
+
+struct Hooks<'r, R>(&'r mut R);
+
+impl<R: Reducer> SuspendHooks for Hooks<'_, R> {
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.0.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.0.on_resume()
+    }
+}

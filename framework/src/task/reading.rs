@@ -1,0 +1,183 @@
+//! The loop over the records of a split, with a boundary before each of them.
+//!
+//! Owns reading from the split's start or from where an earlier attempt stood, and the place where a checkpoint cuts. Does
+//! not own what is done with a record (`map`, `map_only`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use napreduce_live::{Boundary, Counter, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError};
+
+use crate::input::{InputError, InputFormat, RecordReader};
+
+/// What takes the records of a split.
+pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
+    fn take(&mut self, record: I::Record<'_>) -> Result<(), TaskError>;
+
+    /// Asked after each batch: an error that was kept until then.
+    fn check(&mut self) -> Result<(), TaskError>;
+
+    /// Asks the user's code for its state, for a checkpoint here; false when it has none to give.
+    fn prepare_checkpoint(&mut self) -> Result<bool, TaskError>;
+}
+
+/// A place between two records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// For the reader.
+    pub(crate) offset: u64,
+    /// How many of the records that the reader finds there come before the place.
+    pub(crate) repeated: u64,
+    /// How many records of the split do.
+    pub(crate) records: u64,
+}
+
+impl Place {
+    /// Before the first record.
+    pub(crate) fn start_of(split: &Split) -> Place {
+        Place { offset: split.offset, repeated: 0, records: 0 }
+    }
+}
+
+/// How reading a split ended.
+pub(crate) enum Read {
+    ToTheEnd,
+    /// By a checkpoint.
+    UpTo(Place),
+}
+
+/// Why a batch ends before its time.
+enum Stop {
+    /// The error names its place already.
+    Input(InputError),
+    User(TaskError),
+    /// A checkpoint is to be made before the record that was just read.
+    Checkpoint,
+}
+
+impl From<InputError> for Stop {
+    fn from(error: InputError) -> Stop {
+        Stop::Input(error)
+    }
+}
+
+/// Reads the split from `place` on, batch by batch; after each batch asks the sink for errors and tells the progress.
+pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
+    input: &I,
+    task: &MapTask,
+    context: &TaskContext,
+    (place, restored): (Place, bool),
+    sink: &mut S,
+) -> Result<Read, TaskError> {
+    let split = &task.split;
+    context.position().enter(split.path.display().to_string(), PositionUnit::Byte);
+    context.progress().set_total(split.length);
+    let mut reader = input.open_at(split, place.offset, context.memory() as usize)?;
+    let mut loop_state = RecordLoop { context, place, restored, declined: false };
+    loop {
+        let batch = catch_unwind(AssertUnwindSafe(|| {
+            reader.read_batch(&mut |record: I::Record<'_>| loop_state.pass::<I, S>(record, sink))
+        }));
+        let more = match batch {
+            Ok(Ok(more)) => more,
+            Ok(Err(Stop::Input(error))) => return Err(error.into()),
+            Ok(Err(Stop::User(error))) => return Err(located(error, split, reader.offset())),
+            Ok(Err(Stop::Checkpoint)) => {
+                sink.check()?;
+                return Ok(Read::UpTo(loop_state.at(&reader)));
+            }
+            Err(panic) => {
+                // The message of the panic is completed with the record it happened at.
+                context.position().at(reader.offset());
+                resume_unwind(panic)
+            }
+        };
+        sink.check()?;
+        context.progress().set_done(reader.consumed());
+        if !more {
+            break;
+        }
+    }
+    if context.is_asked() && loop_state.is_cut(sink)? {
+        return Ok(Read::UpTo(loop_state.at(&reader)));
+    }
+    if restored {
+        context.restored();
+    }
+    // What comes after, the last folds and the mapper's finish, is about any record of the split.
+    context.position().at_range(split.offset, split.end());
+    let counters = context.counters();
+    counters.add(Counter::MapInputRecords, loop_state.place.records);
+    counters.add(Counter::InputBytes, reader.consumed());
+    Ok(Read::ToTheEnd)
+}
+
+/// What happens to each record.
+struct RecordLoop<'a> {
+    context: &'a TaskContext,
+    /// Its offset is that of the start; `repeated` counts down.
+    place: Place,
+    /// Until the first record after a restore is done.
+    restored: bool,
+    /// A checkpoint was asked for and cannot be made.
+    declined: bool,
+}
+
+impl RecordLoop<'_> {
+    #[inline(always)]
+    fn pass<I: InputFormat, S: RecordSink<I>>(
+        &mut self,
+        record: I::Record<'_>,
+        sink: &mut S,
+    ) -> Result<(), Stop> {
+        if self.restored {
+            return self.pass_restored(record, sink);
+        }
+        if self.context.is_asked() && self.is_cut(sink).map_err(Stop::User)? {
+            return Err(Stop::Checkpoint);
+        }
+        self.place.records += 1;
+        sink.take(record).map_err(Stop::User)
+    }
+
+    /// Leaves out what was done before, and says when the first record after that is done.
+    #[cold]
+    fn pass_restored<I: InputFormat, S: RecordSink<I>>(
+        &mut self,
+        record: I::Record<'_>,
+        sink: &mut S,
+    ) -> Result<(), Stop> {
+        if let Some(left) = self.place.repeated.checked_sub(1) {
+            self.place.repeated = left;
+            return Ok(());
+        }
+        self.restored = false;
+        self.pass::<I, S>(record, sink)?;
+        self.context.restored();
+        Ok(())
+    }
+
+    #[cold]
+    fn is_cut<I: InputFormat, S: RecordSink<I>>(&mut self, sink: &mut S) -> Result<bool, TaskError> {
+        if self.context.boundary(sink)? == Boundary::GoOn || self.declined {
+            return Ok(false);
+        }
+        let prepared = sink.prepare_checkpoint()?;
+        self.declined = !prepared;
+        if self.declined {
+            eprintln!(
+                "{}: goes on instead of being checkpointed, since its mapper does not save its state",
+                self.context.attempt()
+            );
+        }
+        Ok(prepared)
+    }
+
+    fn at<I: InputFormat>(&self, reader: &impl RecordReader<I>) -> Place {
+        Place { offset: reader.offset(), repeated: reader.records_before(), records: self.place.records }
+    }
+}
+
+fn located(error: TaskError, split: &Split, offset: u64) -> TaskError {
+    let message = format!("{}, reading {} byte {offset}", error.message, split.path.display());
+    TaskError { message, ..error }
+}

@@ -1,0 +1,235 @@
+//! Checkpoints as the loops see them: what is saved of every kind of task, and starting from it or from scratch.
+//!
+//! Owns what all tasks have in common. Does not own the loops (`map`, `reduce`), the files (live runtime) nor positions in
+//! data (data plane).
+
+use std::path::{Path, PathBuf};
+
+use napreduce_data::{SavePlace, SavedFile};
+use napreduce_live::{
+    Checkpoint, CheckpointDirectory, CheckpointError, OutputPiece, SavedCheckpoint, Stage, TaskContext,
+    TaskError, set_user_counters, user_counters,
+};
+
+use crate::output::{CutError, OutputFormat, PiecesError};
+use crate::state::Save;
+
+/// What the user's code has saved.
+#[derive(Default)]
+pub(crate) struct UserState {
+    state: Option<Vec<u8>>,
+    format: Vec<u8>,
+}
+
+impl UserState {
+    /// Asks for it; `None` when it cannot be saved.
+    pub(crate) fn ask(
+        task: impl FnOnce(&mut Vec<u8>) -> Result<Save, TaskError>,
+        format: impl FnOnce(&mut Vec<u8>) -> Result<Save, TaskError>,
+    ) -> Result<Option<UserState>, TaskError> {
+        let mut saved = UserState::default();
+        let mut state = Vec::new();
+        match task(&mut state)? {
+            Save::Stateless => {}
+            Save::Saved => saved.state = Some(state),
+            Save::Unsupported => return Ok(None),
+        }
+        match format(&mut saved.format)? {
+            Save::Stateless => saved.format.clear(),
+            Save::Saved => {}
+            Save::Unsupported => return Ok(None),
+        }
+        Ok(Some(saved))
+    }
+}
+
+/// A checkpoint while it is being made.
+pub(crate) struct Saving<'a> {
+    context: &'a TaskContext,
+    pub(crate) directory: CheckpointDirectory,
+    durable: bool,
+}
+
+impl<'a> Saving<'a> {
+    pub(crate) fn begin(
+        path: &Path,
+        durable: bool,
+        context: &'a TaskContext,
+    ) -> Result<Saving<'a>, TaskError> {
+        let directory = CheckpointDirectory::make(path, durable).map_err(unsaved)?;
+        Ok(Saving { context, directory, durable })
+    }
+
+    /// Where the data plane leaves its files.
+    pub(crate) fn place(&self) -> SavePlace {
+        let path = self.directory.path();
+        SavePlace {
+            base: base_of(path),
+            folder: PathBuf::from(path.file_name().unwrap_or_default()),
+            durable: self.durable,
+        }
+    }
+
+    /// Counts those of the data plane's files that were not there before.
+    pub(crate) fn count<'f>(&mut self, files: impl IntoIterator<Item = &'f SavedFile>) {
+        let own = self.place().folder;
+        for file in files {
+            if file.file.starts_with(&own) {
+                self.directory.count(file.bytes);
+            }
+        }
+    }
+
+    /// The last step.
+    pub(crate) fn finish(
+        self,
+        stage: Stage,
+        pieces: Vec<OutputPiece>,
+        user: UserState,
+    ) -> Result<SavedCheckpoint, TaskError> {
+        let mut counters = self.context.counters().values();
+        counters.merge(&user_counters());
+        let checkpoint = Checkpoint {
+            attempt: self.context.attempt(),
+            stage,
+            pieces,
+            counters,
+            active_millis: self.context.active_millis(),
+            user_state: user.state,
+            format_state: user.format,
+        };
+        let bytes = self.directory.finish(&checkpoint).map_err(unsaved)?;
+        Ok(SavedCheckpoint { bytes })
+    }
+}
+
+/// The directory of all checkpoints, which names in them are relative to.
+pub(crate) fn base_of(directory: &Path) -> PathBuf {
+    directory.parent().unwrap_or(Path::new("")).to_owned()
+}
+
+/// What was to be saved is lost with the attempt, and no more than that: also a full disk does not end the job.
+pub(crate) fn unsaved(error: impl std::fmt::Display) -> TaskError {
+    TaskError::retryable(format!("the task could not be checkpointed: {error}"))
+}
+
+impl From<CutError> for TaskError {
+    fn from(error: CutError) -> TaskError {
+        match error {
+            // As it would be without a checkpoint.
+            CutError::Output(error) => error.into(),
+            CutError::Checkpoint(error) => unsaved(error),
+        }
+    }
+}
+
+/// Why a task does not start from its checkpoint.
+pub(crate) enum Refusal {
+    /// It starts from scratch, then.
+    Checkpoint(String),
+    /// It could not start from scratch either.
+    Task(TaskError),
+}
+
+impl From<TaskError> for Refusal {
+    fn from(error: TaskError) -> Refusal {
+        Refusal::Task(error)
+    }
+}
+
+impl From<CheckpointError> for Refusal {
+    fn from(error: CheckpointError) -> Refusal {
+        Refusal::Checkpoint(error.to_string())
+    }
+}
+
+impl From<PiecesError> for Refusal {
+    fn from(error: PiecesError) -> Refusal {
+        match error {
+            PiecesError::Damaged { .. } => Refusal::Checkpoint(error.to_string()),
+            PiecesError::Output(error) => Refusal::Task(error.into()),
+        }
+    }
+}
+
+impl Refusal {
+    /// A checkpoint of a task of another kind, or in another stage than this one starts from.
+    pub(crate) fn other_stage() -> Refusal {
+        Refusal::Checkpoint("it was made in another stage of the work".to_owned())
+    }
+}
+
+/// What a task starts with, and whether that is a checkpoint.
+pub(crate) struct Start<T> {
+    pub(crate) with: T,
+    pub(crate) restored: bool,
+}
+
+/// Starts from the checkpoint if there is one and it can be done, else from scratch.
+pub(crate) fn start<T>(
+    restore: Option<&Path>,
+    context: &TaskContext,
+    resume: impl FnOnce(&Path, Checkpoint) -> Result<T, Refusal>,
+    fresh: impl FnOnce() -> Result<T, TaskError>,
+) -> Result<Start<T>, TaskError> {
+    let Some(directory) = restore else { return Ok(Start { with: fresh()?, restored: false }) };
+    let counted = user_counters();
+    let resumed =
+        Checkpoint::read(directory, context.attempt().task).map_err(Refusal::from).and_then(|checkpoint| {
+            let (counters, active_millis) = (checkpoint.counters.clone(), checkpoint.active_millis);
+            let with = resume(directory, checkpoint)?;
+            context.goes_on_after(active_millis);
+            context.counters().add_all(&counters);
+            // What the user's set-up has counted was counted by the first attempt.
+            set_user_counters(&counters);
+            Ok(with)
+        });
+    match resumed {
+        Ok(with) => Ok(Start { with, restored: true }),
+        Err(Refusal::Task(error)) => Err(error),
+        Err(Refusal::Checkpoint(reason)) => {
+            eprintln!(
+                "{}: starts from scratch, since its checkpoint is of no use: {reason}",
+                context.attempt()
+            );
+            context.restore_refused(&reason);
+            set_user_counters(&counted);
+            Ok(Start { with: fresh()?, restored: false })
+        }
+    }
+}
+
+/// Gives back to a fresh clone of the user's code, set up, what another one has saved.
+pub(crate) fn give_back(
+    state: Option<&[u8]>,
+    restore: impl FnOnce(&[u8]) -> Result<(), TaskError>,
+) -> Result<(), Refusal> {
+    state.map_or(Ok(()), restore).map_err(|error| Refusal::Checkpoint(error.message))
+}
+
+/// An output format that goes on from what was saved.
+pub(crate) fn restored_format<F: OutputFormat>(format: &F, state: &[u8]) -> Result<F, Refusal> {
+    let mut format = format.clone();
+    let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
+    if !stateless {
+        give_back(Some(state), |state| format.restore(state))?;
+    }
+    Ok(format)
+}
+
+/// A file of the checkpoint proved damaged when it was too late to start from scratch: the next attempt does so.
+pub(crate) fn blamed(restore: Option<&Path>, message: String) -> TaskError {
+    let set_aside = restore.map(Checkpoint::set_aside);
+    TaskError::retryable(match set_aside {
+        Some(Err(error)) => format!("{message}; {error}"),
+        _ => format!("{message}; the next attempt starts from scratch"),
+    })
+}
+
+/// What becomes of a task whose part file could not be put together.
+pub(crate) fn part_error(error: PiecesError, restore: Option<&Path>) -> TaskError {
+    match error {
+        PiecesError::Output(error) => error.into(),
+        PiecesError::Damaged { .. } => blamed(restore, error.to_string()),
+    }
+}
