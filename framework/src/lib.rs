@@ -40,6 +40,7 @@ mod program;
 mod records;
 mod state;
 mod task;
+pub mod testing;
 mod text_field;
 mod values;
 mod words;

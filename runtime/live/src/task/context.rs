@@ -3,6 +3,7 @@
 //! Owns the shared cells: progress, counters, position, and the way to its gate and clock. Does not own who reads them
 //! (the control thread of the task process), nor what happens at the gate (`gate`).
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use napreduce_core::AttemptId;
@@ -71,6 +72,7 @@ pub struct TaskContext {
     interrupted: AtomicBool,
     gate: Gate,
     clock: TaskClock,
+    refused: OnceLock<String>,
 }
 
 impl TaskContext {
@@ -94,6 +96,7 @@ impl TaskContext {
             interrupted: AtomicBool::new(false),
             gate,
             clock: TaskClock::default(),
+            refused: OnceLock::new(),
         }
     }
 
@@ -161,7 +164,14 @@ impl TaskContext {
 
     /// Says that the checkpoint cannot be used and why; the attempt goes on from scratch.
     pub fn restore_refused(&self, reason: &str) {
+        // What was refused first is what the attempt was started with.
+        let _ = self.refused.set(reason.to_owned());
         self.gate.tell_restore_refused(reason);
+    }
+
+    /// Why the attempt did not go on from its checkpoint, if it had one and did not.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refused.get().map(String::as_str)
     }
 
     /// How long the task has been worked on: without the time in which it was suspended, with that of earlier attempts.

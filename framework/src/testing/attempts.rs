@@ -1,0 +1,291 @@
+//! The tasks of a job, attempt by attempt, in the test's own thread.
+//!
+//! Owns what a worker and a coordinator would do: descriptions of tasks, places of files, what becomes of an attempt that
+//! was interrupted. Does not own when that happens (`interruptions`).
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_live::{
+    Ask, CounterValues, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Script, TaskContext,
+    TaskError, set_user_counters, user_counters,
+};
+
+use super::folder::Folder;
+use super::interruptions::{Interruption, Preemption, Schedule};
+use super::{JobOutput, JobTest};
+use crate::input::{InputFile, Split};
+use crate::job::{Job, Settings};
+
+/// No test needs more; an attempt that never gets anywhere is noticed.
+const ATTEMPTS_MAX: u32 = 100_000;
+
+/// The user's counters are those of the process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// One run of a job.
+pub(super) struct Trial<'t, J> {
+    test: &'t JobTest<J>,
+    settings: Settings,
+    folder: Folder,
+    /// Boundaries of each task when undisturbed; empty until that is known.
+    boundaries: &'t [u64],
+}
+
+/// What came of a run.
+pub(super) struct Ran {
+    pub(super) output: JobOutput,
+    /// Boundaries of each task's last attempt, maps first.
+    pub(super) boundaries: Vec<u64>,
+    /// Attempts in all.
+    pub(super) attempts: u64,
+}
+
+/// The attempt of a task that came to its end.
+struct Ended {
+    attempt: AttemptId,
+    part: Option<PartOutput>,
+}
+
+enum Call {
+    Done(Option<PartOutput>),
+    Checkpointed,
+}
+
+impl<'t, J: Fn() -> Job> Trial<'t, J> {
+    pub(super) fn new(test: &'t JobTest<J>) -> Trial<'t, J> {
+        Trial::with_boundaries(test, &[])
+    }
+
+    pub(super) fn with_boundaries(test: &'t JobTest<J>, boundaries: &'t [u64]) -> Trial<'t, J> {
+        let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
+        let folder = Folder::make();
+        for (number, bytes) in test.inputs.iter().enumerate() {
+            let path = folder.path().join(test.input_name(number));
+            fs::write(&path, bytes)
+                .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+        }
+        Trial { test, settings, folder, boundaries }
+    }
+
+    pub(super) fn run(mut self, schedule: &Schedule) -> Ran {
+        let counted = Counted::begin();
+        let job = self.job();
+        let files: Vec<InputFile> = (0..self.test.inputs.len()).map(|number| self.file(number)).collect();
+        let splits = job
+            .pipeline
+            .plan(&files, self.test.split_size)
+            .unwrap_or_else(|error| panic!("the input cannot be divided: {error}"));
+        let reduces = if job.pipeline.map_only() { 0 } else { self.test.reduces };
+        let cuts = if job.pipeline.wants_cuts() {
+            let sampled = job.pipeline.sample(&splits, reduces, self.test.task_memory);
+            sampled.unwrap_or_else(|error| panic!("the input cannot be sampled: {error}"))
+        } else {
+            Vec::new()
+        };
+        drop(job);
+        let mut progress =
+            Progress { schedule, counters: CounterValues::default(), boundaries: Vec::new(), attempts: 0 };
+        let mut maps = Vec::new();
+        for (index, split) in splits.iter().enumerate() {
+            let ended =
+                self.run_task(TaskKind::Map, index as u32, &mut progress, |trial, job, context, restore| {
+                    let task = trial.map_task(context.attempt(), split, (reduces, &cuts), restore);
+                    Ok(match job.pipeline.run_map(&task, context)? {
+                        MapResult::Done { part } => Call::Done(part),
+                        MapResult::Checkpointed(_) => Call::Checkpointed,
+                    })
+                });
+            maps.push(ended);
+        }
+        let mut parts = Vec::new();
+        for partition in 0..reduces {
+            let ended =
+                self.run_task(TaskKind::Reduce, partition, &mut progress, |trial, job, context, restore| {
+                    let task = trial.reduce_task(context.attempt(), &maps, restore);
+                    Ok(match job.pipeline.run_reduce(&task, context)? {
+                        ReduceResult::Done { part } => Call::Done(Some(part)),
+                        ReduceResult::Checkpointed(_) => Call::Checkpointed,
+                    })
+                });
+            parts.push(self.part(&ended));
+        }
+        if reduces == 0 {
+            parts.extend(maps.iter().map(|ended| self.part(ended)));
+        }
+        drop(counted);
+        let Progress { counters, boundaries, attempts, .. } = progress;
+        Ran { output: JobOutput { parts, counters }, boundaries, attempts }
+    }
+
+    /// A new one for each attempt, as in a process of its own.
+    fn job(&self) -> Job {
+        let mut job = (self.test.job)();
+        job.pipeline.set(self.settings.clone());
+        job
+    }
+
+    fn file(&self, number: usize) -> InputFile {
+        let path = self.folder.path().join(self.test.input_name(number));
+        InputFile { path, size: self.test.inputs[number].len() as u64 }
+    }
+
+    /// Attempt after attempt until one comes to its end.
+    fn run_task(
+        &mut self,
+        kind: TaskKind,
+        index: u32,
+        progress: &mut Progress<'_>,
+        call: impl Fn(&Self, &Job, &TaskContext, Option<PathBuf>) -> Result<Call, TaskError>,
+    ) -> Ended {
+        let task = TaskId { job: JobId(1), kind, index };
+        let place = progress.boundaries.len();
+        let most = self.boundaries.get(place).copied().unwrap_or(0);
+        let mut saved: Option<AttemptId> = None;
+        for number in 1..=ATTEMPTS_MAX {
+            let attempt = AttemptId { task, number };
+            let interruptions = progress.schedule.of_attempt(place as u64, number, most);
+            let (script, end) = script(&interruptions);
+            let context = TaskContext::scripted(attempt, self.test.task_memory, script);
+            set_user_counters(&CounterValues::default());
+            let restore = saved.map(|attempt| self.checkpoint(attempt));
+            let called = call(self, &self.job(), &context, restore)
+                .unwrap_or_else(|error| panic!("{attempt} failed, {}: {error}", progress.schedule));
+            if let Some(reason) = context.refusal() {
+                panic!("{attempt} could not be restored, {}: {reason}", progress.schedule);
+            }
+            progress.attempts += 1;
+            match called {
+                Call::Done(part) => {
+                    progress.counters.merge(&context.counters().values());
+                    progress.counters.merge(&user_counters());
+                    progress.boundaries.push(context.boundaries());
+                    return Ended { attempt, part };
+                }
+                Call::Checkpointed => self.interrupted(attempt, end, &mut saved),
+            }
+        }
+        panic!("{task} does not end, {}", progress.schedule);
+    }
+
+    fn interrupted(&mut self, attempt: AttemptId, how: Option<Preemption>, saved: &mut Option<AttemptId>) {
+        let remove = |path: PathBuf| {
+            fs::remove_file(&path)
+                .unwrap_or_else(|error| panic!("cannot remove {}: {error}", path.display()));
+        };
+        match how {
+            Some(Preemption::Kill) => {
+                let path = self.checkpoint(attempt);
+                fs::remove_dir_all(&path)
+                    .unwrap_or_else(|error| panic!("cannot remove {}: {error}", path.display()));
+            }
+            // All that was written before the description.
+            Some(Preemption::KillWhileSaving) => remove(self.checkpoint(attempt).join("checkpoint")),
+            Some(Preemption::CheckpointElsewhere) => {
+                *saved = Some(attempt);
+                self.folder.go_elsewhere();
+            }
+            Some(Preemption::Checkpoint | Preemption::Suspend) | None => *saved = Some(attempt),
+        }
+        let scratch = self.folder.path().join(format!("scratch-{attempt}"));
+        // What an attempt leaves there goes with it.
+        let _ = fs::remove_dir_all(scratch);
+    }
+
+    fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
+        self.folder.path().join("checkpoints").join(attempt.to_string())
+    }
+
+    fn output(&self, attempt: AttemptId) -> PathBuf {
+        self.folder.inner("outputs").join(attempt.to_string())
+    }
+
+    fn map_task(
+        &self,
+        attempt: AttemptId,
+        split: &Split,
+        (partitions, cuts): (u32, &[Vec<u8>]),
+        restore: Option<PathBuf>,
+    ) -> MapTask {
+        let name = split.path.file_name().unwrap_or_default();
+        MapTask {
+            split: Split { path: self.folder.path().join(name), ..split.clone() },
+            partitions,
+            cuts: cuts.to_vec(),
+            compress: self.settings.compress,
+            output: self.output(attempt),
+            scratch: self.folder.inner(&format!("scratch-{attempt}")),
+            checkpoint: self.checkpoint(attempt),
+            restore,
+            durable: self.settings.durable,
+        }
+    }
+
+    fn reduce_task(&self, attempt: AttemptId, maps: &[Ended], restore: Option<PathBuf>) -> ReduceTask {
+        ReduceTask {
+            partition: attempt.task.index,
+            inputs: maps.iter().map(|ended| (ended.attempt, self.output(ended.attempt))).collect(),
+            compress: self.settings.compress,
+            output: self.output(attempt),
+            scratch: self.folder.inner(&format!("scratch-{attempt}")),
+            checkpoint: self.checkpoint(attempt),
+            restore,
+            durable: self.settings.durable,
+        }
+    }
+
+    /// A part file, which has to be what the attempt says.
+    fn part(&self, ended: &Ended) -> Vec<u8> {
+        let path = self.output(ended.attempt);
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+        let said = ended.part.unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
+        let found = (bytes.len() as u64, xxhash_rust::xxh3::xxh3_64(&bytes));
+        assert_eq!(found, (said.bytes, said.digest), "length and digest of the part of {}", ended.attempt);
+        bytes
+    }
+}
+
+impl<J> JobTest<J> {
+    fn input_name(&self, number: usize) -> String {
+        let dot = if self.extension.is_empty() { "" } else { "." };
+        format!("input-{number:04}{dot}{}", self.extension)
+    }
+}
+
+/// What has come of the tasks so far.
+struct Progress<'s> {
+    schedule: &'s Schedule,
+    counters: CounterValues,
+    boundaries: Vec<u64>,
+    attempts: u64,
+}
+
+/// What the context is to do, and how the attempt ends if it does not come to its own end.
+fn script(interruptions: &[Interruption]) -> (Script, Option<Preemption>) {
+    let ask = |how| if how == Preemption::Suspend { Ask::Suspend } else { Ask::Checkpoint };
+    let asks = interruptions.iter().map(|interruption| (interruption.boundary, ask(interruption.how)));
+    let end =
+        interruptions.iter().map(|interruption| interruption.how).find(|how| *how != Preemption::Suspend);
+    (Script::new(asks), end)
+}
+
+/// The user's counters, borrowed from whoever else counts in this process.
+struct Counted {
+    before: CounterValues,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Counted {
+    fn begin() -> Counted {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Counted { before: user_counters(), _alone: alone }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        set_user_counters(&self.before);
+    }
+}

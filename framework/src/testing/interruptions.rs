@@ -1,0 +1,153 @@
+//! Which attempt is interrupted where, and how.
+//!
+//! Owns the schedules of a test. Does not own their carrying out (`attempts`).
+
+use std::fmt;
+
+/// How an attempt is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preemption {
+    /// It waits and goes on.
+    Suspend,
+    /// It is saved; the next attempt goes on from there.
+    Checkpoint,
+    /// The same, and the next attempt finds every file under another path, as on another worker.
+    CheckpointElsewhere,
+    /// It is ended; the next attempt goes on from the last checkpoint, or starts from scratch.
+    Kill,
+    /// It is ended while it writes a checkpoint, of which some files are there already.
+    KillWhileSaving,
+}
+
+impl Preemption {
+    /// Every one.
+    pub const ALL: [Preemption; 5] = [
+        Preemption::Suspend,
+        Preemption::Checkpoint,
+        Preemption::CheckpointElsewhere,
+        Preemption::Kill,
+        Preemption::KillWhileSaving,
+    ];
+}
+
+/// One interruption of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interruption {
+    /// The boundary, counted from 1 in the attempt: the first one is before its first record or group.
+    pub boundary: u64,
+    /// What happens there.
+    pub how: Preemption,
+}
+
+/// What happens to every task of a job.
+#[derive(Debug, Clone)]
+pub(super) enum Schedule {
+    Undisturbed,
+    /// The first attempt of each task, at one boundary.
+    Once(Interruption),
+    /// The first attempt of each task is suspended at each of its boundaries.
+    SuspendEverywhere,
+    /// Each attempt is preempted so after so many pieces of work, for ever.
+    Repeatedly {
+        how: Preemption,
+        after: u64,
+    },
+    /// Anything, anywhere.
+    Random {
+        seed: u64,
+        /// Interruptions are this many boundaries apart at most.
+        distance_max: u64,
+    },
+}
+
+/// Kills without a checkpoint in between come to an end: each would throw away what the others have done.
+const KILLS_MAX: u32 = 3;
+
+impl Schedule {
+    pub(super) fn undisturbed() -> Schedule {
+        Schedule::Undisturbed
+    }
+
+    /// What happens to one attempt of a task, numbered from 1; `index` tells the tasks of the job apart.
+    pub(super) fn of_attempt(&self, index: u64, number: u32, boundaries: u64) -> Vec<Interruption> {
+        let kills = |how| matches!(how, Preemption::Kill | Preemption::KillWhileSaving);
+        match self {
+            Schedule::Undisturbed => Vec::new(),
+            Schedule::Once(interruption) if number == 1 => vec![*interruption],
+            Schedule::Once(_) => Vec::new(),
+            Schedule::SuspendEverywhere => {
+                (1..=boundaries).map(|boundary| Interruption { boundary, how: Preemption::Suspend }).collect()
+            }
+            Schedule::Repeatedly { how, .. } if kills(*how) && number > KILLS_MAX => Vec::new(),
+            // The first boundary of an attempt is before its first piece of work.
+            Schedule::Repeatedly { how, after } => vec![Interruption { boundary: after + 1, how: *how }],
+            Schedule::Random { seed, distance_max } => random(*seed, *distance_max, index, number),
+        }
+    }
+}
+
+/// Some suspends, and maybe an end.
+fn random(seed: u64, distance_max: u64, index: u64, number: u32) -> Vec<Interruption> {
+    let mut dice = Dice(seed ^ (index << 32) ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut boundary = 0;
+    let mut interruptions = Vec::new();
+    loop {
+        // One step at least is made by each attempt, or there would be no end.
+        boundary += 1 + dice.below(distance_max) + u64::from(boundary == 0);
+        let how = match dice.below(8) {
+            0 if number <= KILLS_MAX => Preemption::Kill,
+            1 if number <= KILLS_MAX => Preemption::KillWhileSaving,
+            2 | 3 => Preemption::Checkpoint,
+            4 => Preemption::CheckpointElsewhere,
+            5 if interruptions.len() > 3 => return interruptions,
+            _ => Preemption::Suspend,
+        };
+        interruptions.push(Interruption { boundary, how });
+        if how != Preemption::Suspend {
+            return interruptions;
+        }
+    }
+}
+
+/// splitmix64: the same everywhere for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit.max(1)
+    }
+}
+
+impl fmt::Display for Preemption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Preemption::Suspend => "suspended",
+            Preemption::Checkpoint => "checkpointed",
+            Preemption::CheckpointElsewhere => "checkpointed and restored elsewhere",
+            Preemption::Kill => "killed",
+            Preemption::KillWhileSaving => "killed while it was checkpointed",
+        })
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Schedule::Undisturbed => write!(f, "undisturbed"),
+            Schedule::Once(Interruption { boundary, how }) => {
+                write!(f, "each task {how} at its boundary {boundary}")
+            }
+            Schedule::SuspendEverywhere => write!(f, "each task suspended at each of its boundaries"),
+            Schedule::Repeatedly { how, after } => {
+                write!(f, "each attempt {how} when it has done {after} records or groups")
+            }
+            Schedule::Random { seed, distance_max } => {
+                write!(f, "random preemptions, at most {distance_max} boundaries apart, of seed {seed}")
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A test kit for jobs: run one inside a test, and see that it may be preempted.
+//!
+//! Owns what tests of jobs call. Does not own the loops that are tested (`task`), which are those of real tasks: only the
+//! processes around them are missing.
+//!
+//! ```
+//! use napreduce::testing::{JobTest, assert_preemption_safe};
+//! use napreduce::{Emit, Job, words};
+//!
+//! fn wordcount() -> Job {
+//!     Job::text()
+//!         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+//!         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+//! }
+//!
+//! let output = JobTest::new(wordcount).input("to be or\nnot to be\n").run();
+//! assert_eq!(output.text(), "be\t2\nnot\t1\nor\t1\nto\t2\n");
+//! assert_eq!(output.counters.get("MAP_INPUT_RECORDS"), 2);
+//!
+//! assert_preemption_safe(wordcount, "to be or\nnot to be\n");
+//! ```
+
+mod attempts;
+mod folder;
+mod interruptions;
+mod preemption;
+
+use napreduce_live::CounterValues;
+
+use crate::job::Job;
+use attempts::Trial;
+use interruptions::Schedule;
+pub use interruptions::{Interruption, Preemption};
+
+/// A job and its input, to be run inside a test: no process is started, nothing stays behind.
+///
+/// Every attempt gets a job of its own from the function, as every task process does.
+pub struct JobTest<J> {
+    job: J,
+    inputs: Vec<Vec<u8>>,
+    extension: String,
+    reduces: u32,
+    split_size: u64,
+    task_memory: u64,
+    settings: Vec<String>,
+}
+
+/// What a job has made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOutput {
+    /// The contents of each part file, in order.
+    pub parts: Vec<Vec<u8>>,
+    /// All counters of the job, the user's own included.
+    pub counters: CounterValues,
+}
+
+impl JobOutput {
+    /// All parts, one after the other, as text; bytes that are none are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.parts.concat()).into_owned()
+    }
+}
+
+impl<J: Fn() -> Job> JobTest<J> {
+    /// A test of the job that a function makes: one reduce, 4 MiB for each task.
+    pub fn new(job: J) -> JobTest<J> {
+        JobTest {
+            job,
+            inputs: Vec::new(),
+            extension: String::new(),
+            reduces: 1,
+            split_size: 64 << 20,
+            task_memory: 4 << 20,
+            settings: Vec::new(),
+        }
+    }
+
+    /// Adds an input file of these bytes.
+    pub fn input(mut self, bytes: impl AsRef<[u8]>) -> Self {
+        self.inputs.push(bytes.as_ref().to_vec());
+        self
+    }
+
+    /// The extension of input files, such as `gz`, which says how they are compressed.
+    pub fn input_extension(mut self, extension: &str) -> Self {
+        self.extension = extension.to_owned();
+        self
+    }
+
+    /// How many reduces there are.
+    pub fn reduces(mut self, reduces: u32) -> Self {
+        self.reduces = reduces;
+        self
+    }
+
+    /// About how many bytes of input one map reads: small for many maps.
+    pub fn split_size(mut self, bytes: u64) -> Self {
+        self.split_size = bytes;
+        self
+    }
+
+    /// How many bytes of memory a task may use: small for several spills.
+    pub fn task_memory(mut self, bytes: u64) -> Self {
+        self.task_memory = bytes;
+        self
+    }
+
+    /// A setting as with `--conf`, such as `fan-in=2` for several merges.
+    pub fn setting(mut self, setting: &str) -> Self {
+        self.settings.push(setting.to_owned());
+        self
+    }
+
+    /// Runs the job undisturbed.
+    ///
+    /// # Panics
+    ///
+    /// When it fails.
+    pub fn run(&self) -> JobOutput {
+        Trial::new(self).run(&Schedule::undisturbed()).output
+    }
+}
+
+/// Runs a job on one input file, again and again: interrupted before each record of its maps, before each group of its
+/// reduces and between the values of each, once and repeatedly, by suspending and by checkpoints, restored where files lie
+/// elsewhere. What it writes and what it counts has to be the same as undisturbed.
+///
+/// For more files, reduces and memory see [`JobTest::assert_preemption_safe`].
+///
+/// # Panics
+///
+/// When it is not; the message names the boundary, the primitive and the first difference. Also for a job whose tasks
+/// cannot be checkpointed at all.
+pub fn assert_preemption_safe(job: impl Fn() -> Job, input: impl AsRef<[u8]>) {
+    JobTest::new(job).input(input).assert_preemption_safe();
+}

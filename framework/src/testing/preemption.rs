@@ -1,0 +1,120 @@
+//! Whether a job may be preempted: what it makes undisturbed, and what it makes otherwise.
+//!
+//! Owns the schedules that are tried and the comparison. Does not own their carrying out (`attempts`).
+
+use napreduce_live::{Counter, CounterValues};
+
+use super::attempts::{Ran, Trial};
+use super::interruptions::{Interruption, Preemption, Schedule};
+use super::{JobOutput, JobTest};
+use crate::job::Job;
+
+/// Counters of records and bytes that no preemption changes. What is written while sorting, and what a combiner leaves of
+/// it, depends on how often memory was emptied, as it does without a preemption.
+const COMPARED: [Counter; 9] = [
+    Counter::InputBytes,
+    Counter::MapInputRecords,
+    Counter::MapOutputRecords,
+    Counter::MapOutputBytes,
+    Counter::ShuffledMaps,
+    Counter::ReduceInputGroups,
+    Counter::ReduceInputRecords,
+    Counter::ReduceOutputRecords,
+    Counter::OutputBytes,
+];
+
+impl<J: Fn() -> Job> JobTest<J> {
+    /// As [`assert_preemption_safe`](super::assert_preemption_safe), with whatever was said about this test.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    pub fn assert_preemption_safe(&self) {
+        let (expected, most) = self.preparation();
+        let once = Preemption::ALL
+            .iter()
+            .flat_map(|how| (1..=most).map(|boundary| Schedule::Once(Interruption { boundary, how: *how })));
+        let repeatedly = Preemption::ALL[1..]
+            .iter()
+            .flat_map(|how| [1, 2, 7].map(|after| Schedule::Repeatedly { how: *how, after }));
+        for schedule in once.chain([Schedule::SuspendEverywhere]).chain(repeatedly) {
+            self.compare(&expected, &schedule);
+        }
+    }
+
+    /// Preempts all tasks at random, `rounds` times, anew with each seed from `seed` on; the message of a failure names
+    /// its own seed.
+    ///
+    /// # Panics
+    ///
+    /// As [`assert_preemption_safe`](super::assert_preemption_safe).
+    pub fn assert_safe_at_random(&self, seed: u64, rounds: u64) {
+        let (expected, most) = self.preparation();
+        for seed in seed..seed.saturating_add(rounds) {
+            let distance_max = 1 + seed % most.max(1);
+            self.compare(&expected, &Schedule::Random { seed, distance_max });
+        }
+    }
+
+    /// What the job makes undisturbed, and the boundaries of its longest task.
+    fn preparation(&self) -> (Ran, u64) {
+        let support = (self.job)().pipeline.checkpoint_support();
+        let map_only = (self.job)().pipeline.map_only();
+        assert!(
+            support.map,
+            "the maps of this job cannot be checkpointed: its mapper, or the output format of a job without reduce, \
+             answers Unsupported when it is to save its state; implement save and restore, or answer Stateless"
+        );
+        assert!(
+            support.reduce || map_only,
+            "the reduces of this job cannot be checkpointed: its reducer or its output format answers Unsupported when \
+             it is to save its state; implement save and restore, or answer Stateless"
+        );
+        let expected = Trial::new(self).run(&Schedule::undisturbed());
+        let most = expected.boundaries.iter().copied().max().unwrap_or(0);
+        (expected, most)
+    }
+
+    fn compare(&self, expected: &Ran, schedule: &Schedule) {
+        let ran = Trial::with_boundaries(self, &expected.boundaries).run(schedule);
+        if let Some(difference) = difference(&expected.output, &ran.output) {
+            panic!("{schedule} ({} attempts): {difference}", ran.attempts);
+        }
+    }
+}
+
+/// The first one, for people.
+fn difference(expected: &JobOutput, found: &JobOutput) -> Option<String> {
+    if expected.parts.len() != found.parts.len() {
+        return Some(format!("{} parts instead of {}", found.parts.len(), expected.parts.len()));
+    }
+    for (number, (expected, found)) in expected.parts.iter().zip(&found.parts).enumerate() {
+        if expected != found {
+            let same = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
+            return Some(format!(
+                "part {number} has {} bytes instead of {}, and is another one from byte {same} on: {:?} instead of {:?}",
+                found.len(),
+                expected.len(),
+                excerpt(found, same),
+                excerpt(expected, same)
+            ));
+        }
+    }
+    counters_differ(&expected.counters, &found.counters)
+}
+
+fn counters_differ(expected: &CounterValues, found: &CounterValues) -> Option<String> {
+    let combines = expected.of(Counter::CombineInputRecords) > 0;
+    let compared = COMPARED.iter().filter(|counter| !combines || **counter != Counter::ReduceInputRecords);
+    let built_in = compared.map(|counter| counter.name());
+    let users = expected.iter().chain(found.iter()).map(|(name, _)| name);
+    let users = users.filter(|name| Counter::from_name(name).is_none());
+    built_in.chain(users).find(|name| expected.get(name) != found.get(name)).map(|name| {
+        format!("the counter {name:?} stands at {} instead of {}", found.get(name), expected.get(name))
+    })
+}
+
+fn excerpt(bytes: &[u8], at: usize) -> String {
+    let (from, to) = (at.saturating_sub(20), (at + 40).min(bytes.len()));
+    String::from_utf8_lossy(bytes.get(from..to).unwrap_or_default()).into_owned()
+}
