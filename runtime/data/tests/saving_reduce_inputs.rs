@@ -325,46 +325,6 @@ fn an_input_that_starts_later_is_not_taken_for_a_whole_one() {
     assert!(error.to_string().contains("starts with record 4"), "{error}");
 }
 
-/// Stored bytes of partition 0 of all segments.
-fn stored(place: &Place, segments: &[String]) -> u64 {
-    let open = |name: &String| napreduce_data::Segment::open(&place.path(name)).unwrap();
-    segments.iter().map(|name| open(name).partition(0).unwrap().stored_len).sum()
-}
-
-#[test]
-fn after_a_save_at_nine_tenths_a_tenth_is_read() {
-    const BLOCK: u64 = 128 << 10;
-    let rows = 40_000;
-    for (shape, fan_in) in [
-        (Shape::default().fixed(10, 90), 64),
-        (Shape::default(), 64),
-        (Shape::default().lz4(), 64),
-        (Shape::default(), 3),
-    ] {
-        let mut random = random(75);
-        let place = Place::new();
-        let maps = (0..8).map(|_| (0..rows).map(|_| (bytes(&mut random, 10), vec![7; 90])).collect());
-        let segments = collect(&place, shape.memory(64 * MIB), &maps.collect::<Vec<Vec<Pair>>>());
-        let reading = Reading { fan_in, elsewhere: true, ..Reading::new(&place, &segments) };
-        let mut input = reading.open();
-        while input.statistics().records < 8 * rows * 9 / 10 {
-            assert!(input.next_group().unwrap());
-            while input.next_value().unwrap().is_some() {}
-        }
-        let total = stored(&place, &segments);
-        assert!(input.statistics().bytes_read > total * 9 / 10);
-        let saved = input.save(&place.save_place("attempt")).unwrap();
-        drop(input);
-
-        let mut restored = reading.open_at(&saved, 1);
-        while restored.next_group().unwrap() {}
-        let (read, most) = (restored.statistics().bytes_read, total * 12 / 100 + 8 * BLOCK);
-        println!("{:?} {:?} fan-in {fan_in}: {read} of {total} bytes", shape.encoding, shape.compression);
-        assert!(read <= most, "{read} of {total} bytes were read, at most {most} are allowed");
-        assert_eq!(restored.statistics().records, 8 * rows);
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
