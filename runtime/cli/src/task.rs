@@ -1,10 +1,10 @@
-//! `nap task`: what operators ask about single tasks.
+//! `nap task`: what operators ask about single tasks, and have done to them.
 //!
 //! Owns arguments and listings. Does not own the answers (live runtime).
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_live::{LiveAttempt, TaskCommand, TaskSummary};
+use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary};
 use serde_json::{Value, json};
 
 use crate::cluster::ClusterArguments;
@@ -12,14 +12,19 @@ use crate::format::{FormatArguments, table};
 use crate::ids::{JobSelector, TaskSelector};
 use crate::job::select;
 
-/// Look at tasks, end attempts, ask why a task waits
+/// Look at tasks, suspend, resume, checkpoint and end attempts, ask why a task waits
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
   nap task list                       what runs now
   nap task list last                  all tasks of the last job
+  nap task suspend job_0007_r_0000    stop it where it is; it keeps its memory and gives up its slot
+  nap task resume job_0007_r_0000     let it go on with the next free slot of its worker
+  nap task checkpoint job_0007_r_0000 save its work and end it; it goes on from there, on any worker
   nap task kill job_0007_m_0003       end its attempts; the task is run again, and it is no failure
-  nap task explain job_0007_r_0000    why it does not run")]
+  nap task explain job_0007_r_0000    why it does not run
+
+TASK is job_0007_m_0003 and means its live attempts; job_0007_m_0003.1 is one of them.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -36,16 +41,14 @@ enum Command {
         #[command(flatten)]
         format: FormatArguments,
     },
-    /// End the live attempts of a task, or one of them; the task is run again
-    Kill {
-        /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt
-        #[arg(value_name = "TASK", required = true)]
-        tasks: Vec<TaskSelector>,
-
-        /// Shown in the job's history
-        #[arg(long, value_name = "TEXT", default_value = "killed by nap task kill")]
-        reason: String,
-    },
+    /// Stop running attempts where they are, until they are resumed: they keep their memory and give up their slots
+    Suspend(Commanded),
+    /// Let suspended attempts go on, each with the next free slot of its worker
+    Resume(Commanded),
+    /// Save the work of attempts, running or suspended, and end them; their tasks go on from there on any worker
+    Checkpoint(Commanded),
+    /// End the live attempts of a task, or one of them, and lose their work; the task is run again
+    Kill(Commanded),
     /// Why a task does not run
     Explain {
         /// job_0007_m_0003
@@ -55,6 +58,17 @@ enum Command {
         #[command(flatten)]
         format: FormatArguments,
     },
+}
+
+#[derive(Debug, Clone, Args)]
+struct Commanded {
+    /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt
+    #[arg(value_name = "TASK", required = true)]
+    tasks: Vec<TaskSelector>,
+
+    /// Shown in the job's history [default: "asked for by nap task ..."]
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 /// Asks and prints.
@@ -71,12 +85,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             }
             format.print(|| text(&tasks), || tasks.iter().map(json).collect())
         }
-        Command::Kill { tasks, reason } => {
-            for TaskSelector { task, attempt } in tasks {
-                client.command_task(*task, *attempt, TaskCommand::Kill, reason)?;
-            }
-            Ok(())
-        }
+        Command::Suspend(commanded) => command(commanded, TaskCommand::Suspend, &mut client),
+        Command::Resume(commanded) => command(commanded, TaskCommand::Resume, &mut client),
+        Command::Checkpoint(commanded) => command(commanded, TaskCommand::Checkpoint, &mut client),
+        Command::Kill(commanded) => command(commanded, TaskCommand::Kill, &mut client),
         Command::Explain { tasks, format } => {
             let mut explained = Vec::new();
             for TaskSelector { task, .. } in tasks {
@@ -84,6 +96,27 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             }
             format.print(|| explanations(&explained), || explanations_json("task", &explained))
         }
+    }
+}
+
+/// Has it done to each, in order, and says to which attempts.
+fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
+    let default = format!("asked for by nap task {}", command.in_words());
+    let reason = commanded.reason.as_deref().unwrap_or(&default);
+    for TaskSelector { task, attempt } in &commanded.tasks {
+        for attempt in client.command_task(*task, *attempt, command, reason)? {
+            eprintln!("{attempt} {}", in_words(command));
+        }
+    }
+    Ok(())
+}
+
+fn in_words(command: TaskCommand) -> &'static str {
+    match command {
+        TaskCommand::Suspend => "is being suspended",
+        TaskCommand::Resume => "goes on with the next free slot of its worker",
+        TaskCommand::Checkpoint => "is being checkpointed",
+        TaskCommand::Kill => "is being killed",
     }
 }
 
@@ -113,12 +146,13 @@ fn text(tasks: &[TaskSummary]) -> String {
                 live.map_or_else(dash, |live| live.worker.to_string()),
                 live.map_or_else(dash, |live| live.state.clone()),
                 live.and_then(percent).map_or_else(dash, |percent| format!("{percent}%")),
+                live.and_then(|live| live.reason.clone()).or(task.reason.clone()).unwrap_or_default(),
             ]
         };
         let live: Vec<_> = task.live.iter().map(|live| row(Some(live))).collect();
         if live.is_empty() { vec![row(None)] } else { live }
     });
-    table(&["TASK", "STATE", "TRIES", "ATTEMPT", "WORKER", "DOING", "DONE"], rows)
+    table(&["TASK", "STATE", "TRIES", "ATTEMPT", "WORKER", "DOING", "DONE", "WHY"], rows)
 }
 
 fn percent(live: &LiveAttempt) -> Option<u64> {

@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_core::JobId;
 use napreduce_live::{
-    ClusterClient, FollowOptions, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
+    ClusterClient, FollowOptions, JobCommand, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
 };
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ use crate::task::{explanations, explanations_json};
 /// Jobs that `all` can mean.
 const JOBS_MAX: u32 = 100_000;
 
-/// Look at jobs, wait for them, end them, read their logs
+/// Look at jobs, wait for them, suspend, resume and end them, read their logs
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 JOB is job_0007 or 7, several as 3-7, the one submitted last as last, every one as all.
@@ -35,6 +35,7 @@ Examples:
   nap job status last
   nap job wait 3-7                        exit status 1 if one of them fails
   nap job kill all                        every job that has not ended
+  nap job suspend last                    stop what runs of it, and start nothing, until it is resumed
   nap job logs last m_0003.1 --stderr     what an attempt has printed, wherever it ran
   nap job explain 7                       why it does not get on")]
 pub struct Arguments {
@@ -50,6 +51,17 @@ struct Selected {
 
     #[command(flatten)]
     format: FormatArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+struct Commanded {
+    /// job_0007, 7, 3-7, last; all means those that have not ended
+    #[arg(value_name = "JOB", required = true)]
+    jobs: Vec<JobSelector>,
+
+    /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap job ..."]
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -85,6 +97,10 @@ enum Command {
         #[arg(long, value_name = "TEXT", default_value = "killed by nap job kill")]
         reason: String,
     },
+    /// Stop what runs of jobs where it is, and start nothing of them, until they are resumed
+    Suspend(Commanded),
+    /// Let suspended jobs go on
+    Resume(Commanded),
     /// What jobs have counted
     Counters(Selected),
     /// What attempts have printed
@@ -107,7 +123,13 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Counters(selected) => show(selected, &mut client, detail::counters, detail::counters_json),
         Command::History(selected) => show(selected, &mut client, detail::history, detail::history_json),
         Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut client),
-        Command::Kill { jobs, reason } => kill(jobs, reason, &mut client),
+        Command::Kill { jobs, reason } => for_each_live(jobs, &mut client, |client, job| {
+            client.kill_job(job, reason)?;
+            eprintln!("{job} is being killed");
+            Ok(())
+        }),
+        Command::Suspend(commanded) => command(commanded, JobCommand::Suspend, &mut client),
+        Command::Resume(commanded) => command(commanded, JobCommand::Resume, &mut client),
         Command::Logs(arguments) => logs::run(arguments, &mut client),
         Command::Explain(Selected { jobs, format }) => {
             let mut explained = Vec::new();
@@ -170,19 +192,37 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
     if failed > 0 { Err(Failure::Said.into()) } else { Ok(()) }
 }
 
-fn kill(selectors: &[JobSelector], reason: &str, client: &mut ClusterClient) -> Result<()> {
+fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
+    let default = format!("asked for by nap job {}", command.in_words());
+    let reason = commanded.reason.as_deref().unwrap_or(&default);
+    for_each_live(&commanded.jobs, client, |client, job| {
+        client.command_job(job, command, reason)?;
+        let said = match command {
+            JobCommand::Suspend => "is being suspended",
+            JobCommand::Resume => "goes on",
+        };
+        eprintln!("{job} {said}");
+        Ok(())
+    })
+}
+
+/// Does something to each job that is meant; `all` are those that have not ended.
+fn for_each_live(
+    selectors: &[JobSelector],
+    client: &mut ClusterClient,
+    mut act: impl FnMut(&mut ClusterClient, JobId) -> Result<()>,
+) -> Result<()> {
     let mut listed = Vec::new();
     if selectors.iter().any(JobSelector::needs_listing) {
         listed = client.jobs(JOBS_MAX)?;
     }
     let live = |phase| matches!(phase, JobPhase::Active | JobPhase::Stopping);
     for selector in selectors {
-        let ends_only_live = *selector == JobSelector::All;
-        let among = listed.iter().filter(|job| !ends_only_live || live(job.phase));
+        let only_live = *selector == JobSelector::All;
+        let among = listed.iter().filter(|job| !only_live || live(job.phase));
         let existing: Vec<JobId> = among.map(|job| job.job).collect();
         for job in JobSelector::select(&[*selector], &existing)? {
-            client.kill_job(job, reason)?;
-            eprintln!("{job} is being killed");
+            act(client, job)?;
         }
     }
     Ok(())

@@ -23,6 +23,7 @@ pub fn preemption(known: &PreemptionSummary) -> Value {
         "suspended_millis": known.suspended_millis,
         "resident_bytes": known.resident_bytes,
         "swapped_bytes": known.swapped_bytes,
+        "swapped_out_bytes": known.swapped_out_bytes,
         "checkpoint_bytes": known.checkpoint_bytes,
         "work_saved_millis": known.work_saved_millis,
         "work_lost_millis": known.work_lost_millis,
@@ -38,6 +39,7 @@ pub fn resume(known: &ResumeSummary) -> Value {
         "worker_micros": known.worker_micros,
         "suspended_millis": known.suspended_millis,
         "swapped_bytes": known.swapped_bytes,
+        "swapped_in_bytes": known.swapped_in_bytes,
     })
 }
 

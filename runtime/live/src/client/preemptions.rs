@@ -92,7 +92,7 @@ pub struct PreemptionSummary {
     pub primitive: Primitive,
     /// How it was asked for.
     pub asked: Primitive,
-    /// The scheduler's name, or `operator`.
+    /// The scheduler's name, `operator`, or `engine`: by its settings.
     pub by: String,
     /// Why, for people.
     pub reason: String,
@@ -108,14 +108,16 @@ pub struct PreemptionSummary {
     pub end: Option<PreemptionEnd>,
     /// From the order's arrival at the worker until it was carried out, by the worker's clock.
     pub worker_micros: Option<u64>,
-    /// How long the work had been done for, in this attempt and those that it was restored from, without suspended time.
+    /// How long the attempt had been at work since its launch, without the time it was suspended.
     pub active_millis: u64,
     /// How long a suspended attempt was, once it is not any more.
     pub suspended_millis: Option<u64>,
     /// Its memory when it was stopped.
     pub resident_bytes: u64,
-    /// What of it went out to swap, as far as is known.
+    /// What of it was in swap, at most, as far as is known.
     pub swapped_bytes: u64,
+    /// What went out to swap because of it.
+    pub swapped_out_bytes: u64,
     /// The files of its checkpoint.
     pub checkpoint_bytes: u64,
     /// Work that a kill would have lost at this moment, if it was saved.
@@ -141,6 +143,8 @@ pub struct ResumeSummary {
     pub suspended_millis: u64,
     /// What of it was in swap when it was told to go on.
     pub swapped_bytes: u64,
+    /// What came back from there until it went on.
+    pub swapped_in_bytes: u64,
 }
 
 /// An attempt that starts from a checkpoint. Times likewise.
@@ -160,7 +164,7 @@ pub struct RestoreSummary {
     pub restored_micros: Option<u64>,
     /// From the order's arrival at the worker to the first new record or group, by the worker's clock.
     pub worker_micros: Option<u64>,
-    /// Work that it did not have to do again.
+    /// Work of earlier attempts that it did not have to do again.
     pub work_saved_millis: u64,
     /// Why it started from scratch instead, if it did.
     pub refused: Option<String>,

@@ -37,8 +37,8 @@ impl Coordinator {
                 let commanded = self.command_task(task, attempt, command, &reason);
                 self.afterwards(move || send(reply, commanded));
             }
-            ClientRequest::CommandJob { job, command, reason: _, reply } => {
-                let commanded = self.command_job(job, command);
+            ClientRequest::CommandJob { job, command, reason, reply } => {
+                let commanded = self.command_job(job, command, reason);
                 self.afterwards(move || send(reply, commanded));
             }
             ClientRequest::Explain { job, task, reply } => send(reply, self.explain(job, task)),
@@ -202,7 +202,11 @@ impl Coordinator {
             Some(task) if known.task_state(task).is_none() => {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))
             }
-            Some(task) => Ok(in_lines(&task, view.explain(task))),
+            Some(task) => {
+                let mut lines = in_lines(&task, view.explain(task));
+                lines.extend(self.brain.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task)));
+                Ok(lines)
+            }
             None => Ok(in_lines(&job, view.explain_job(job))),
         }
     }

@@ -15,7 +15,6 @@ use napreduce_core::{
 use super::entry::{Accepted, Entry, Happening, Identity};
 use super::job::LiveJob;
 use super::link::Link;
-use super::notes::Wish;
 use super::replay::{Recording, ReplayedEvent};
 use crate::protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
 
@@ -42,8 +41,6 @@ pub(super) struct Brain {
     pub(super) recorded: Option<Recording>,
     /// The policy's name.
     pub(super) policy: String,
-    /// What an operator wants with the entry that is being taken in.
-    pub(super) wish: Wish,
 }
 
 impl Brain {
@@ -62,7 +59,6 @@ impl Brain {
             notices: Vec::new(),
             recorded: None,
             policy,
-            wish: Wish::None,
         }
     }
 
@@ -79,7 +75,6 @@ impl Brain {
     pub(super) fn apply(&mut self, entry: Entry) {
         self.last = self.last.max(entry.at);
         let event = entry.event();
-        self.wish = Wish::of(&entry.happening);
         let mut left = None;
         match entry.happening {
             Happening::Submitted(accepted) => self.enter(*accepted),
@@ -94,7 +89,9 @@ impl Brain {
             Happening::AttemptKillRequested { attempt, reason } => self.note_kill(attempt, &reason),
             _ => {}
         }
-        self.handle(event);
+        if let Some(event) = event {
+            self.handle(event);
+        }
         if let Some(worker) = left {
             self.links.remove(&worker);
         }
@@ -125,9 +122,12 @@ impl Brain {
                     job.on_finished(attempt, counters, part);
                 }
             }
-            WorkerReport::Draining { .. }
-            | WorkerReport::Preempted { .. }
-            | WorkerReport::SuspendWanted { .. } => {}
+            WorkerReport::Preempted { attempt, account } => {
+                if self.is_current(worker, attempt) {
+                    self.note_account(attempt, &account);
+                }
+            }
+            WorkerReport::Draining { .. } | WorkerReport::SuspendWanted { .. } => {}
         }
     }
 
@@ -229,7 +229,7 @@ impl Brain {
     /// The message that carries an order.
     fn translate(&mut self, worker: WorkerId, order: &Order) -> Result<WorkerOrder, Refusal> {
         match order {
-            Order::Launch { attempt, from: Start::Fresh, inputs } => {
+            Order::Launch { attempt, from, inputs } => {
                 let unknown =
                     Refusal { attempt: *attempt, order: "launch an attempt of a task that is unknown" };
                 let inputs = self.located(inputs);
@@ -239,19 +239,20 @@ impl Brain {
                     let description = Box::new(job.description());
                     self.order(worker, WorkerOrder::Define(description));
                 }
-                Ok(WorkerOrder::Launch { attempt: *attempt, restore: None, work })
+                let restore = match from {
+                    Start::Fresh => None,
+                    Start::Checkpoint(saved) => Some(*saved),
+                };
+                Ok(WorkerOrder::Launch { attempt: *attempt, restore, work })
             }
             Order::MoreInputs { attempt, inputs } => {
                 Ok(WorkerOrder::MoreInputs { attempt: *attempt, inputs: self.located(inputs) })
             }
             Order::Kill { attempt } => Ok(WorkerOrder::Kill { attempt: *attempt }),
             Order::Commit { attempt } => Ok(WorkerOrder::Commit { attempt: *attempt }),
-            Order::Launch { attempt, from: Start::Checkpoint(_), .. } => {
-                Err(Refusal { attempt: *attempt, order: "restore a checkpoint" })
-            }
-            Order::Suspend { attempt } => Err(Refusal { attempt: *attempt, order: "suspend" }),
-            Order::Resume { attempt } => Err(Refusal { attempt: *attempt, order: "resume" }),
-            Order::Checkpoint { attempt } => Err(Refusal { attempt: *attempt, order: "checkpoint" }),
+            Order::Suspend { attempt } => Ok(WorkerOrder::Suspend { attempt: *attempt }),
+            Order::Resume { attempt } => Ok(WorkerOrder::Resume { attempt: *attempt }),
+            Order::Checkpoint { attempt } => Ok(WorkerOrder::Checkpoint { attempt: *attempt }),
         }
     }
 
@@ -309,7 +310,7 @@ fn job_of(record: &Record) -> Option<JobId> {
     })
 }
 
-/// An order of the engine that this runtime cannot carry out. FIFO gives none of them, so a job never meets one.
+/// An order of the engine that cannot be given.
 struct Refusal {
     attempt: AttemptId,
     order: &'static str,

@@ -3,7 +3,7 @@
 //! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an entry leads to
 //! (the engine).
 
-use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, WorkerId};
+use napreduce_core::{AttemptId, AttemptState, JobId, Primitive, TaskId, WorkerId};
 
 use super::answers::unknown_job;
 use super::daemon::Coordinator;
@@ -43,8 +43,7 @@ impl Coordinator {
         }
         let wanted =
             |live: &AttemptId| live.task == task && attempt.is_none_or(|number| live.number == number);
-        let live: Vec<(AttemptId, AttemptState)> =
-            job.attempts().filter(wanted).filter_map(|id| Some((id, view.attempt(id)?.state()))).collect();
+        let live: Vec<AttemptId> = job.attempts().filter(wanted).collect();
         if live.is_empty() {
             let what = attempt.map_or_else(
                 || format!("no attempt at {task} is live"),
@@ -52,43 +51,50 @@ impl Coordinator {
             );
             return Err(Refusal::wrong(format!("{what}; see: nap task list {}", task.job)));
         }
-        let able: Vec<AttemptId> =
-            live.iter().filter(|(_, state)| can(command, *state)).map(|(id, _)| *id).collect();
-        if able.is_empty() {
-            let are: Vec<String> =
-                live.iter().map(|(id, state)| format!("{id} is {}", state_in_words(*state))).collect();
-            let (are, command) = (are.join(", "), command.in_words());
-            return Err(Refusal::wrong(format!("cannot {command} {task}: {are}")));
+        let tried: Vec<Result<AttemptId, String>> =
+            live.into_iter().map(|id| self.can(id, command).map(|()| id)).collect();
+        if tried.iter().all(Result::is_err) {
+            let why: Vec<String> = tried.into_iter().filter_map(Result::err).collect();
+            return Err(Refusal::wrong(format!("cannot {} {}", command.in_words(), why.join("; "))));
         }
-        for id in &able {
-            let happening = self.command_entry(*id, command, reason)?;
-            self.enter(happening);
+        let able: Vec<AttemptId> = tried.into_iter().flatten().collect();
+        for attempt in &able {
+            self.enter(entry(*attempt, command, reason));
         }
         Ok(able)
     }
 
-    fn command_entry(
-        &self,
-        attempt: AttemptId,
-        command: TaskCommand,
-        reason: &str,
-    ) -> Result<Happening, Refusal> {
-        let reason = reason.to_owned();
-        match command {
-            TaskCommand::Kill => Ok(Happening::AttemptKillRequested { attempt, reason }),
-            TaskCommand::Suspend | TaskCommand::Resume | TaskCommand::Checkpoint => {
-                let command = command.in_words();
-                Err(Refusal::wrong(format!(
-                    "this version cannot {command} {attempt}; kill it or let it finish"
-                )))
-            }
-        }
+    /// Whether it can be done to an attempt; why not, beginning with its name.
+    fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), String> {
+        let engine = &self.brain.engine;
+        let can = match command {
+            TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
+            TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
+            TaskCommand::Kill => engine.can_preempt(attempt, Primitive::Kill),
+            TaskCommand::Resume => engine.can_resume(attempt),
+        };
+        can.map_err(|why| format!("{attempt}: {why}"))
     }
 
-    pub(super) fn command_job(&mut self, job: JobId, command: JobCommand) -> Result<(), Refusal> {
+    /// Suspends a job as a whole, or lets it go on.
+    pub(super) fn command_job(
+        &mut self,
+        job: JobId,
+        command: JobCommand,
+        reason: String,
+    ) -> Result<(), Refusal> {
         self.check_active(job)?;
-        let command = command.in_words();
-        Err(Refusal::wrong(format!("this version cannot {command} {job}; kill it or let it finish")))
+        let engine = &self.brain.engine;
+        let can = match command {
+            JobCommand::Suspend => engine.can_suspend_job(job),
+            JobCommand::Resume => engine.can_resume_job(job),
+        };
+        can.map_err(|why| Refusal::wrong(format!("cannot {} {job}: {why}", command.in_words())))?;
+        self.enter(match command {
+            JobCommand::Suspend => Happening::JobSuspendRequested { job, reason },
+            JobCommand::Resume => Happening::JobResumeRequested { job, reason },
+        });
+        Ok(())
     }
 
     pub(super) fn drain(&mut self, worker: WorkerId, hand_back: bool) -> Result<(), Refusal> {
@@ -100,13 +106,14 @@ impl Coordinator {
     }
 }
 
-/// Whether an attempt in this state can be told to do this.
-fn can(command: TaskCommand, state: AttemptState) -> bool {
+fn entry(attempt: AttemptId, command: TaskCommand, reason: &str) -> Happening {
+    let reason = reason.to_owned();
+    let preempt = |primitive, reason| Happening::AttemptPreemptRequested { attempt, primitive, reason };
     match command {
-        TaskCommand::Suspend => state == AttemptState::Running,
-        TaskCommand::Resume => state == AttemptState::Suspended,
-        TaskCommand::Checkpoint => matches!(state, AttemptState::Running | AttemptState::Suspended),
-        TaskCommand::Kill => !matches!(state, AttemptState::Killing | AttemptState::Finished(_)),
+        TaskCommand::Suspend => preempt(Primitive::Suspend, reason),
+        TaskCommand::Checkpoint => preempt(Primitive::Checkpoint, reason),
+        TaskCommand::Resume => Happening::AttemptResumeRequested { attempt, reason },
+        TaskCommand::Kill => Happening::AttemptKillRequested { attempt, reason },
     }
 }
 

@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{
-    EngineSettings, KindPreemption, PreemptionSettings, SchedulerConfiguration, SpeculationSettings, TaskKind,
-};
+use napreduce_core::{EngineSettings, PreemptionSettings, SchedulerConfiguration, SpeculationSettings};
 
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{EngineRules, FsyncPolicy};
@@ -69,14 +67,10 @@ impl CoordinatorConfiguration {
         }
     }
 
-    /// What the engine decides by. No task of this runtime can be suspended or checkpointed: what is done instead is
-    /// configured.
+    /// What the engine decides by.
     pub(crate) fn rules(&self) -> EngineRules {
-        let cannot = |kind| KindPreemption { suspend: false, checkpoint: false, ..self.preemption.of(kind) };
-        let (map, reduce) = (cannot(TaskKind::Map), cannot(TaskKind::Reduce));
-        let preemption = PreemptionSettings { map, reduce, ..self.preemption };
-        let settings =
-            EngineSettings { speculation: self.speculation, preemption, ..EngineSettings::default() };
+        let (speculation, preemption) = (self.speculation, self.preemption);
+        let settings = EngineSettings { speculation, preemption, ..EngineSettings::default() };
         EngineRules { settings, scheduler: self.scheduler.clone() }
     }
 }

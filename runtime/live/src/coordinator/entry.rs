@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, Event, JobId, JobSpec, MapSpec, Report, Slots, Span, Time, WorkerId};
+use napreduce_core::{
+    AttemptId, Event, JobId, JobSpec, MapSpec, Primitive, Report, Slots, Span, Time, WorkerId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::{BlobStore, PinnedBlob};
@@ -30,6 +32,10 @@ pub(super) enum Happening {
     Progressed { worker: WorkerId, attempt: AttemptId, bytes_done: u64, bytes_total: u64 },
     JobKillRequested { job: JobId, reason: String },
     AttemptKillRequested { attempt: AttemptId, reason: String },
+    AttemptPreemptRequested { attempt: AttemptId, primitive: Primitive, reason: String },
+    AttemptResumeRequested { attempt: AttemptId, reason: String },
+    JobSuspendRequested { job: JobId, reason: String },
+    JobResumeRequested { job: JobId, reason: String },
     DrainRequested { worker: WorkerId, hand_back: bool },
     Woken,
 }
@@ -94,9 +100,9 @@ impl Accepted {
 }
 
 impl Entry {
-    /// What the engine is told.
-    pub(super) fn event(&self) -> Event {
-        match &self.happening {
+    /// What the engine is told; nothing of what is for the history only.
+    pub(super) fn event(&self) -> Option<Event> {
+        Some(match &self.happening {
             Happening::Submitted(accepted) => {
                 Event::JobSubmitted { job: accepted.job, spec: accepted.spec(self.at) }
             }
@@ -104,7 +110,7 @@ impl Entry {
                 Event::WorkerJoined { worker: *worker, slots: identity.slots }
             }
             Happening::Lost { worker, .. } => Event::WorkerLost { worker: *worker },
-            Happening::Reported { worker, report, .. } => reported(*worker, report),
+            Happening::Reported { worker, report, .. } => return reported(*worker, report),
             Happening::Progressed { worker, attempt, bytes_done, bytes_total } => {
                 let report = Report::Progressed { bytes_done: *bytes_done, bytes_total: *bytes_total };
                 Event::Reported { worker: *worker, attempt: *attempt, report }
@@ -115,16 +121,29 @@ impl Entry {
             Happening::AttemptKillRequested { attempt, reason } => {
                 Event::AttemptKillRequested { attempt: *attempt, reason: reason.clone() }
             }
+            Happening::AttemptPreemptRequested { attempt, primitive, reason } => {
+                let (attempt, primitive, reason) = (*attempt, *primitive, reason.clone());
+                Event::AttemptPreemptRequested { attempt, primitive, reason }
+            }
+            Happening::AttemptResumeRequested { attempt, reason } => {
+                Event::AttemptResumeRequested { attempt: *attempt, reason: reason.clone() }
+            }
+            Happening::JobSuspendRequested { job, reason } => {
+                Event::JobSuspendRequested { job: *job, reason: reason.clone() }
+            }
+            Happening::JobResumeRequested { job, reason } => {
+                Event::JobResumeRequested { job: *job, reason: reason.clone() }
+            }
             Happening::DrainRequested { worker, hand_back } => {
                 Event::WorkerDrainRequested { worker: *worker, hand_back: *hand_back }
             }
             Happening::Woken => Event::Woken,
-        }
+        })
     }
 }
 
-fn reported(worker: WorkerId, report: &WorkerReport) -> Event {
-    match report {
+fn reported(worker: WorkerId, report: &WorkerReport) -> Option<Event> {
+    Some(match report {
         WorkerReport::Happened { attempt, report } => {
             Event::Reported { worker, attempt: *attempt, report: report.clone() }
         }
@@ -133,7 +152,12 @@ fn reported(worker: WorkerId, report: &WorkerReport) -> Event {
             Event::Reported { worker, attempt: *attempt, report: Report::Done { output_bytes } }
         }
         WorkerReport::Draining { hand_back } => Event::WorkerDrainRequested { worker, hand_back: *hand_back },
-        // For history only; no state of the engine depends on it.
-        WorkerReport::Preempted { .. } | WorkerReport::SuspendWanted { .. } => Event::Woken,
-    }
+        WorkerReport::SuspendWanted { attempt } => {
+            let (attempt, primitive) = (*attempt, Primitive::Suspend);
+            let reason = format!("its process was sent SIGTSTP on {worker}");
+            Event::AttemptPreemptRequested { attempt, primitive, reason }
+        }
+        // No state of the engine depends on it.
+        WorkerReport::Preempted { .. } => return None,
+    })
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use napreduce_core::{
-    AttemptId, ClusterView, JobId, JobOutcome, JobState, Record, Report, Start, TaskId, TaskKind, TaskState,
-    WorkerId,
+    AttemptId, AttemptState, ClusterView, JobId, JobOutcome, JobState, Record, Report, Start, TaskId,
+    TaskKind, TaskState, WorkerId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::body::PartOutput;
 use crate::client::{AttemptSummary, HistoryLine, JobPhase, JobSummary, PreemptionEnd};
 use crate::counters::{Counter, CounterValues};
 use crate::progress::{JobProgress, PhaseProgress};
-use crate::protocol::{JobDescription, LaunchWork, ReduceInputs};
+use crate::protocol::{JobDescription, LaunchWork, Preempted, PreemptionAccount, ReduceInputs};
 
 /// A job from submission until it is in history.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -166,44 +166,77 @@ impl LiveJob {
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Checkpointed);
                 self.on_attempt_end(at_millis, *attempt, "checkpointed");
             }
-            Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } => {
-                let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-                self.say(at_millis, format!("{attempt} is to give its slot{whom} by {primitive}: {reason}"));
-            }
-            Record::SuspendRefused { attempt, reason, .. } => {
-                self.say(at_millis, format!("{attempt} cannot be suspended and goes on: {reason}"))
-            }
-            Record::Converted { attempt, primitive, reason, .. } => {
-                self.say(at_millis, format!("{attempt} is given up where it is, by {primitive}: {reason}"))
-            }
-            Record::AttemptHeld { attempt, reason } => {
-                self.say(at_millis, format!("{attempt} is held by an operator: {reason}"))
-            }
-            Record::AttemptReleased { attempt, reason } => {
-                self.say(at_millis, format!("{attempt} is wanted back by an operator: {reason}"))
-            }
-            Record::JobHeld { reason, .. } => self.say(at_millis, format!("suspended: {reason}")),
-            Record::JobReleased { reason, .. } => self.say(at_millis, format!("resumed: {reason}")),
-            Record::Suspended(attempt) => {
-                self.book.suspended(at_micros, *attempt);
-                self.say(at_millis, format!("{attempt} is suspended"));
-            }
-            Record::Resumed(attempt) => {
-                self.book.resumed(at_micros, *attempt);
-                self.say(at_millis, format!("{attempt} runs again"));
-            }
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerLeft(_)
             | Record::WorkerSetAside { .. } => {}
+            Record::PreemptRequested { .. }
+            | Record::SuspendRefused { .. }
+            | Record::Converted { .. }
+            | Record::AttemptHeld { .. }
+            | Record::AttemptReleased { .. }
+            | Record::JobHeld { .. }
+            | Record::JobReleased { .. }
+            | Record::Suspended(_)
+            | Record::Resumed(_) => self.on_preemption(at_micros, record),
             Record::JobAccepted(_) => self.say(at_millis, "submitted".to_owned()),
             Record::OutputLost(task) => {
                 self.say(at_millis, format!("the output of {task} is lost; it runs again"))
             }
             Record::JobDecided(_, outcome) => {
+                self.book.decided();
                 self.say(at_millis, format!("it will have {}", in_words(outcome)))
             }
             Record::JobEnded(_, outcome) => self.say(at_millis, format!("it has {}", in_words(outcome))),
+        }
+    }
+
+    /// Keeps what is said of a preemption; who asked for it is in the book.
+    fn on_preemption(&mut self, at_micros: u64, record: &Record) {
+        let text = match record {
+            Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } => {
+                let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+                format!("{attempt} is to give its slot{whom} by {primitive}: {reason}")
+            }
+            Record::SuspendRefused { attempt, reason, .. } => {
+                self.book.withdrawn(*attempt, reason);
+                format!("{attempt} cannot be suspended and goes on: {reason}")
+            }
+            Record::Converted { attempt, primitive, reason, .. } => {
+                format!("{attempt} is given up where it is, by {primitive}: {reason}")
+            }
+            Record::AttemptHeld { attempt, reason } => format!("{attempt} is held by an operator: {reason}"),
+            Record::AttemptReleased { attempt, reason } => {
+                format!("{attempt} is wanted back by an operator: {reason}")
+            }
+            Record::JobHeld { reason, .. } => format!("suspended: {reason}"),
+            Record::JobReleased { reason, .. } => format!("resumed: {reason}"),
+            Record::Suspended(attempt) => {
+                self.book.suspended(at_micros, *attempt);
+                format!("{attempt} is suspended")
+            }
+            Record::Resumed(attempt) => {
+                self.book.resumed(at_micros, *attempt);
+                format!("{attempt} runs again")
+            }
+            _ => return,
+        };
+        self.say(at_micros / 1_000, text);
+    }
+
+    /// What a worker accounts for, and what it could not do.
+    pub(super) fn on_account(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
+        self.book.accounted(at_micros, attempt, account);
+        let at_millis = at_micros / 1_000;
+        match &account.what {
+            Preempted::Restored => self.say(at_millis, format!("{attempt} goes on from its checkpoint")),
+            Preempted::RestoreRefused(why) => {
+                self.say(at_millis, format!("{attempt} starts from scratch: {why}"));
+            }
+            _ => {}
+        }
+        for note in &account.notes {
+            self.say(at_millis, format!("{attempt}: {note}"));
         }
     }
 
@@ -238,8 +271,11 @@ impl LiveJob {
     fn phase(&self, view: &ClusterView<'_>, kind: TaskKind) -> PhaseProgress {
         let Some(job) = view.job(self.id()) else { return self.phase_at_end(kind) };
         let (mut bytes_done, mut known_bytes, mut known_tasks) = (0_u64, 0_u64, 0_u64);
+        // Those that an operator holds, too.
+        let mut stopped = 0;
         for attempt in job.attempts().filter(|attempt| attempt.task.kind == kind) {
             let Some(attempt) = view.attempt(attempt) else { continue };
+            stopped += u32::from(attempt.state() == AttemptState::Suspended);
             bytes_done += attempt.bytes_done();
             known_bytes += attempt.bytes_total();
             known_tasks += u64::from(attempt.bytes_total() > 0);
@@ -264,7 +300,7 @@ impl LiveJob {
             tasks,
             done: job.tasks_done(kind),
             running: job.holding(kind),
-            suspended: job.suspended(kind),
+            suspended: stopped,
             checkpointed: u32::try_from(job.eligible(kind).filter(from_checkpoint).count())
                 .unwrap_or(u32::MAX),
             // Two attempts at one task may both have read it.

@@ -2,34 +2,13 @@
 //!
 //! Owns the way from entries, records and orders into the books of the jobs. Does not own the books (`preemptions`).
 
-use napreduce_core::{AttemptId, AttemptState, Order, Primitive, Record, Start, WorkerId};
+use napreduce_core::{
+    Attempt, AttemptId, AttemptState, Order, Primitive, Record, Requester, Start, WorkerId,
+};
 
 use super::brain::Brain;
-use super::entry::Happening;
 use super::preemptions::{OPERATOR, PreemptionBook, Requested};
-
-/// What an operator wants to give up slots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
-    None,
-    Attempt(AttemptId),
-}
-
-impl Wish {
-    pub(super) fn of(happening: &Happening) -> Wish {
-        match happening {
-            Happening::AttemptKillRequested { attempt, .. } => Wish::Attempt(*attempt),
-            _ => Wish::None,
-        }
-    }
-
-    fn is_about(self, attempt: AttemptId) -> bool {
-        match self {
-            Wish::None => false,
-            Wish::Attempt(wanted) => wanted == attempt,
-        }
-    }
-}
+use crate::protocol::PreemptionAccount;
 
 impl Brain {
     fn book(&mut self, attempt: AttemptId) -> Option<&mut PreemptionBook> {
@@ -51,20 +30,35 @@ impl Brain {
         }
     }
 
-    /// A request, when the engine records that it was made.
+    /// A request, or a suspended attempt that is given up, when the engine records it.
     pub(super) fn note_request(&mut self, record: &Record) {
-        let Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } = record else { return };
-        let (attempt, primitive, beneficiary) = (*attempt, *primitive, *beneficiary);
-        let view = self.view();
-        let Some(known) = view.attempt(attempt) else { return };
-        let worker = known.worker();
-        let asked = view.request(attempt).map_or(primitive, |request| request.asked);
-        let wanted = beneficiary.is_none() && self.wish.is_about(attempt);
-        let by = if wanted { OPERATOR.to_owned() } else { self.policy.clone() };
+        let (attempt, primitive, asked, by, beneficiary, reason) = match record {
+            Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason } => {
+                (*attempt, *primitive, *asked, *by, *beneficiary, reason)
+            }
+            Record::Converted { attempt, primitive, by, reason } => {
+                (*attempt, *primitive, *primitive, *by, None, reason)
+            }
+            _ => return,
+        };
+        let Some(worker) = self.view().attempt(attempt).map(Attempt::worker) else { return };
+        let by = match by {
+            Requester::Policy => self.policy.clone(),
+            Requester::Operator => OPERATOR.to_owned(),
+            Requester::Engine => "engine".to_owned(),
+        };
         let at = self.unix_micros();
         let wish = Requested { attempt, worker, primitive, asked, by: &by, reason, beneficiary };
         if let Some(book) = self.book(attempt) {
             book.requested(at, &wish);
+        }
+    }
+
+    /// What a worker accounts for.
+    pub(super) fn note_account(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
+        let at = self.unix_micros();
+        if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+            job.on_account(at, attempt, account);
         }
     }
 

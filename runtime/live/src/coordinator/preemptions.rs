@@ -8,9 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 use crate::counters::{Counter, CounterValues};
+use crate::protocol::{Preempted, PreemptionAccount};
 
 /// Whose wish a preemption is that no scheduler has.
 pub(super) const OPERATOR: &str = "operator";
+
+/// So many preemptions of a task are told with its explanation.
+const LINES_MAX: usize = 5;
 
 /// What is known of a request when it is made.
 #[derive(Debug, Clone)]
@@ -30,6 +34,8 @@ pub(super) struct PreemptionBook {
     pub(super) preemptions: Vec<PreemptionSummary>,
     pub(super) resumes: Vec<ResumeSummary>,
     pub(super) restores: Vec<RestoreSummary>,
+    /// How the job ends is decided.
+    over: bool,
 }
 
 impl PreemptionBook {
@@ -55,6 +61,7 @@ impl PreemptionBook {
             suspended_millis: None,
             resident_bytes: 0,
             swapped_bytes: 0,
+            swapped_out_bytes: 0,
             checkpoint_bytes: 0,
             work_saved_millis: 0,
             work_lost_millis: 0,
@@ -69,9 +76,10 @@ impl PreemptionBook {
     }
 
     /// It came to nothing and the attempt goes on.
-    pub(super) fn withdrawn(&mut self, attempt: AttemptId) {
+    pub(super) fn withdrawn(&mut self, attempt: AttemptId, why: &str) {
         if let Some(open) = self.open(attempt) {
             open.end = Some(PreemptionEnd::Withdrawn);
+            open.reason = format!("{} (but {why})", open.reason);
         }
     }
 
@@ -85,24 +93,78 @@ impl PreemptionBook {
 
     /// The attempt has ended, in this way.
     pub(super) fn ended(&mut self, at_micros: u64, attempt: AttemptId, end: PreemptionEnd) {
+        let mut accounted = matches!(end, PreemptionEnd::Finished | PreemptionEnd::Checkpointed);
         if let Some(open) = self.open(attempt) {
             open.freed_micros = Some(at_micros);
             open.end = Some(end);
+            accounted |= end == PreemptionEnd::Killed;
         }
-        // One that is stopped when it ends was not resumed.
-        let going = self.resumes.iter().rev().find(|resume| resume.attempt == attempt);
-        let resumed = going.map_or(0, |resume| resume.ordered_micros);
-        let base = self.base(attempt);
-        if let Some(stop) = self.last_stop(attempt)
-            && stop.suspended_millis.is_none()
-            && stop.freed_micros.is_some_and(|freed| freed >= resumed)
-        {
+        let lost = !accounted && !self.over;
+        if let Some(stop) = self.standing_stop(attempt) {
             let freed = stop.freed_micros.unwrap_or(at_micros);
             stop.suspended_millis = Some(at_micros.saturating_sub(freed) / 1_000);
-            // Nobody was there to ask what was lost with its worker.
-            if end == PreemptionEnd::Ended {
-                stop.work_lost_millis = stop.active_millis.saturating_sub(base);
+            // Gone with its worker, say: nobody was there to account for it.
+            stop.work_lost_millis = if lost { stop.active_millis } else { 0 };
+        }
+    }
+
+    /// How the job ends is decided: what is not done now is not wanted any more.
+    pub(super) fn decided(&mut self) {
+        self.over = true;
+    }
+
+    /// What a worker accounts for, just before it reports what has happened.
+    pub(super) fn accounted(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
+        match &account.what {
+            Preempted::Suspended | Preempted::Checkpointed | Preempted::Killed => {
+                self.slot_accounted(attempt, account);
             }
+            Preempted::Resumed => self.resume_accounted(attempt, account),
+            Preempted::Restored => {
+                if let Some(restore) = self.restore_of(attempt) {
+                    restore.restored_micros = Some(at_micros);
+                    restore.worker_micros = Some(account.micros);
+                }
+            }
+            Preempted::RestoreRefused(reason) => {
+                if let Some(restore) = self.restore_of(attempt) {
+                    restore.refused = Some(reason.clone());
+                }
+            }
+        }
+    }
+
+    fn slot_accounted(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
+        let killed = account.what == Preempted::Killed;
+        if let Some(stop) = self.standing_stop(attempt) {
+            stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);
+        }
+        let Some(open) = self.open(attempt) else { return };
+        open.worker_micros = Some(account.micros);
+        open.active_millis = account.active_millis;
+        open.resident_bytes = account.resident_bytes;
+        open.swapped_bytes = account.swapped_bytes;
+        open.swapped_out_bytes = account.swapped_out_bytes;
+        open.checkpoint_bytes = account.checkpoint_bytes;
+        match killed {
+            true => open.work_lost_millis = account.active_millis,
+            false => open.work_saved_millis = account.active_millis,
+        }
+    }
+
+    fn resume_accounted(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
+        let of_attempt = |known: &&PreemptionSummary| known.attempt == attempt;
+        let before: u64 =
+            self.preemptions.iter().filter(of_attempt).filter_map(|known| known.suspended_millis).sum();
+        if let Some(resume) = self.open_resume(attempt) {
+            resume.worker_micros = Some(account.micros);
+            resume.suspended_millis = account.suspended_millis.saturating_sub(before);
+            resume.swapped_bytes = account.swapped_bytes;
+            resume.swapped_in_bytes = account.swapped_in_bytes;
+        }
+        if let Some(stop) = self.standing_stop(attempt) {
+            stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);
+            stop.swapped_out_bytes += account.swapped_out_bytes;
         }
     }
 
@@ -116,20 +178,18 @@ impl PreemptionBook {
             worker_micros: None,
             suspended_millis: 0,
             swapped_bytes: 0,
+            swapped_in_bytes: 0,
         });
     }
 
     /// It goes on.
     pub(super) fn resumed(&mut self, at_micros: u64, attempt: AttemptId) {
-        let open = |resume: &&mut ResumeSummary| resume.attempt == attempt && resume.resumed_micros.is_none();
-        let Some(resume) = self.resumes.iter_mut().rev().find(open) else { return };
+        let Some(resume) = self.open_resume(attempt) else { return };
         resume.resumed_micros = Some(at_micros);
-        let (told, swapped) = (resume.suspended_millis, resume.swapped_bytes);
-        if let Some(stop) = self.last_stop(attempt) {
-            let freed = stop.freed_micros.unwrap_or(at_micros);
-            let waited = at_micros.saturating_sub(freed) / 1_000;
+        let told = resume.suspended_millis;
+        if let Some(stop) = self.standing_stop(attempt) {
+            let waited = at_micros.saturating_sub(stop.freed_micros.unwrap_or(at_micros)) / 1_000;
             stop.suspended_millis = Some(if told > 0 { told } else { waited });
-            stop.swapped_bytes = stop.swapped_bytes.max(swapped);
         }
     }
 
@@ -141,9 +201,12 @@ impl PreemptionBook {
         from: AttemptId,
         worker: WorkerId,
     ) {
+        let before = self.restores.iter().rev().find(|restore| restore.attempt == from);
+        let before =
+            before.filter(|restore| restore.refused.is_none()).map_or(0, |restore| restore.work_saved_millis);
         let saved = self.checkpoint_of(from);
-        let (from_worker, work_saved_millis) =
-            saved.map_or((None, 0), |saved| (Some(saved.worker), saved.active_millis));
+        let from_worker = saved.map(|saved| saved.worker);
+        let work_saved_millis = saved.map_or(0, |saved| before + saved.active_millis);
         self.restores.push(RestoreSummary {
             attempt,
             from,
@@ -163,12 +226,23 @@ impl PreemptionBook {
         self.preemptions.iter_mut().rev().find(open)
     }
 
-    /// The last time an attempt was stopped.
-    fn last_stop(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
-        let stop = |known: &&mut PreemptionSummary| {
-            known.attempt == attempt && known.end == Some(PreemptionEnd::Suspended)
+    /// The stop of an attempt that has not gone on since.
+    fn standing_stop(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
+        let stops = |known: &&mut PreemptionSummary| {
+            known.attempt == attempt
+                && known.end == Some(PreemptionEnd::Suspended)
+                && known.suspended_millis.is_none()
         };
-        self.preemptions.iter_mut().rev().find(stop)
+        self.preemptions.iter_mut().rev().find(stops)
+    }
+
+    fn open_resume(&mut self, attempt: AttemptId) -> Option<&mut ResumeSummary> {
+        let open = |resume: &&mut ResumeSummary| resume.attempt == attempt && resume.resumed_micros.is_none();
+        self.resumes.iter_mut().rev().find(open)
+    }
+
+    fn restore_of(&mut self, attempt: AttemptId) -> Option<&mut RestoreSummary> {
+        self.restores.iter_mut().rev().find(|restore| restore.attempt == attempt)
     }
 
     fn checkpoint_of(&self, attempt: AttemptId) -> Option<&PreemptionSummary> {
@@ -176,12 +250,6 @@ impl PreemptionBook {
             known.attempt == attempt && known.end == Some(PreemptionEnd::Checkpointed)
         };
         self.preemptions.iter().rev().find(saved)
-    }
-
-    /// How much of the work of an attempt is in the checkpoint that it started from.
-    fn base(&self, attempt: AttemptId) -> u64 {
-        let restore = self.restores.iter().rev().find(|restore| restore.attempt == attempt);
-        restore.filter(|restore| restore.refused.is_none()).map_or(0, |restore| restore.work_saved_millis)
     }
 
     /// Why an attempt is stopped or to give up its slot, and who wanted that.
@@ -196,10 +264,11 @@ impl PreemptionBook {
         self.checkpoint_of(attempt).map(in_words)
     }
 
-    /// Everything of a task, for its explanation: a line for each preemption.
+    /// What happened to a task lately, for its explanation: a line for each of the last preemptions.
     pub(super) fn lines(&self, task: TaskId) -> Vec<String> {
-        let of_task = self.preemptions.iter().filter(|known| known.attempt.task == task);
-        let line = |known: &PreemptionSummary| {
+        let of_task: Vec<_> = self.preemptions.iter().filter(|known| known.attempt.task == task).collect();
+        let last = of_task.len().saturating_sub(LINES_MAX);
+        let line = |known: &&PreemptionSummary| {
             let became = known.end.map_or("is to give its slot", |end| match end {
                 PreemptionEnd::Suspended => "was suspended",
                 PreemptionEnd::Checkpointed => "was checkpointed",
@@ -210,7 +279,7 @@ impl PreemptionBook {
             });
             format!("{} {became}, {}", known.attempt, in_words(known))
         };
-        of_task.map(line).collect()
+        of_task[last..].iter().map(line).collect()
     }
 
     /// What the preemptions add to the counters of the job.
@@ -221,7 +290,6 @@ impl PreemptionBook {
             match known.end {
                 Some(PreemptionEnd::Suspended) => {
                     add(Counter::Suspends, 1);
-                    add(Counter::SwappedOutBytes, known.swapped_bytes);
                 }
                 Some(PreemptionEnd::Checkpointed) => {
                     add(Counter::Checkpoints, 1);
@@ -230,13 +298,14 @@ impl PreemptionBook {
                 }
                 _ => {}
             }
+            add(Counter::SwappedOutBytes, known.swapped_out_bytes);
             add(Counter::SuspendedMillis, known.suspended_millis.unwrap_or(0));
             add(Counter::WorkSavedMillis, known.work_saved_millis);
             add(Counter::WorkLostMillis, known.work_lost_millis);
         }
         for resume in self.resumes.iter().filter(|resume| resume.resumed_micros.is_some()) {
             add(Counter::Resumes, 1);
-            add(Counter::SwappedInBytes, resume.swapped_bytes);
+            add(Counter::SwappedInBytes, resume.swapped_in_bytes);
         }
         for restore in &self.restores {
             match restore.refused {

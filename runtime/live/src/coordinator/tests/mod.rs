@@ -4,6 +4,7 @@
 //! Does not own connections: their messages are handed over in this process.
 
 mod jobs;
+mod preemption;
 mod recovery;
 mod replay;
 mod workers;
