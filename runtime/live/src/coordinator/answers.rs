@@ -198,16 +198,24 @@ impl Coordinator {
             let why = detail.summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return Ok(vec![format!("{job} has ended, {how}{why}")]);
         };
+        let held = known.held().map(|why| {
+            format!("{job} is suspended by an operator: {why}; let it go on with: nap job resume {job}")
+        });
         match task {
             Some(task) if known.task_state(task).is_none() => {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))
             }
             Some(task) => {
                 let mut lines = in_lines(&task, view.explain(task));
+                lines.extend(held);
                 lines.extend(self.brain.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task)));
                 Ok(lines)
             }
-            None => Ok(in_lines(&job, view.explain_job(job))),
+            None => {
+                let mut lines = in_lines(&job, view.explain_job(job));
+                lines.extend(held);
+                Ok(lines)
+            }
         }
     }
 
