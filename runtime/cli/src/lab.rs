@@ -4,6 +4,7 @@
 //! Measuring belongs to the lab; names and defaults of the arguments are a module of their own.
 
 mod arguments;
+mod preemption;
 
 use std::fs;
 use std::io::{self, Write};
@@ -60,7 +61,7 @@ fn experiment(experiment: &Experiment) -> Result<bool> {
                 runs: arguments.runs,
                 resources: resources(&arguments.common),
                 peers: PeerSettings { chosen: arguments.peers.clone(), python: arguments.python.clone() },
-                binaries: binaries(&arguments.common)?,
+                binaries: binaries(arguments.common.bin_dir.as_deref())?,
                 work: work(&arguments.common),
             };
             let report = napreduce_lab::speed(&settings, &session)?;
@@ -73,7 +74,7 @@ fn experiment(experiment: &Experiment) -> Result<bool> {
                 programs: arguments.programs.clone(),
                 resources: resources(&arguments.common),
                 factor: arguments.factor,
-                binaries: binaries(&arguments.common)?,
+                binaries: binaries(arguments.common.bin_dir.as_deref())?,
                 work: work(&arguments.common),
             };
             let report = napreduce_lab::memory(&settings, &session)?;
@@ -84,7 +85,7 @@ fn experiment(experiment: &Experiment) -> Result<bool> {
             let settings = StartSettings {
                 runs: arguments.runs,
                 resources: resources(&arguments.common),
-                binaries: binaries(&arguments.common)?,
+                binaries: binaries(arguments.common.bin_dir.as_deref())?,
                 work: work(&arguments.common),
             };
             let report = napreduce_lab::start(&settings, &session)?;
@@ -99,13 +100,16 @@ fn experiment(experiment: &Experiment) -> Result<bool> {
                 workers: arguments.workers,
                 encrypted: arguments.encrypted,
                 resources: resources(&arguments.common),
-                binaries: binaries(&arguments.common)?,
+                binaries: binaries(arguments.common.bin_dir.as_deref())?,
                 work: work(&arguments.common),
             };
             let report = napreduce_lab::cluster(&settings, &session)?;
             print(&arguments.common, &report, || report.table())?;
             Ok(report.succeeded())
         }
+        Experiment::Preempt(arguments) => preemption::preempt(arguments, &session),
+        Experiment::Latency(arguments) => preemption::latency(arguments, &session),
+        Experiment::Identity(arguments) => preemption::identity(arguments, &session),
     }
 }
 
@@ -119,8 +123,8 @@ fn work(common: &Common) -> WorkSettings {
 }
 
 /// The folder of our binaries, absolute because programs run in another folder.
-fn binaries(common: &Common) -> Result<PathBuf> {
-    if let Some(folder) = &common.bin_dir {
+fn binaries(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(folder) = named {
         return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
     }
     let program =

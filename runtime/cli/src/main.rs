@@ -69,6 +69,13 @@ pub enum Failure {
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
+    // Experiments call this same binary by other names, and so do workers for the tasks of their jobs.
+    if napreduce_lab::job_program_requested() {
+        return napreduce_lab::job_program();
+    }
+    if napreduce_lab::guard_requested() {
+        return napreduce_lab::guard_program();
+    }
     let Arguments { command, cluster } = Arguments::parse();
     match run(&command, &cluster) {
         Ok(status) => status,

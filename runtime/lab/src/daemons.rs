@@ -97,11 +97,12 @@ impl Daemons {
         Daemons { folder: folder.to_owned(), running: Vec::new() }
     }
 
-    /// Starts one more.
-    pub fn start(&mut self, name: &str, command: &CommandLine) -> Result<(), DaemonError> {
+    /// Starts one more; returns its process.
+    pub fn start(&mut self, name: &str, command: &CommandLine) -> Result<Pid, DaemonError> {
         let child = spawn(command, name, &self.folder)?;
+        let id = Pid::from_child(&child);
         self.running.push(Daemon { name: name.to_owned(), child });
-        Ok(())
+        Ok(id)
     }
 
     /// Waits until `ready` holds of what the newest has printed on its standard output.

@@ -21,15 +21,24 @@
 mod bytes;
 mod check;
 mod cluster;
+mod confinement;
 mod daemons;
+mod guard;
+mod identity;
 mod input;
 mod job_result;
+mod jobs;
+mod latency;
+mod live_cluster;
 mod machine;
 mod memory;
+mod outputs;
 mod peers;
 pub mod plot;
+mod preempt;
 mod process;
 mod program;
+mod raw;
 mod session;
 mod speed;
 mod start;
@@ -40,12 +49,23 @@ mod workspace;
 pub use bytes::ByteSize;
 pub use check::CheckError;
 pub use cluster::{ClusterReport, ClusterRun, ClusterSettings, PathReport, ShufflePath, SlotsError, cluster};
+pub use confinement::{MemoryLimit, Tier};
 pub use daemons::DaemonError;
+pub use guard::{GuardError, guard_program, guard_requested};
+pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
 pub use input::InputError;
 pub use job_result::JobResultError;
+pub use jobs::{job_program, job_program_requested};
+pub use latency::{Latencies, LatencyReport, LatencySettings, latency};
+pub use live_cluster::LiveClusterError;
 pub use machine::{Machine, cpus};
 pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
+pub use outputs::{OutputDigest, OutputsError};
 pub use peers::{Peer, PeerError, PeerSettings};
+pub use preempt::{
+    Cell, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, UnknownWord, Verdict, Way,
+    WayFigures, WayRun, Weight, preempt,
+};
 pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
 pub use program::{Program, ProgramError, Resources};
 pub use session::Session;
@@ -83,6 +103,32 @@ pub enum LabError {
     /// The slots cannot be shared out among the workers.
     #[error(transparent)]
     Slots(#[from] SlotsError),
+    /// The guard that cleans up failed.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// A cluster of the experiment's own failed.
+    #[error(transparent)]
+    LiveCluster(#[from] LiveClusterError),
+    /// An output cannot be compared.
+    #[error(transparent)]
+    Outputs(#[from] OutputsError),
+    /// A figure cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] plot::PlotError),
+    /// Nobody disturbed a job and its output is another one than before.
+    #[error("{job} was run again undisturbed and its output differs; the comparison would mean nothing")]
+    Undisturbed {
+        /// The job.
+        job: napreduce_core::JobId,
+    },
+    /// A job ended before it was seen to be as far as it should be.
+    #[error("{job} ended before it was seen at {percent} %; give its task more to do with --task-time")]
+    TooShort {
+        /// The job.
+        job: napreduce_core::JobId,
+        /// How far it should have been.
+        percent: u32,
+    },
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),

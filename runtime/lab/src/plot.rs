@@ -2,12 +2,16 @@
 //!
 //! Owns axes, colours and legends. Does not own the numbers in them.
 
+mod curves;
+
 use std::path::{Path, PathBuf};
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use thiserror::Error;
+
+pub use curves::{Curve, bars, curves};
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (960, 540);

@@ -33,6 +33,8 @@ const LAST_WORDS_MAX: usize = 2_000;
 #[derive(Clone, Debug)]
 pub struct CommandLine {
     program: PathBuf,
+    /// What it finds as its own name, when that is not the path's.
+    called: Option<String>,
     arguments: Vec<OsString>,
     environment: Vec<(String, String)>,
 }
@@ -40,7 +42,22 @@ pub struct CommandLine {
 impl CommandLine {
     /// A program without arguments yet.
     pub fn new(program: impl Into<PathBuf>) -> CommandLine {
-        CommandLine { program: program.into(), arguments: Vec::new(), environment: Vec::new() }
+        let program = program.into();
+        CommandLine { program, called: None, arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    /// Has the program find another name as its own.
+    pub fn called(mut self, name: &str) -> CommandLine {
+        self.called = Some(name.to_owned());
+        self
+    }
+
+    /// Puts another program before it, which starts it.
+    pub fn started_by(mut self, program: impl Into<PathBuf>, arguments: &[&str]) -> CommandLine {
+        let inner = std::mem::replace(&mut self.program, program.into());
+        let before = arguments.iter().map(OsString::from).chain([inner.into_os_string()]);
+        self.arguments.splice(0..0, before);
+        self
     }
 
     /// Adds one argument.
@@ -70,6 +87,9 @@ impl CommandLine {
     }
 
     fn name(&self) -> String {
+        if let Some(name) = &self.called {
+            return name.clone();
+        }
         let name = self.program.file_name().unwrap_or(self.program.as_os_str());
         name.to_string_lossy().into_owned()
     }
@@ -191,6 +211,9 @@ pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child, 
         .stdout(log(&folder.join(format!("{name}.out")))?)
         .stderr(log(&folder.join(format!("{name}.err")))?)
         .process_group(0);
+    if let Some(name) = &command.called {
+        process.arg0(name);
+    }
     process.spawn().map_err(|source| ProcessError::Start { program: command.program.clone(), source })
 }
 

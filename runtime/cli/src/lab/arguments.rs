@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use napreduce_lab::{ByteSize, Peer, Program};
 
+use super::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
+
 /// `nap lab`
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -21,6 +23,9 @@ pub enum Experiment {
     Memory(MemoryArguments),
     Start(StartArguments),
     Cluster(ClusterArguments),
+    Preempt(PreemptArguments),
+    Latency(LatencyArguments),
+    Identity(IdentityArguments),
 }
 
 /// Compare the speed of wordcount and terasort with other programs

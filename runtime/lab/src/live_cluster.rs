@@ -1,0 +1,300 @@
+//! Owns a cluster of an experiment's own: one coordinator and its workers as daemons, a client, and jobs of the lab's program
+//! handed in and followed. What the jobs are for belongs to the experiments, what becomes of all this to the guard.
+
+mod order;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use napreduce_core::JobId;
+use napreduce_live::{
+    ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, JobDetail, JobPhase,
+    Patience, TaskSummary,
+};
+
+use crate::LabError;
+use crate::confinement::Confinement;
+use crate::daemons::Daemons;
+use crate::guard::{Guard, GuardError};
+use crate::jobs::PARENT_VARIABLE;
+use crate::process::{CommandLine, run_and_read};
+use crate::session::Session;
+use crate::workspace::WorkError;
+
+pub use order::JobOrder;
+
+/// How long workers may take to come up.
+const UP_MAX: Duration = Duration::from_secs(60);
+/// Between two looks at a job or a task.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A cluster did not do its part.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveClusterError {
+    /// It was asked for something, or could not be.
+    #[error("the cluster of the experiment: {0}")]
+    Client(#[from] ClientError),
+    /// Its folder is of no use.
+    #[error(transparent)]
+    Directory(#[from] ClusterDirectoryError),
+    /// A job did not succeed.
+    #[error("{job} ({name}) {phase}: {reason}")]
+    Job {
+        /// Its id.
+        job: JobId,
+        /// Its name.
+        name: String,
+        /// How it ended.
+        phase: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// A job takes too long.
+    #[error("{job} is not where it should be after {limit:?}: {waited_for}")]
+    Late {
+        /// Its id.
+        job: JobId,
+        /// How long it had.
+        limit: Duration,
+        /// What did not happen.
+        waited_for: String,
+    },
+    /// Workers did not come up.
+    #[error("of {wanted} workers {up} were up after {UP_MAX:?}")]
+    Workers {
+        /// As many as were started.
+        wanted: usize,
+        /// As many as came.
+        up: usize,
+    },
+    /// The submitter said something else than a job's id.
+    #[error("a job was handed in and its program said {said:?}, which is no id of a job")]
+    NoJob {
+        /// What it said.
+        said: String,
+    },
+    /// A worker is not confined.
+    #[error("{0}")]
+    Confinement(String),
+    /// The guard does not take a daemon.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+}
+
+/// Slots of one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// Of map tasks.
+    pub map: u32,
+    /// Of reduce tasks.
+    pub reduce: u32,
+}
+
+/// What a cluster consists of.
+#[derive(Debug)]
+pub struct Layout<'a> {
+    /// One entry for each worker.
+    pub workers: Vec<Slots>,
+    /// How often workers report.
+    pub heartbeat: Duration,
+    /// Its configuration file.
+    pub configuration: String,
+    /// What the workers may use.
+    pub confinement: Option<&'a Confinement>,
+}
+
+/// A running cluster; its daemons end when it is dropped.
+#[derive(Debug)]
+pub struct LiveCluster<'s> {
+    session: &'s Session,
+    nap: PathBuf,
+    folder: PathBuf,
+    daemons: Daemons,
+    client: ClusterClient,
+}
+
+impl<'s> LiveCluster<'s> {
+    /// Starts a cluster in `folder`, which exists and is empty, with the binary `nap`.
+    ///
+    /// # Errors
+    /// When a daemon fails or does not come up.
+    pub fn start(
+        folder: &Path,
+        nap: &Path,
+        layout: &Layout<'_>,
+        guard: &mut Guard,
+        session: &'s Session,
+    ) -> Result<LiveCluster<'s>, LabError> {
+        let directory = folder.join("cluster");
+        ClusterDirectory::resolve(Some(directory.clone()))
+            .and_then(|directory| directory.create())
+            .map_err(LiveClusterError::from)?;
+        write(&directory.join("napreduce.toml"), &layout.configuration)?;
+        let mut daemons = Daemons::none(folder);
+        let coordinator = daemon(nap, "coordinator", &directory)
+            .flag("--heartbeat", format!("{}us", layout.heartbeat.as_micros()));
+        guard.take_process(daemons.start("coordinator", &coordinator)?)?;
+        for (number, slots) in (1..).zip(&layout.workers) {
+            let name = format!("worker-{number}");
+            let worker = daemon(nap, "worker", &directory)
+                .flag("--name", name.clone())
+                .flag("--map-slots", slots.map.to_string())
+                .flag("--reduce-slots", slots.reduce.to_string());
+            let worker = layout.confinement.map_or(worker.clone(), |confinement| confinement.wrap(worker));
+            let id = daemons.start(&name, &worker)?;
+            guard.take_process(id)?;
+            if let Some(confinement) = layout.confinement {
+                confinement.admit(id).map_err(LiveClusterError::Confinement)?;
+            }
+        }
+        let connected = connect(&directory, &mut daemons, layout.workers.len(), session);
+        // What a daemon has to say explains a failure better.
+        daemons.check()?;
+        let (nap, folder, client) = (nap.to_owned(), folder.to_owned(), connected?);
+        Ok(LiveCluster { session, nap, folder, daemons, client })
+    }
+
+    /// Hands in a job.
+    ///
+    /// # Errors
+    /// When its program fails.
+    pub fn submit(&mut self, order: &JobOrder) -> Result<JobId, LabError> {
+        let command = order.command(&self.nap, &self.folder.join("cluster"));
+        let said = run_and_read(&command, &self.folder, &self.session.interrupt)?;
+        let number = said.trim().strip_prefix("job_").and_then(|number| number.parse().ok());
+        number.map(JobId).ok_or_else(|| LiveClusterError::NoJob { said }.into())
+    }
+
+    /// The connection, for what an experiment does to its jobs.
+    pub fn client(&mut self) -> &mut ClusterClient {
+        &mut self.client
+    }
+
+    /// The tasks of a job.
+    ///
+    /// # Errors
+    /// When the cluster does not answer.
+    pub fn tasks(&mut self, job: JobId) -> Result<Vec<TaskSummary>, LabError> {
+        Ok(self.client.tasks(Some(job)).map_err(LiveClusterError::from)?)
+    }
+
+    /// Everything about a job.
+    ///
+    /// # Errors
+    /// When the cluster does not answer.
+    pub fn job(&mut self, job: JobId) -> Result<JobDetail, LabError> {
+        Ok(self.client.job(job).map_err(LiveClusterError::from)?)
+    }
+
+    /// Looks again and again until `found` gives something.
+    ///
+    /// # Errors
+    /// When a daemon ends, on an interrupt, and when it takes longer than `limit`.
+    pub fn until<T>(
+        &mut self,
+        job: JobId,
+        waited_for: &str,
+        limit: Duration,
+        mut found: impl FnMut(&mut LiveCluster<'s>) -> Result<Option<T>, LabError>,
+    ) -> Result<T, LabError> {
+        let began = Instant::now();
+        loop {
+            if let Some(found) = found(self)? {
+                return Ok(found);
+            }
+            self.daemons.check()?;
+            self.session.interrupt.check()?;
+            if began.elapsed() > limit {
+                let waited_for = waited_for.to_owned();
+                return Err(LiveClusterError::Late { job, limit, waited_for }.into());
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until a job has succeeded.
+    ///
+    /// # Errors
+    /// When it does not, or not in time.
+    pub fn wait(&mut self, job: JobId, limit: Duration) -> Result<JobDetail, LabError> {
+        self.until(job, "its end", limit, |cluster| {
+            let detail = cluster.job(job)?;
+            match detail.summary.phase {
+                JobPhase::Succeeded => Ok(Some(detail)),
+                JobPhase::Active | JobPhase::Stopping => Ok(None),
+                phase => Err(LiveClusterError::Job {
+                    job,
+                    name: detail.summary.name,
+                    phase: phase.in_words(),
+                    reason: detail.summary.reason.unwrap_or_default(),
+                }
+                .into()),
+            }
+        })
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When a daemon had to be killed or has ended before.
+    pub fn stop(mut self) -> Result<(), LabError> {
+        self.daemons.check()?;
+        Ok(self.daemons.stop()?)
+    }
+}
+
+fn daemon(nap: &Path, command: &str, directory: &Path) -> CommandLine {
+    // It ends with this process, whatever ends that.
+    let line = CommandLine::new(nap).env(PARENT_VARIABLE, std::process::id().to_string());
+    line.arg(command).flag("--dir", directory)
+}
+
+fn connect(
+    directory: &Path,
+    daemons: &mut Daemons,
+    wanted: usize,
+    session: &Session,
+) -> Result<ClusterClient, LabError> {
+    let directory = ClusterDirectory::resolve(Some(directory.to_owned())).map_err(LiveClusterError::from)?;
+    let began = Instant::now();
+    let (mut client, mut up): (Option<ClusterClient>, _) = (None, 0);
+    loop {
+        client = match client {
+            None => {
+                let patience = Patience { first: LOOK * 20, ..Patience::default() };
+                match ClusterClient::connect(ClusterPlace::Directory(directory.clone()), patience) {
+                    Ok(client) => Some(client),
+                    Err(error) if began.elapsed() > UP_MAX => {
+                        return Err(LiveClusterError::from(error).into());
+                    }
+                    Err(_) => None,
+                }
+            }
+            Some(mut client) => {
+                let workers = client.workers().map_err(LiveClusterError::from)?;
+                up = workers.iter().filter(|worker| worker.state.starts_with("up")).count();
+                if up == wanted {
+                    return Ok(client);
+                }
+                Some(client)
+            }
+        };
+        daemons.check()?;
+        session.interrupt.check()?;
+        if began.elapsed() > UP_MAX {
+            return Err(LiveClusterError::Workers { wanted, up }.into());
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Writes a file, and the folder it is in.
+pub fn write(path: &Path, text: &str) -> Result<(), WorkError> {
+    let failed = |source| WorkError::Use { action: "write", path: path.to_owned(), source };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    fs::write(path, text).map_err(failed)
+}

@@ -1,0 +1,221 @@
+//! Owns the comparison of wait, kill, suspend and checkpoint on real tasks: what is asked for, in which order the parts run,
+//! and where their results go. The two-job experiment and the four ways are modules of their own, and so is the report.
+
+mod cells;
+mod four_ways;
+mod page;
+mod report;
+mod two_jobs;
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::bytes::ByteSize;
+use crate::confinement::{Confinement, MemoryLimit, Tier};
+use crate::daemons::nap;
+use crate::guard::{Charge, Guard};
+use crate::jobs::rounds_per_second;
+use crate::machine::Machine;
+use crate::raw::RawFile;
+use crate::session::Session;
+use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+
+pub use cells::{Cell, TwoJobsRun, Verdict};
+pub use four_ways::{Way, WayRun};
+pub use report::{PreemptReport, WayFigures};
+
+/// What is done to the low job when the high one comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// Nothing: it ends first.
+    Wait,
+    /// Its work is lost.
+    Kill,
+    /// It is stopped where it is.
+    Suspend,
+    /// Its work is saved and it exits.
+    Checkpoint,
+}
+
+/// How much memory the tasks want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// Next to nothing.
+    Light,
+    /// So much that two of them do not fit.
+    Hungry,
+}
+
+/// Which kind of task the jobs consist of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskForm {
+    /// One map, no reduce.
+    Map,
+    /// One reduce after a map that does nothing.
+    Reduce,
+}
+
+/// A word that means nothing here.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {what} {word:?}; choose from {allowed}")]
+pub struct UnknownWord {
+    what: &'static str,
+    word: String,
+    allowed: String,
+}
+
+macro_rules! words {
+    ($type:ident, $what:literal, $($variant:ident = $word:literal),+) => {
+        impl $type {
+            /// Every one.
+            pub const ALL: &[$type] = &[$($type::$variant),+];
+
+            /// Its word in arguments and reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $word,)+
+                }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<$type, UnknownWord> {
+                let found = $type::ALL.iter().find(|one| one.name() == word);
+                found.copied().ok_or_else(|| UnknownWord {
+                    what: $what,
+                    word: word.to_owned(),
+                    allowed: [$($word),+].join(", "),
+                })
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+words!(Strategy, "primitive", Wait = "wait", Kill = "kill", Suspend = "suspend", Checkpoint = "checkpoint");
+words!(Weight, "kind of job", Light = "light", Hungry = "hungry");
+words!(TaskForm, "kind of task", Map = "map", Reduce = "reduce");
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct PreemptSettings {
+    /// How often each cell is measured.
+    pub repetitions: u32,
+    /// How far the low job is when the high one comes, in per cent.
+    pub percents: Vec<u32>,
+    /// Which primitives are compared.
+    pub strategies: Vec<Strategy>,
+    /// With which tasks; none leaves the two-job experiment out.
+    pub weights: Vec<Weight>,
+    /// Of which kind.
+    pub form: TaskForm,
+    /// How long a task takes alone.
+    pub task_seconds: f64,
+    /// Memory of a hungry task.
+    pub fill: ByteSize,
+    /// What a worker with hungry tasks may use.
+    pub limit: MemoryLimit,
+    /// Which ways of Natjam's experiment; none leaves it out.
+    pub ways: Vec<Way>,
+    /// Its times as a part of the paper's.
+    pub scale: f64,
+    /// The folder of our binaries.
+    pub binaries: PathBuf,
+    /// Where inputs and outputs go.
+    pub work: WorkSettings,
+    /// The folder of the report, which must not exist.
+    pub report: PathBuf,
+}
+
+/// What the parts of the comparison share.
+struct Setting<'a> {
+    settings: &'a PreemptSettings,
+    session: &'a Session,
+    work: &'a WorkFolder,
+    nap: PathBuf,
+    /// Rounds of arithmetic that take a second.
+    rounds_per_second: f64,
+}
+
+/// Runs the comparison and writes its report.
+///
+/// # Errors
+/// When a binary is missing, a daemon or a job fails, or something cannot be written, and on an interrupt. An output that
+/// differs is part of the report.
+pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptReport, LabError> {
+    let nap = nap(&settings.binaries)?;
+    make_report_folder(settings)?;
+    let mut raw = RawFile::create(&settings.report.join("raw.jsonl"))?;
+    let hungry = settings.weights.contains(&Weight::Hungry);
+    let wanted = if hungry { settings.limit.swap.0 } else { 0 };
+    let work = WorkFolder::make(&settings.work, ByteSize(wanted + (256 << 20)))?;
+    let mut guard = Guard::start(&nap)?;
+    if !settings.work.keep {
+        guard.take(&Charge::Folder(work.path().to_owned()))?;
+    }
+    session.say("measuring how fast this machine is");
+    let setting = Setting { settings, session, work: &work, nap, rounds_per_second: rounds_per_second() };
+    let mut report = PreemptReport::new(Machine::describe(), settings);
+    for weight in &settings.weights {
+        let confinement = match weight {
+            Weight::Light => None,
+            Weight::Hungry => {
+                let confinement = Confinement::set_up(settings.limit, work.path(), &mut guard);
+                session.say(format!("memory-hungry tasks: {}", confinement.tier().line()));
+                report.tier = Some(confinement.tier().clone());
+                if matches!(confinement.tier(), Tier::LightOnly { .. }) {
+                    continue;
+                }
+                Some(confinement)
+            }
+        };
+        two_jobs::run(&setting, *weight, confinement.as_ref(), &mut guard, &mut raw, &mut report)?;
+    }
+    if !settings.ways.is_empty() {
+        four_ways::run(&setting, &mut guard, &mut raw, &mut report)?;
+    }
+    guard.clean_up()?;
+    report.conclude();
+    page::write(&report, &settings.report)?;
+    session.say(format!("report: {}", settings.report.join("report.html").display()));
+    Ok(report)
+}
+
+fn make_report_folder(settings: &PreemptSettings) -> Result<(), LabError> {
+    let path = &settings.report;
+    fs::create_dir(path).map_err(|source| WorkError::Use {
+        action: "make the folder of the report",
+        path: path.clone(),
+        source,
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_read_back_and_others_are_refused() {
+        for strategy in Strategy::ALL {
+            assert_eq!(strategy.name().parse(), Ok(*strategy));
+        }
+        let error = "nap".parse::<Strategy>().unwrap_err().to_string();
+        assert_eq!(error, "there is no primitive \"nap\"; choose from wait, kill, suspend, checkpoint");
+    }
+}

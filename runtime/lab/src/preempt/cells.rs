@@ -1,0 +1,297 @@
+//! Owns the figures of the two-job experiment: single runs, the cells they fall into, and what is concluded about the bounds.
+//! How a run comes about belongs to the experiment, how figures look to the report.
+
+use serde::Serialize;
+
+use super::{Strategy, Weight};
+use crate::statistics::{Interval, Summary, median, median_interval, ratio_interval};
+
+/// One run: the low job, the high job that came at some per cent of it, and the end of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TwoJobsRun {
+    /// Always `two-jobs`.
+    pub experiment: &'static str,
+    /// Which tasks.
+    pub weight: Weight,
+    /// What was done.
+    pub primitive: Strategy,
+    /// How far the low job was meant to be.
+    pub percent: u32,
+    /// How far it had said to be when the high job was handed in.
+    pub seen_percent: f64,
+    /// From 1.
+    pub repetition: u32,
+    /// Seconds of the high job from its submission to its end.
+    pub sojourn_seconds: f64,
+    /// Seconds from the submission of the low job to the end of both.
+    pub makespan_seconds: f64,
+    /// Attempts of the low job's task.
+    pub low_attempts: usize,
+    /// Milliseconds from the decision to the free slot, when something was preempted.
+    pub freed_millis: Option<f64>,
+    /// Bytes of the low job that were swapped out.
+    pub swapped_bytes: Option<u64>,
+    /// Whether the primitive was used that was asked for.
+    pub as_asked: bool,
+    /// Whether both outputs are those of undisturbed runs.
+    pub identical: bool,
+}
+
+/// All runs of one primitive at one per cent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// Which tasks.
+    pub weight: Weight,
+    /// What was done.
+    pub primitive: Strategy,
+    /// How far the low job was.
+    pub percent: u32,
+    /// Seconds of the high job.
+    pub sojourn: Summary,
+    /// Seconds of both.
+    pub makespan: Summary,
+}
+
+/// A ratio with the bound it should keep to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Which tasks.
+    pub weight: Weight,
+    /// Which primitive.
+    pub primitive: Strategy,
+    /// What is compared, in words.
+    pub what: String,
+    /// The ratio.
+    pub ratio: f64,
+    /// Its bootstrap interval (95 %).
+    pub interval: Interval,
+    /// What it may be; absent where nothing is promised.
+    pub bound: Option<f64>,
+    /// Whether it is that.
+    pub kept: Option<bool>,
+}
+
+/// The cells, by tasks, then per cent, then primitive.
+pub fn cells(runs: &[TwoJobsRun]) -> Vec<Cell> {
+    let mut keys: Vec<_> = runs.iter().map(|run| (run.weight, run.percent, run.primitive)).collect();
+    keys.sort();
+    keys.dedup();
+    let cell = |(weight, percent, primitive)| {
+        let of = |seconds: fn(&TwoJobsRun) -> f64| {
+            Summary::of(&samples(runs, weight, primitive, Some(percent), seconds))
+        };
+        let (sojourn, makespan) = (of(sojourn)?, of(makespan)?);
+        Some(Cell { weight, primitive, percent, sojourn, makespan })
+    };
+    keys.into_iter().filter_map(cell).collect()
+}
+
+fn sojourn(run: &TwoJobsRun) -> f64 {
+    run.sojourn_seconds
+}
+
+fn makespan(run: &TwoJobsRun) -> f64 {
+    run.makespan_seconds
+}
+
+fn samples(
+    runs: &[TwoJobsRun],
+    weight: Weight,
+    primitive: Strategy,
+    percent: Option<u32>,
+    seconds: fn(&TwoJobsRun) -> f64,
+) -> Vec<f64> {
+    let of_cell = |run: &&TwoJobsRun| {
+        run.weight == weight && run.primitive == primitive && percent.is_none_or(|at| run.percent == at)
+    };
+    runs.iter().filter(of_cell).map(seconds).collect()
+}
+
+/// What conserving primitives cost against kill (the high job) and wait (both), in the middle and over all runs.
+pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
+    let mut found = Vec::new();
+    let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
+    for weight in Weight::ALL {
+        for primitive in [Strategy::Suspend, Strategy::Checkpoint] {
+            let comparisons: [(&str, Strategy, fn(&TwoJobsRun) -> f64); 2] = [
+                ("high job over kill's", Strategy::Kill, sojourn),
+                ("both jobs over wait's", Strategy::Wait, makespan),
+            ];
+            for (what, against, seconds) in comparisons {
+                let one = Comparison { weight: *weight, primitive, against, seconds };
+                let bound = bound(*weight, primitive, against);
+                found.extend(middle.and_then(|percent| one.at(runs, percent, what, bound)));
+                found.extend(one.paired(runs, what));
+            }
+        }
+    }
+    found
+}
+
+/// What is promised of a preemption in the middle of tasks of eight seconds.
+fn bound(weight: Weight, primitive: Strategy, against: Strategy) -> Option<f64> {
+    match (weight, primitive, against) {
+        (Weight::Light, _, Strategy::Wait) => Some(1.01),
+        (Weight::Light, _, Strategy::Kill) => Some(1.02),
+        (Weight::Hungry, Strategy::Suspend, Strategy::Wait) => Some(1.15),
+        (Weight::Hungry, Strategy::Suspend, Strategy::Kill) => Some(1.20),
+        _ => None,
+    }
+}
+
+struct Comparison {
+    weight: Weight,
+    primitive: Strategy,
+    against: Strategy,
+    seconds: fn(&TwoJobsRun) -> f64,
+}
+
+impl Comparison {
+    /// The ratio of medians at one per cent.
+    fn at(&self, runs: &[TwoJobsRun], percent: u32, what: &str, bound: Option<f64>) -> Option<Verdict> {
+        let of = |primitive| samples(runs, self.weight, primitive, Some(percent), self.seconds);
+        let (above, below) = (of(self.primitive), of(self.against));
+        let ratio = median(&above)? / median(&below)?;
+        Some(Verdict {
+            weight: self.weight,
+            primitive: self.primitive,
+            what: format!("{what}, at {percent} %"),
+            ratio,
+            interval: ratio_interval(&above, &below)?,
+            bound,
+            kept: bound.map(|bound| ratio <= bound),
+        })
+    }
+
+    /// The median of the ratios of runs that belong together: same per cent, same repetition.
+    fn paired(&self, runs: &[TwoJobsRun], what: &str) -> Option<Verdict> {
+        let of = |primitive: Strategy| {
+            runs.iter().filter(move |run| run.weight == self.weight && run.primitive == primitive)
+        };
+        let partner = |run: &TwoJobsRun| {
+            let same =
+                |other: &&TwoJobsRun| (other.percent, other.repetition) == (run.percent, run.repetition);
+            of(self.against).find(same).map(self.seconds)
+        };
+        let ratios: Vec<f64> =
+            of(self.primitive).filter_map(|run| Some((self.seconds)(run) / partner(run)?)).collect();
+        Some(Verdict {
+            weight: self.weight,
+            primitive: self.primitive,
+            what: format!("{what}, all pairs"),
+            ratio: median(&ratios)?,
+            interval: median_interval(&ratios)?,
+            bound: None,
+            kept: None,
+        })
+    }
+}
+
+/// Seconds of makespan beyond wait's for each GiB that was swapped out: the median over suspended runs that swapped.
+pub fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
+    let rates: Vec<f64> = runs
+        .iter()
+        .filter(|run| run.primitive == Strategy::Suspend)
+        .filter_map(|run| {
+            let gib = run.swapped_bytes.filter(|bytes| *bytes > 0)? as f64 / f64::from(1 << 30);
+            let waited = samples(runs, run.weight, Strategy::Wait, Some(run.percent), makespan);
+            Some((run.makespan_seconds - median(&waited)?) / gib)
+        })
+        .collect();
+    median(&rates)
+}
+
+#[cfg(test)]
+pub mod canned {
+    //! Owns runs as the closed forms of the experiment give them, for tests of figures and reports.
+    //! Nothing here was measured.
+
+    use super::*;
+
+    /// Tasks of 8 s, with a few milliseconds that differ between repetitions and what swapping costs.
+    pub fn runs(weight: Weight) -> Vec<TwoJobsRun> {
+        let mut runs = Vec::new();
+        for repetition in 1..=3 {
+            for percent in [10, 50, 90] {
+                for primitive in Strategy::ALL {
+                    runs.push(run(weight, *primitive, percent, repetition));
+                }
+            }
+        }
+        runs
+    }
+
+    pub fn run(weight: Weight, primitive: Strategy, percent: u32, repetition: u32) -> TwoJobsRun {
+        let length = 8.0 + 0.001 * f64::from(repetition);
+        let before = length * f64::from(percent) / 100.0;
+        let swap = if weight == Weight::Hungry && primitive == Strategy::Suspend { 0.4 } else { 0.0 };
+        let (sojourn, makespan) = match primitive {
+            Strategy::Wait => (2.0 * length - before, 2.0 * length),
+            Strategy::Kill => (length, before + 2.0 * length),
+            Strategy::Suspend | Strategy::Checkpoint => (length + swap, 2.0 * length + 2.0 * swap),
+        };
+        TwoJobsRun {
+            experiment: "two-jobs",
+            weight,
+            primitive,
+            percent,
+            seen_percent: f64::from(percent),
+            repetition,
+            sojourn_seconds: sojourn,
+            makespan_seconds: makespan,
+            low_attempts: 1,
+            freed_millis: Some(1.0),
+            swapped_bytes: (swap > 0.0).then_some(1 << 29),
+            as_asked: true,
+            identical: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_fall_into_cells() {
+        let cells = cells(&canned::runs(Weight::Light));
+        assert_eq!(cells.len(), 12);
+        let wait = cells.iter().find(|cell| (cell.primitive, cell.percent) == (Strategy::Wait, 50)).unwrap();
+        assert_eq!(wait.sojourn.count, 3);
+        assert!((wait.sojourn.median - 12.003).abs() < 1e-9 && (wait.makespan.median - 16.004).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bounds_are_judged_in_the_middle_and_pairs_are_told() {
+        let light = verdicts(&canned::runs(Weight::Light));
+        assert_eq!(light.len(), 8);
+        assert!(light.iter().all(|verdict| verdict.kept != Some(false)), "{light:?}");
+        let judged: Vec<_> = light.iter().filter(|verdict| verdict.bound.is_some()).collect();
+        assert_eq!(judged.len(), 4);
+        assert!(judged.iter().all(|verdict| verdict.what.contains("at 50 %")));
+        let hungry = verdicts(&canned::runs(Weight::Hungry));
+        let suspend = &hungry[0];
+        assert_eq!((suspend.bound, suspend.kept), (Some(1.20), Some(true)));
+        assert!((suspend.ratio - 8.402 / 8.002).abs() < 1e-9, "{suspend:?}");
+    }
+
+    #[test]
+    fn a_bound_that_is_not_kept_is_seen() {
+        let mut runs = canned::runs(Weight::Light);
+        let suspended = runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend);
+        suspended.for_each(|run| run.makespan_seconds *= 1.02);
+        assert!(verdicts(&runs).iter().any(|verdict| verdict.kept == Some(false)));
+    }
+
+    #[test]
+    fn what_swapping_costs_is_told_per_gib() {
+        assert_eq!(seconds_per_swapped_gib(&canned::runs(Weight::Light)), None);
+        let cost = seconds_per_swapped_gib(&canned::runs(Weight::Hungry)).unwrap();
+        assert!((cost - 1.6).abs() < 0.01, "{cost}");
+    }
+
+    #[test]
+    fn nothing_measured_concludes_nothing() {
+        assert_eq!((cells(&[]).len(), verdicts(&[]).len()), (0, 0));
+    }
+}

@@ -1,0 +1,337 @@
+//! Owns the report of the comparison of primitives: what goes into JSON, and the tables.
+//! The figures themselves come from `cells` and `four_ways`, the page for a browser is `page`.
+
+use serde::Serialize;
+
+use super::cells::{Cell, TwoJobsRun, Verdict, cells, seconds_per_swapped_gib, verdicts};
+use super::four_ways::{Way, WayRun};
+use super::{PreemptSettings, Strategy, TaskForm, Weight};
+use crate::confinement::{MemoryLimit, Tier};
+use crate::machine::Machine;
+use crate::statistics::{Interval, Summary, ratio_interval};
+use crate::table::table;
+
+/// All of one comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct PreemptReport {
+    /// Always `preempt`.
+    pub experiment: &'static str,
+    /// Where it ran.
+    pub machine: Machine,
+    /// How often each cell was measured.
+    pub repetitions: u32,
+    /// Which kind of task the two jobs consist of.
+    pub form: TaskForm,
+    /// How long a task is meant to take alone.
+    pub task_seconds: f64,
+    /// Memory for hungry tasks.
+    pub limit: MemoryLimit,
+    /// Memory of a hungry task.
+    pub fill_bytes: crate::ByteSize,
+    /// How hungry tasks were confined; absent when there were none.
+    pub tier: Option<Tier>,
+    /// What a job took alone.
+    pub alone_seconds: Vec<(Weight, f64)>,
+    /// Every run of two jobs.
+    pub runs: Vec<TwoJobsRun>,
+    /// The same by cell.
+    pub cells: Vec<Cell>,
+    /// Ratios, with the bounds they should keep to.
+    pub verdicts: Vec<Verdict>,
+    /// Seconds of makespan that a suspend cost for each GiB swapped out.
+    pub seconds_per_swapped_gib: Option<f64>,
+    /// The times of Natjam's experiment as a part of the paper's.
+    pub scale: f64,
+    /// Every run of it.
+    pub way_runs: Vec<WayRun>,
+    /// The same by way.
+    pub ways: Vec<WayFigures>,
+}
+
+/// All runs of one way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WayFigures {
+    /// Which.
+    pub way: Way,
+    /// Seconds of the production job.
+    pub production: Summary,
+    /// Seconds of the research job.
+    pub research: Summary,
+    /// The production job's median over that of the ideal.
+    pub production_over_ideal: Option<(f64, Interval)>,
+    /// The research job's.
+    pub research_over_ideal: Option<(f64, Interval)>,
+}
+
+impl PreemptReport {
+    pub(super) fn new(machine: Machine, settings: &PreemptSettings) -> PreemptReport {
+        PreemptReport {
+            experiment: "preempt",
+            machine,
+            repetitions: settings.repetitions,
+            form: settings.form,
+            task_seconds: settings.task_seconds,
+            limit: settings.limit,
+            fill_bytes: settings.fill,
+            tier: None,
+            alone_seconds: Vec::new(),
+            runs: Vec::new(),
+            cells: Vec::new(),
+            verdicts: Vec::new(),
+            seconds_per_swapped_gib: None,
+            scale: settings.scale,
+            way_runs: Vec::new(),
+            ways: Vec::new(),
+        }
+    }
+
+    /// Makes figures of what was measured.
+    pub(super) fn conclude(&mut self) {
+        self.cells = cells(&self.runs);
+        self.verdicts = verdicts(&self.runs);
+        self.seconds_per_swapped_gib = seconds_per_swapped_gib(&self.runs);
+        self.ways = Way::ALL.into_iter().filter_map(|way| self.figures_of(way)).collect();
+    }
+
+    fn figures_of(&self, way: Way) -> Option<WayFigures> {
+        let of = |way: Way, seconds: fn(&WayRun) -> f64| -> Vec<f64> {
+            self.way_runs.iter().filter(|run| run.way == way).map(seconds).collect()
+        };
+        let over_ideal = |seconds: fn(&WayRun) -> f64| {
+            let (own, ideal) = (of(way, seconds), of(Way::Ideal, seconds));
+            let ratio = Summary::of(&own)?.median / Summary::of(&ideal)?.median;
+            Some((ratio, ratio_interval(&own, &ideal)?))
+        };
+        let (production, research): (fn(&WayRun) -> f64, fn(&WayRun) -> f64) =
+            (|run| run.production_seconds, |run| run.research_seconds);
+        Some(WayFigures {
+            way,
+            production: Summary::of(&of(way, production))?,
+            research: Summary::of(&of(way, research))?,
+            production_over_ideal: over_ideal(production),
+            research_over_ideal: over_ideal(research),
+        })
+    }
+
+    /// Whether every output was right and every bound kept.
+    pub fn succeeded(&self) -> bool {
+        self.outputs_right() && self.verdicts.iter().all(|verdict| verdict.kept != Some(false))
+    }
+
+    /// Whether every output was that of an undisturbed run.
+    pub fn outputs_right(&self) -> bool {
+        self.runs.iter().all(|run| run.identical) && self.way_runs.iter().all(|run| run.identical)
+    }
+
+    /// The tables, each with its title.
+    pub fn tables(&self) -> Vec<(String, String)> {
+        let mut tables = Vec::new();
+        for (weight, alone) in &self.alone_seconds {
+            let about = format!("{weight} tasks, {alone:.2} s alone");
+            let of = |seconds: fn(&Cell) -> &Summary| self.by_percent(*weight, seconds);
+            tables.push((format!("Sojourn time of the high job, s ({about})"), of(|cell| &cell.sojourn)));
+            tables.push((format!("Makespan of both jobs, s ({about})"), of(|cell| &cell.makespan)));
+        }
+        if !self.verdicts.is_empty() {
+            tables.push(("Ratios (95 % intervals)".to_owned(), self.ratios()));
+        }
+        if !self.ways.is_empty() {
+            let title =
+                format!("A production job beside a research job (the paper's times by {})", self.scale);
+            tables.push((title, self.ways_table()));
+        }
+        tables
+    }
+
+    /// The tables as text.
+    pub fn table(&self) -> String {
+        let mut text = format!("{}\n{}\n", self.machine.line(), self.about());
+        for (title, table) in self.tables() {
+            text.push_str(&format!("\n{title}\n\n{table}\n"));
+        }
+        text.push_str(&format!("\n{}\n", self.conclusion()));
+        text
+    }
+
+    /// What was run.
+    pub(super) fn about(&self) -> String {
+        let tier = self.tier.as_ref().map_or("none".to_owned(), Tier::line);
+        format!(
+            "{} repetitions, {} tasks of {} s; memory-hungry tasks: {tier}",
+            self.repetitions, self.form, self.task_seconds
+        )
+    }
+
+    /// Whether outputs were right, in words.
+    pub(super) fn conclusion(&self) -> String {
+        let wrong = self.runs.iter().filter(|run| !run.identical).count()
+            + self.way_runs.iter().filter(|run| !run.identical).count();
+        let all = self.runs.len() + self.way_runs.len();
+        let other = self.runs.iter().filter(|run| !run.as_asked).count();
+        let mut text = match wrong {
+            0 => format!("all outputs of {all} runs are byte-identical to undisturbed ones"),
+            wrong => format!("{wrong} OF {all} RUNS HAVE OUTPUTS THAT DIFFER from undisturbed ones"),
+        };
+        if other > 0 {
+            text.push_str(&format!("; in {other} runs something else was done than was asked for"));
+        }
+        if let Some(seconds) = self.seconds_per_swapped_gib {
+            text.push_str(&format!("; a suspend costs {seconds:.2} s of makespan for each GiB swapped out"));
+        }
+        text
+    }
+
+    fn by_percent(&self, weight: Weight, seconds: fn(&Cell) -> &Summary) -> String {
+        let own: Vec<&Cell> = self.cells.iter().filter(|cell| cell.weight == weight).collect();
+        let strategies: Vec<Strategy> = Strategy::ALL
+            .iter()
+            .copied()
+            .filter(|strategy| own.iter().any(|cell| cell.primitive == *strategy))
+            .collect();
+        let mut percents: Vec<u32> = own.iter().map(|cell| cell.percent).collect();
+        percents.dedup();
+        let rows = percents.iter().map(|percent| {
+            let of = |strategy: &Strategy| {
+                let found = own.iter().find(|cell| (cell.percent, cell.primitive) == (*percent, *strategy));
+                found.map_or_else(|| "-".to_owned(), |cell| median_text(seconds(cell)))
+            };
+            [format!("{percent} %")].into_iter().chain(strategies.iter().map(of)).collect()
+        });
+        let names: Vec<&str> = strategies.iter().map(|strategy| strategy.name()).collect();
+        table(&["r"], &names, rows.collect())
+    }
+
+    fn ratios(&self) -> String {
+        let rows = self.verdicts.iter().map(|verdict| {
+            vec![
+                verdict.weight.to_string(),
+                verdict.primitive.to_string(),
+                verdict.what.clone(),
+                ratio_text(verdict.ratio, verdict.interval),
+                verdict.bound.map_or_else(|| "-".to_owned(), |bound| format!("{bound:.2}")),
+                match verdict.kept {
+                    None => "-",
+                    Some(true) => "kept",
+                    Some(false) => "NOT KEPT",
+                }
+                .to_owned(),
+            ]
+        });
+        table(&["tasks", "primitive", "what"], &["ratio", "bound", "verdict"], rows.collect())
+    }
+
+    fn ways_table(&self) -> String {
+        let over = |ratio: &Option<(f64, Interval)>| {
+            ratio.map_or_else(|| "-".to_owned(), |(ratio, interval)| ratio_text(ratio, interval))
+        };
+        let rows = self.ways.iter().map(|figures| {
+            vec![
+                figures.way.to_string(),
+                median_text(&figures.production),
+                over(&figures.production_over_ideal),
+                median_text(&figures.research),
+                over(&figures.research_over_ideal),
+            ]
+        });
+        table(&["way"], &["production, s", "over ideal", "research, s", "over ideal"], rows.collect())
+    }
+}
+
+fn median_text(summary: &Summary) -> String {
+    let Interval { low, high } = summary.median_interval;
+    format!("{:.2} ({low:.2} .. {high:.2})", summary.median)
+}
+
+fn ratio_text(ratio: f64, interval: Interval) -> String {
+    format!("{ratio:.3} ({:.3} .. {:.3})", interval.low, interval.high)
+}
+
+#[cfg(test)]
+pub mod canned {
+    //! Owns a report of canned runs, for tests of tables and pages.
+    //! Nothing in it was measured.
+
+    use super::super::cells::canned;
+    use super::*;
+    use crate::ByteSize;
+
+    pub fn report() -> PreemptReport {
+        let settings = PreemptSettings {
+            repetitions: 3,
+            percents: vec![10, 50, 90],
+            strategies: Strategy::ALL.to_vec(),
+            weights: Weight::ALL.to_vec(),
+            form: TaskForm::Map,
+            task_seconds: 8.0,
+            fill: ByteSize(512 << 20),
+            limit: MemoryLimit { memory: ByteSize(768 << 20), swap: ByteSize(1536 << 20) },
+            ways: Way::ALL.to_vec(),
+            scale: 0.1,
+            binaries: "/nowhere".into(),
+            work: crate::WorkSettings::default(),
+            report: "/nowhere".into(),
+        };
+        let mut report = PreemptReport::new(Machine::describe(), &settings);
+        report.tier = Some(Tier::Own { groups_version: 1 });
+        report.alone_seconds = vec![(Weight::Light, 8.0), (Weight::Hungry, 8.3)];
+        report.runs = [canned::runs(Weight::Light), canned::runs(Weight::Hungry)].concat();
+        for repetition in 1..=3 {
+            for (way, production_seconds, research_seconds) in
+                [(Way::Ideal, 7.0, 19.0), (Way::HardCap, 7.0, 29.0), (Way::Kill, 7.2, 23.0)]
+            {
+                report.way_runs.push(WayRun {
+                    experiment: "four-ways",
+                    way,
+                    repetition,
+                    production_seconds,
+                    research_seconds,
+                    research_attempts_more: 0,
+                    identical: true,
+                });
+            }
+        }
+        report.conclude();
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_hold_every_primitive_per_cent_and_way() {
+        let text = canned::report().table();
+        for part in [
+            "Sojourn time of the high job, s (light tasks, 8.00 s alone)",
+            "Makespan of both jobs, s (hungry tasks, 8.30 s alone)",
+            "checkpoint",
+            "50 %",
+            "hard-cap",
+            "1.526 (1.526 .. 1.526)",
+            "own swap file and memory control group (version 1)",
+            "all outputs of 81 runs are byte-identical",
+            "for each GiB swapped out",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_output_or_bound_fails_and_is_said() {
+        let mut report = canned::report();
+        assert!(report.succeeded());
+        report.way_runs[0].identical = false;
+        assert!(!report.succeeded() && report.conclusion().contains("1 OF 81 RUNS"));
+        let mut report = canned::report();
+        report.verdicts[0].kept = Some(false);
+        assert!(!report.succeeded() && report.outputs_right() && report.table().contains("NOT KEPT"));
+    }
+
+    #[test]
+    fn something_else_than_asked_is_said() {
+        let mut report = canned::report();
+        report.runs[0].as_asked = false;
+        assert!(report.conclusion().contains("in 1 runs something else was done"));
+    }
+}
