@@ -152,10 +152,12 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         let position = input.save(&saving.place()).map_err(unsaved)?;
         saving.count(position.files());
         let pieces = out.cut(&mut saving.directory)?;
-        let needed = task.inputs.iter().zip(position.blocks_needed());
-        let inputs = needed
-            .map(|((attempt, _), first_block)| NeededInput { attempt: *attempt, first_block })
-            .collect();
+        let attempts = task.inputs.iter().map(|(attempt, _)| *attempt);
+        let mut inputs: Vec<NeededInput> =
+            attempts.map(|attempt| NeededInput { attempt, first_block: None }).collect();
+        for (input, block) in position.blocks_needed() {
+            inputs[input].first_block = Some(block);
+        }
         saving.finish(Stage::Reducing { inputs, position, in_group }, pieces, saved.unwrap_or_default())
     }
 }
