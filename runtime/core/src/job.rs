@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::WorkerId;
+use crate::ids::{TaskKind, WorkerId};
 use crate::time::Time;
 
 /// How many attempts of each kind a worker runs at once.
@@ -47,6 +47,9 @@ pub struct JobSpec {
     pub attempts_max: u32,
     /// Reduces become eligible when this many thousandths of the maps are done (0..=1000).
     pub slowstart_permille: u32,
+    /// The kinds of its tasks whose work cannot be saved: their code keeps a state and does not say how.
+    #[serde(default)]
+    pub unsaved: Vec<TaskKind>,
 }
 
 /// Why a job cannot be accepted as asked for.

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use napreduce_core::TaskKind;
 use serde::{Deserialize, Serialize};
 
 use crate::body::Split;
@@ -100,6 +101,16 @@ impl JobPlan {
             checkpoint: CheckpointSupport::default(),
             durable: false,
         }
+    }
+
+    /// The kinds of its tasks that cannot be checkpointed.
+    pub(crate) fn unsaved(&self) -> Vec<TaskKind> {
+        let CheckpointSupport { map, reduce } = self.checkpoint;
+        let cannot = |kind: &TaskKind| match kind {
+            TaskKind::Map => !map,
+            TaskKind::Reduce => !reduce && self.reduces > 0,
+        };
+        TaskKind::ALL.into_iter().filter(cannot).collect()
     }
 
     /// Says in which way the plan contradicts itself, if it does.

@@ -11,18 +11,25 @@ use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::preemption::{Primitive, TaskEviction};
 use crate::scheduler::{Preempt, Release};
-use crate::settings::CostRule;
+use crate::settings::{CostRule, KindPreemption};
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
 impl Engine {
+    /// What can be done to an attempt, by the settings and by what its job's code can save.
+    pub(super) fn can_do(&self, id: AttemptId) -> KindPreemption {
+        let (job, kind) = (self.cluster.job(id.task.job), id.task.kind);
+        let can = self.settings.preemption.of(kind);
+        KindPreemption { checkpoint: can.checkpoint && !job.spec.unsaved.contains(&kind), ..can }
+    }
+
     /// The primitive that is used when this one is asked for, and why it is another one.
     pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
         let rules = &self.settings.preemption;
         // What holds no slot can only be killed.
         let asked = rules.primitive.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
-        let can = rules.of(kind);
+        let can = self.can_do(attempt.id);
         let possible = match asked {
             Primitive::Suspend => can.suspend,
             Primitive::Checkpoint => can.checkpoint,

@@ -46,6 +46,7 @@ use crate::time::Time;
 /// let spec = JobSpec {
 ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
 ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
+///     unsaved: vec![],
 /// };
 /// let effects = engine.handle(Time(5), Event::JobSubmitted { job: JobId(7), spec });
 /// let launched = effects.iter().find_map(|effect| match effect {

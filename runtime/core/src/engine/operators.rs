@@ -18,7 +18,7 @@ impl Engine {
     pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), String> {
         let attempt = self.cluster.attempts.get(&id).ok_or("it is not running")?;
         let rules = &self.settings.preemption;
-        let (can, kind, worker) = (rules.of(id.task.kind), id.task.kind, attempt.worker);
+        let (can, kind, worker) = (self.can_do(id), id.task.kind, attempt.worker);
         let stopped = attempt.state == AttemptState::Suspended;
         match (primitive, attempt.state) {
             (Primitive::Kill, _) => Ok(()),
@@ -28,6 +28,9 @@ impl Engine {
             (Primitive::Checkpoint, AttemptState::Suspending) => {
                 Err("it is just being suspended; ask again when it is".to_owned())
             }
+            (Primitive::Checkpoint, _) if !can.checkpoint && rules.of(kind).checkpoint => Err(format!(
+                "the {kind}s of its job keep a state and do not say how to save it; suspend or kill it"
+            )),
             (Primitive::Checkpoint, _) if !can.checkpoint => {
                 Err(format!("{kind}s cannot be checkpointed here; suspend or kill it"))
             }

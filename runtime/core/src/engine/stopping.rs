@@ -73,7 +73,7 @@ impl Engine {
     /// A suspended attempt is given up where it is, so that its task can go on elsewhere: it is woken to save its work and
     /// exit, without a slot, or killed.
     pub(super) fn give_up(&mut self, id: AttemptId, how: Primitive, by: Requester, reason: String) {
-        let can = self.settings.preemption.of(id.task.kind);
+        let can = self.can_do(id);
         let primitive = match how {
             Primitive::Checkpoint if !can.checkpoint => can.otherwise.into(),
             how => how,
@@ -107,9 +107,9 @@ impl Engine {
     }
 
     fn convert_kind(&mut self, kind: TaskKind, rule: Conversion) {
-        let possible = rule.to == Converted::Kill || self.settings.preemption.of(kind).checkpoint;
         let mut due: Vec<(_, Time, AttemptId)> = Vec::new();
         for id in self.waiting(kind) {
+            let possible = rule.to == Converted::Kill || self.can_do(id).checkpoint;
             let now = self.cluster.now;
             let full = !self.has_slot_to_resume(id);
             let attempt = self.cluster.attempt_mut(id);

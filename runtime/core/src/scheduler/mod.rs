@@ -11,6 +11,7 @@ pub mod fcs;
 mod fifo;
 pub mod hfsp;
 pub mod natjam;
+mod preference;
 pub mod serving;
 pub mod trigger;
 

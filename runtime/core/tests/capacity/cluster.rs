@@ -86,6 +86,7 @@ impl Cluster {
             reduces: ask.reduces,
             attempts_max: 4,
             slowstart_permille: 0,
+            unsaved: Vec::new(),
         };
         self.handle(Event::JobSubmitted { job, spec });
         job

@@ -35,6 +35,26 @@ fn what_cannot_be_saved_is_killed_at_once_or_let_finish_whatever_the_grace() {
 }
 
 #[test]
+fn work_that_a_jobs_code_cannot_save_is_not_checkpointed_and_that_of_another_job_is() {
+    let otherwise = KindPreemption { otherwise: Instead::Wait, ..KindPreemption::default() };
+    check_preemption(
+        PreemptionSettings { map: otherwise, ..PreemptionSettings::default() },
+        "show records
+         worker 1 2+0
+         job 1 maps 1 unsaved maps
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1
+             > record wanted wait m0.1
+         job 2 maps 1 unsaved reduces
+             > record accepted 2; record launched 2m0.1 on 1; launch 2m0.1 on 1
+         started 2m0.1
+         policy checkpoint 2m0.1
+             > record wanted checkpoint 2m0.1; checkpoint 2m0.1",
+    );
+}
+
+#[test]
 fn a_worker_keeps_so_many_suspended_attempts_and_no_more() {
     let most = PreemptionSettings { suspended_max: Some(1), ..PreemptionSettings::default() };
     check_preemption(

@@ -83,6 +83,7 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         reduces,
         attempts_max: 4,
         slowstart_permille: 1000,
+        unsaved: Vec::new(),
     }
 }
 
@@ -277,6 +278,11 @@ fn asked(asks: &[&str]) -> JobSpec {
     spec.priority = value("priority").unwrap_or(0) as i32;
     spec.attempts_max = value("attempts").unwrap_or(4);
     spec.slowstart_permille = value("slowstart").unwrap_or(1000);
+    spec.unsaved = match text("unsaved") {
+        Some("maps") => vec![TaskKind::Map],
+        Some("reduces") => vec![TaskKind::Reduce],
+        _ => Vec::new(),
+    };
     if let (Some(held), Some(last)) = (value("local"), spec.maps.last_mut()) {
         last.preferred.push(WorkerId(held));
     }

@@ -27,6 +27,7 @@ fn job(queue: &str, user: &str) -> JobSpec {
         reduces: 1,
         attempts_max: 4,
         slowstart_permille: 1000,
+        unsaved: Vec::new(),
     }
 }
 

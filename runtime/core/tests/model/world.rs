@@ -306,5 +306,6 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         reduces,
         attempts_max: 4,
         slowstart_permille: 1000,
+        unsaved: Vec::new(),
     }
 }

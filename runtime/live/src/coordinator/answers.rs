@@ -62,6 +62,9 @@ impl Coordinator {
             submitters.push(Submitter::Client(reply));
             return;
         }
+        if let Err(refusal) = self.admit(&submission.plan) {
+            return send(reply, Err(refusal));
+        }
         let job = self.next_job();
         let Submission { plan, user, program, files, .. } = submission;
         let accepted = Accepted { job, token, plan, user, program: Some(program), files, made: Vec::new() };

@@ -95,6 +95,7 @@ impl Accepted {
             reduces: plan.reduces,
             attempts_max: plan.attempts_max,
             slowstart_permille: plan.slowstart_permille,
+            unsaved: plan.unsaved(),
         }
     }
 }

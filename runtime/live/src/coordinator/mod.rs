@@ -10,6 +10,7 @@
 //!                                      brain (engine, jobs, links) -- flush --> connections
 //! ```
 
+mod admission;
 mod answers;
 mod brain;
 mod clients;

@@ -30,7 +30,7 @@ use crate::body::{PartOutput, Split};
 use crate::cluster_directory::ClusterDirectory;
 use crate::counters::CounterValues;
 use crate::journal::JournalError;
-use crate::plan::JobPlan;
+use crate::plan::{CheckpointSupport, JobPlan};
 use crate::protocol::{Blob, FromWorker, Hello, Submission, ToWorker, WorkerOrder, WorkerReport};
 use crate::report::JobEnd;
 
@@ -90,6 +90,7 @@ impl Scene {
         plan.splits = vec![split; maps as usize];
         plan.reduces = reduces;
         plan.slowstart_permille = 1000;
+        plan.checkpoint = CheckpointSupport { map: true, reduce: true };
         let program = Blob { digest: Digest([7; 32]), bytes: 1 };
         let architecture = std::env::consts::ARCH.to_owned();
         Box::new(Submission { token, plan, user: "ada".to_owned(), program, architecture, files: Vec::new() })

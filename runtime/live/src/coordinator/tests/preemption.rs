@@ -3,13 +3,16 @@
 //! Owns the orders that workers get, what history, listings and counters say afterwards, and that a restart of the
 //! coordinator changes nothing of it. Workers here account for what they are told to.
 
-use napreduce_core::{AttemptId, JobId, Primitive, Report, Slots, TaskKind};
+use napreduce_core::{
+    AttemptId, JobId, Primitive, Report, SchedulerConfiguration, SchedulerName, Slots, TaskKind,
+};
 
 use tokio::time::timeout;
 
 use super::{ClientRequest, DEADLINE, Running, Scene, Worker, WorkerOrder, attempt};
 use crate::client::{JobCommand, JobDetail, PreemptionEnd, TaskCommand, TaskSummary};
 use crate::coordinator::Refusal;
+use crate::plan::CheckpointSupport;
 use crate::protocol::{Preempted, PreemptionAccount, WorkerReport};
 
 pub(super) fn account(what: Preempted, active_millis: u64) -> PreemptionAccount {
@@ -279,8 +282,8 @@ async fn a_suspended_job_starts_nothing_until_it_is_resumed() {
     worker.do_map(its);
     worker.resumes(map, 1).await;
     worker.finished(map, None);
-    let last = worker.restores().await;
-    assert_eq!(last, (attempt(1, TaskKind::Map, 1, 1), None));
+    let launched = [worker.launched().await, worker.launched().await];
+    assert!(launched.contains(&attempt(1, TaskKind::Map, 1, 1)), "{launched:?}");
     coordinator.stop().await;
 }
 
@@ -326,6 +329,30 @@ async fn kinds_that_may_not_be_suspended_or_checkpointed_say_what_else_there_is(
         let refused = coordinator.command(map, command).await.expect_err("it is not configured");
         assert!(refused.reason.contains(says), "{refused:?}");
     }
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_saved_is_refused_where_it_would_be_and_never_checkpointed_elsewhere() {
+    let mut scene = Scene::new();
+    let mut submission = scene.submission(1, 1, 1);
+    submission.plan.checkpoint = CheckpointSupport { map: false, reduce: false };
+    scene.configuration.scheduler = SchedulerConfiguration::named(SchedulerName::Natjam);
+    let coordinator = scene.start();
+    let handed_in = submission.clone();
+    let refused = coordinator.ask(|reply| ClientRequest::Submit { submission: handed_in, reply }).await;
+    let Refusal { status, reason } = refused.expect_err("natjam checkpoints reduces");
+    assert!(status == 2 && reason.contains("the reducer of count may keep a state"), "{reason}");
+    coordinator.stop().await;
+    scene.configuration.scheduler = SchedulerConfiguration::named(SchedulerName::Fifo);
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(submission).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    let refused = coordinator.command(map, TaskCommand::Checkpoint).await.expect_err("it cannot be saved");
+    let says = "the maps of its job keep a state and do not say how to save it; suspend or kill it";
+    assert!(refused.reason.contains(says), "{refused:?}");
     coordinator.stop().await;
 }
 
