@@ -36,7 +36,7 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
     pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
         let (task, context) = (self.task, self.context);
         let begun = start(
-            task.restore.as_deref(),
+            (task.restore.as_deref(), true),
             context,
             |directory, checkpoint| self.resume(directory, checkpoint),
             || self.fresh(),

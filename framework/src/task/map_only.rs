@@ -24,7 +24,7 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
     context: &TaskContext,
 ) -> Result<MapResult, TaskError> {
     let begun = start(
-        task.restore.as_deref(),
+        (task.restore.as_deref(), true),
         context,
         |directory, checkpoint| resume(format, task, directory, checkpoint),
         || Ok((Output::create(format.clone(), &task.output)?, Place::start_of(&task.split))),

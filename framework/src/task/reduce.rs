@@ -46,7 +46,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         let (task, context) = (self.task, self.context);
         context.position().enter(format!("partition {}", task.partition), PositionUnit::Group);
         let begun = start(
-            task.restore.as_deref(),
+            (task.restore.as_deref(), !task.inputs_are_partial),
             context,
             |directory, checkpoint| self.resume(directory, checkpoint),
             || self.fresh(),

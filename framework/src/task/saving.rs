@@ -165,9 +165,10 @@ pub(crate) struct Start<T> {
     pub(crate) restored: bool,
 }
 
-/// Starts from the checkpoint if there is one and it can be done, else from scratch.
+/// Starts from the checkpoint if there is one and it can be done, else from scratch: in this attempt where it has what it
+/// takes, else in the next one.
 pub(crate) fn start<T>(
-    restore: Option<&Path>,
+    (restore, fresh_possible): (Option<&Path>, bool),
     context: &TaskContext,
     resume: impl FnOnce(&Path, Checkpoint) -> Result<T, Refusal>,
     fresh: impl FnOnce() -> Result<T, TaskError>,
@@ -194,6 +195,9 @@ pub(crate) fn start<T>(
             );
             context.restore_refused(&reason);
             set_user_counters(&counted);
+            if !fresh_possible {
+                return Err(blamed(Some(directory), reason));
+            }
             Ok(Start { with: fresh()?, restored: false })
         }
     }

@@ -227,6 +227,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         ReduceTask {
             partition: attempt.task.index,
             inputs: maps.iter().map(|ended| (ended.attempt, self.output(ended.attempt))).collect(),
+            inputs_are_partial: false,
             compress: self.settings.compress,
             output: self.output(attempt),
             scratch: self.folder.inner(&format!("scratch-{attempt}")),

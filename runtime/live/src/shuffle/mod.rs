@@ -6,6 +6,7 @@
 
 mod fetch;
 mod gather;
+mod known;
 mod line;
 mod network;
 mod server;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use gather::{Arrival, Gathering};
+pub(crate) use gather::{Arrival, Gathered, Gathering};
 pub(crate) use network::{DataNetwork, FetchLimits};
 pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};
 

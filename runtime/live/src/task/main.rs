@@ -8,12 +8,11 @@ use std::fs::{File, create_dir, rename};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use napreduce_core::AttemptId;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
@@ -25,14 +24,14 @@ use super::control::ControlChannel;
 use super::error::TaskError;
 use super::memory::sample_memory;
 use super::panics::catch_panics;
-use crate::body::{Definitions, MapResult, PartOutput, ReduceResult, ReduceTask};
+use crate::body::{Definitions, MapResult, PartOutput, ReduceResult};
 use crate::counters::{Counter, CounterValues, user_values};
 use crate::process::parent_of_task_process;
 use crate::protocol::{
     FromTask, PROTOCOL_VERSION, ReduceWork, TaskDescription, ToTask, WireError, Work, read_message,
     write_message,
 };
-use crate::shuffle::{Arrival, Gathering};
+use crate::shuffle::{Arrival, Gathered, Gathering};
 
 /// Why a task process could not even try its attempt.
 #[derive(Debug, Error)]
@@ -127,11 +126,10 @@ struct Surroundings<'a> {
 
 impl Surroundings<'_> {
     /// Waits for the inputs of a reduce.
-    fn gather(&self, work: &ReduceWork) -> Result<Vec<(AttemptId, PathBuf)>, TaskError> {
+    fn gather(&self, work: &ReduceWork) -> Result<Gathered, TaskError> {
         let gathering = Gathering {
-            partition: work.task.partition,
             maps: work.maps,
-            scratch: &work.task.scratch,
+            task: &work.task,
             network: work.network.as_ref(),
             context: self.context,
             arrivals: self.arrivals,
@@ -163,7 +161,10 @@ fn work(
         Work::Reduce(work) => {
             create_scratch(&work.task.scratch)?;
             create_part_directory(description, &work.task.output)?;
-            let task = ReduceTask { inputs: surroundings.gather(work)?, ..work.task.clone() };
+            let task = match surroundings.gather(work)? {
+                Gathered::Complete(task) => task,
+                Gathered::Checkpointed(_) => return Err(unasked(description)),
+            };
             match body.run_reduce(&task, context)? {
                 ReduceResult::Done { part } => Ok(Some(part)),
                 ReduceResult::Checkpointed(_) => Err(unasked(description)),

@@ -109,6 +109,7 @@ impl KnownJob {
                 task: ReduceTask {
                     partition: attempt.task.index,
                     inputs: Vec::new(),
+                    inputs_are_partial: false,
                     compress: *compress,
                     output,
                     scratch,

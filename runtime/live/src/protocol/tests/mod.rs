@@ -75,6 +75,7 @@ fn told_to_a_task() -> Vec<ToTask> {
     let reduce = ReduceTask {
         partition: 7,
         inputs: vec![(attempt(TaskKind::Map, 0, 1), odd.clone())],
+        inputs_are_partial: false,
         compress: false,
         output: odd.clone(),
         scratch: odd.clone(),

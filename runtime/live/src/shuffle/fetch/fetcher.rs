@@ -170,7 +170,7 @@ fn receive_segment(
     wanted: &mut Wanted,
     extent: PartitionExtent,
 ) -> Result<Arrival, FetchError> {
-    let attempt = wanted.attempt;
+    let (attempt, first_block) = (wanted.attempt, wanted.first_block);
     let described = (extent.label(), extent.partition(), extent.first_block());
     let name = attempt.to_string();
     if described != (name.as_str(), shared.order.partition, wanted.next_block()) {
@@ -188,7 +188,9 @@ fn receive_segment(
     let assembly = match &mut wanted.assembly {
         Some(assembly) => assembly,
         none => {
-            let path = shared.order.scratch.join(format!("fetched-{name}.segment"));
+            // Another file than that of the whole, should that be wanted after all.
+            let from = if first_block == 0 { String::new() } else { format!("-from-{first_block}") };
+            let path = shared.order.scratch.join(format!("fetched-{name}{from}.segment"));
             let created = SegmentAssembly::create(&path, extent);
             none.insert(
                 created.map_err(|error| FetchError::from(napreduce_data::AssemblyError::Write(error)))?,
@@ -199,5 +201,5 @@ fn receive_segment(
     let complete = wanted.assembly.take();
     let sealed = complete.map(SegmentAssembly::seal).transpose()?;
     let path = sealed.map(|sealed| sealed.path).unwrap_or_default();
-    Ok(Arrival::Fetched { attempt, path })
+    Ok(Arrival::Fetched { attempt, first_block, path })
 }

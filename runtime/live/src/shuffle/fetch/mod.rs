@@ -83,9 +83,9 @@ impl Fetches {
         Ok(fetches)
     }
 
-    /// Wants the output of an attempt from the data server at `address`.
-    pub(super) fn want(&self, attempt: AttemptId, address: &str) {
-        self.shared.queue().want(attempt, address);
+    /// Wants the output of an attempt, from a block of the partition on, from the data server at `address`.
+    pub(super) fn want(&self, attempt: AttemptId, address: &str, first_block: u64) {
+        self.shared.queue().want(attempt, address, first_block);
         self.shared.changed.notify_all();
     }
 

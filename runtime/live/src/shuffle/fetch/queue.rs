@@ -23,6 +23,8 @@ const TRIES_MIN: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) attempt: AttemptId,
+    /// Nothing before this block of the partition is wanted.
+    pub(super) first_block: u64,
     pub(super) assembly: Option<SegmentAssembly>,
     /// How often it came damaged, since a block of it was whole.
     pub(super) damaged: u32,
@@ -31,7 +33,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// The first block that is lacking.
     pub(super) fn next_block(&self) -> u64 {
-        self.assembly.as_ref().map_or(0, SegmentAssembly::next_block)
+        self.assembly.as_ref().map_or(self.first_block, SegmentAssembly::next_block)
     }
 }
 
@@ -84,9 +86,9 @@ impl Queue {
         Queue { limits, peers: BTreeMap::new(), turns: 0 }
     }
 
-    pub(super) fn want(&mut self, attempt: AttemptId, address: &str) {
+    pub(super) fn want(&mut self, attempt: AttemptId, address: &str, first_block: u64) {
         let peer = self.peers.entry(address.to_owned()).or_default();
-        peer.wanted.push_back(Wanted { attempt, assembly: None, damaged: 0 });
+        peer.wanted.push_back(Wanted { attempt, first_block, assembly: None, damaged: 0 });
     }
 
     /// Takes what waits of a map task off the queue.

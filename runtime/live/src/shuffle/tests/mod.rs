@@ -27,6 +27,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::body::ReduceTask;
 use crate::counters::Counter;
 use crate::protocol::{FromDataServer, LogStream, ToDataServer};
 use crate::task::{TaskContext, TaskError};
@@ -203,6 +204,9 @@ pub(super) struct Reduce {
     pub(super) network: Option<DataNetwork>,
     pub(super) partition: u32,
     pub(super) maps: u32,
+    /// The directory of all checkpoints, and the one to start from.
+    pub(super) checkpoints: PathBuf,
+    pub(super) restore: Option<AttemptId>,
     pub(super) arrived: Sender<Arrival>,
     arrivals: Receiver<Arrival>,
     /// Everything it reported as lost.
@@ -212,8 +216,11 @@ pub(super) struct Reduce {
 impl Reduce {
     pub(super) fn new(maps: u32) -> Reduce {
         let (arrived, arrivals) = channel();
+        let scratch = tempfile::tempdir().unwrap();
         Reduce {
-            scratch: tempfile::tempdir().unwrap(),
+            checkpoints: scratch.path().join("checkpoints"),
+            restore: None,
+            scratch,
             context: Arc::new(TaskContext::new(attempt(TaskKind::Reduce, 0, 1), 64 << 20)),
             network: Some(network(false)),
             partition: 0,
@@ -244,12 +251,21 @@ impl Reduce {
     pub(super) fn gather_with(
         &mut self,
         named: Vec<MapInput>,
-        mut replace: impl FnMut(&[AttemptId]) -> Vec<MapInput>,
+        replace: impl FnMut(&[AttemptId]) -> Vec<MapInput>,
     ) -> Result<Vec<(AttemptId, PathBuf)>, TaskError> {
+        self.gather_task(named, replace).map(|gathered| complete(gathered).inputs)
+    }
+
+    /// The same with all that a gathering says.
+    pub(super) fn gather_task(
+        &mut self,
+        named: Vec<MapInput>,
+        mut replace: impl FnMut(&[AttemptId]) -> Vec<MapInput>,
+    ) -> Result<Gathered, TaskError> {
+        let task = self.task();
         let gathering = Gathering {
-            partition: self.partition,
             maps: self.maps,
-            scratch: self.scratch.path(),
+            task: &task,
             network: self.network.as_ref(),
             context: &self.context,
             arrivals: (&self.arrived, &self.arrivals),
@@ -266,8 +282,30 @@ impl Reduce {
         self.gather_with(named, |lost| panic!("{lost:?} should not be lost")).unwrap()
     }
 
+    pub(super) fn task(&self) -> ReduceTask {
+        let folder = self.scratch.path();
+        ReduceTask {
+            partition: self.partition,
+            inputs: Vec::new(),
+            inputs_are_partial: false,
+            compress: false,
+            output: folder.join("part"),
+            scratch: folder.to_owned(),
+            checkpoint: self.checkpoints.join(self.context.attempt().to_string()),
+            restore: self.restore.map(|attempt| self.checkpoints.join(attempt.to_string())),
+            durable: false,
+        }
+    }
+
     pub(super) fn count(&self, counter: Counter) -> u64 {
         self.context.counters().get(counter)
+    }
+}
+
+pub(super) fn complete(gathered: Gathered) -> ReduceTask {
+    match gathered {
+        Gathered::Complete(task) => *task,
+        Gathered::Checkpointed(saved) => panic!("{saved:?} was not asked for"),
     }
 }
 

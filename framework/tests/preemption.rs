@@ -1,0 +1,403 @@
+//! Byte identity: jobs of every shape, preempted before every record, group and value, once and repeatedly.
+//!
+//! Owns the jobs. Does not own what is tried and compared (`napreduce::testing`), nor preemption of real processes.
+
+use napreduce::testing::{JobTest, assert_preemption_safe};
+use napreduce::{
+    Emit, FixedBytes, Job, Mapper, Output, Records, Reducer, Save, TaskError, TaskInfo, Text, TextLines,
+    Values, counter, words,
+};
+
+const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea green boat\n\n\
+                    they took some honey and plenty of money\nwrapped up in a five pound note\n\
+                    the owl looked up to the stars above";
+
+fn lines(count: usize) -> String {
+    (0..count).map(|number| format!("line {} of {}\n", number * 7919 % 97, number % 5)).collect()
+}
+
+fn wordcount() -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .combine(|count, more| *count += more)
+        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+}
+
+/// Every value is in the output, in its order.
+fn lines_by_word() -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, String>| {
+            for word in words(line) {
+                counter!("words").add(1);
+                out.emit(word, line);
+            }
+        })
+        .reduce(|word, lines, out| {
+            counter!("groups").add(1);
+            while let Some(line) = lines.next() {
+                out.emit(word, line);
+            }
+        })
+}
+
+#[test]
+fn a_job_with_a_combiner() {
+    JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_preemption_safe();
+}
+
+#[test]
+fn a_job_without_a_combiner_with_counters_of_its_own() {
+    JobTest::new(lines_by_word)
+        .input(POEM)
+        .input("one more\n")
+        .split_size(90)
+        .reduces(2)
+        .assert_preemption_safe();
+}
+
+#[test]
+fn nothing_at_all() {
+    assert_preemption_safe(wordcount, "");
+    JobTest::new(wordcount).input("").input("\n").reduces(3).assert_preemption_safe();
+}
+
+/// Users in order, for each the times in order.
+fn visits() -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<(String, u64), ()>| {
+            let mut fields = words(line);
+            if let (Some(user), Some(time)) = (fields.next(), fields.next()) {
+                out.emit((user, time.len() as u64), ());
+            }
+        })
+        .group_by::<String>()
+        .reduce(|user, visits, out| {
+            while let Some(((_, time), ())) = visits.next_entry() {
+                out.emit(user, time);
+            }
+        })
+}
+
+#[test]
+fn a_secondary_sort() {
+    JobTest::new(visits).input(POEM).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+}
+
+fn one_group() -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<(), String>| words(line).for_each(|word| out.emit((), word)))
+        .reduce(|(), all, out| {
+            while let Some(word) = all.next() {
+                out.emit(word, ());
+            }
+        })
+}
+
+#[test]
+fn one_group_of_all_values_is_saved_at_its_end() {
+    JobTest::new(one_group).input(POEM).split_size(50).assert_preemption_safe();
+}
+
+/// Reads one value of each group; the rest is skipped.
+#[test]
+fn values_that_are_not_read() {
+    let first = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<u64, String>| out.emit(line.len() as u64 % 3, line))
+            .reduce(|length, lines, out| {
+                if let Some(line) = lines.next() {
+                    out.emit(length, line);
+                }
+            })
+    };
+    JobTest::new(first).input(POEM).input(lines(5)).split_size(80).assert_preemption_safe();
+}
+
+/// Writes a running number with the sum of each group; what it has of a group is part of its state.
+#[derive(Clone, Default)]
+struct Ledger {
+    groups: u64,
+    sum: u64,
+    names: Vec<String>,
+    resumes: bool,
+}
+
+impl Reducer for Ledger {
+    type Group = String;
+    type Key = String;
+    type Value = u64;
+    type Output = Text;
+
+    fn setup(&mut self, _: &TaskInfo<'_>, out: &mut Output<Text>) -> Result<(), TaskError> {
+        counter!("set up").add(1);
+        out.emit("begin", ());
+        Ok(())
+    }
+
+    fn reduce(
+        &mut self,
+        name: &str,
+        values: &mut Values<'_, String, u64>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        while let Some(value) = values.next() {
+            self.sum += value;
+            // Also in the middle of a group something may be written.
+            out.emit("value", value);
+        }
+        if values.is_cut() {
+            return Ok(());
+        }
+        self.groups += 1;
+        self.names.push(name.to_owned());
+        out.emit((self.groups, name), std::mem::take(&mut self.sum));
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.extend_from_slice(&self.groups.to_le_bytes());
+        state.extend_from_slice(&self.sum.to_le_bytes());
+        state.extend_from_slice(self.names.join(" ").as_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let (groups, rest) = state.split_first_chunk::<8>().ok_or_else(|| TaskError::task("no state"))?;
+        let (sum, names) = rest.split_first_chunk::<8>().ok_or_else(|| TaskError::task("no state"))?;
+        (self.groups, self.sum) = (u64::from_le_bytes(*groups), u64::from_le_bytes(*sum));
+        self.names = words(&String::from_utf8_lossy(names)).map(str::to_owned).collect();
+        Ok(())
+    }
+
+    fn resumes_in_group(&self) -> bool {
+        self.resumes
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        out.emit(self.names.join(","), ());
+        Ok(())
+    }
+}
+
+fn ledger(resumes: bool) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            words(line).for_each(|word| out.emit(&word[..1], word.len() as u64));
+        })
+        .reducer(Ledger { resumes, ..Ledger::default() })
+}
+
+#[test]
+fn a_stateful_reducer() {
+    JobTest::new(|| ledger(false)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+}
+
+#[test]
+fn a_stateful_reducer_that_resumes_in_a_group() {
+    JobTest::new(|| ledger(true)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+    let one_word = "abc ".repeat(60);
+    JobTest::new(|| ledger(true)).input(one_word).assert_preemption_safe();
+}
+
+/// Emits each line with the length of the one before it, and at the end how many there were.
+#[derive(Clone, Default)]
+struct Before {
+    length: u64,
+    lines: u64,
+}
+
+impl Mapper for Before {
+    type Input = TextLines;
+    type Key = String;
+    type Value = u64;
+
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        counter!("maps set up").add(u64::from(task.input().is_some()));
+        Ok(())
+    }
+
+    fn map(&mut self, line: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        out.emit(line, self.length);
+        self.length = line.len() as u64;
+        self.lines += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        out.emit("lines", self.lines);
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.extend_from_slice(&self.length.to_le_bytes());
+        state.extend_from_slice(&self.lines.to_le_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let number = |at: usize| state.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        match (number(0), number(8)) {
+            (Some(length), Some(lines)) => {
+                (self.length, self.lines) = (u64::from_le_bytes(length), u64::from_le_bytes(lines));
+                Ok(())
+            }
+            _ => Err(TaskError::task("no state")),
+        }
+    }
+}
+
+#[test]
+fn a_stateful_mapper() {
+    let job = || {
+        Job::text().mapper(Before::default()).reduce(|line, lengths, out| {
+            while let Some(length) = lengths.next() {
+                out.emit(line, length);
+            }
+        })
+    };
+    JobTest::new(job).input(POEM).split_size(90).assert_preemption_safe();
+}
+
+fn shouting() -> Job {
+    Job::text().map_only(|line: &str, out| {
+        counter!("shouted").add(1);
+        if !line.is_empty() {
+            out.emit(line.to_uppercase(), line.len());
+        }
+    })
+}
+
+#[test]
+fn maps_alone() {
+    JobTest::new(shouting).input(POEM).input(lines(4)).split_size(50).assert_preemption_safe();
+}
+
+#[test]
+fn several_spills_in_one_map() {
+    // A megabyte of memory, of which the sort has less than half at once.
+    let wide = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<String, Vec<u8>>| {
+                for word in words(line) {
+                    out.emit(word, &word.as_bytes().repeat(20_000));
+                }
+            })
+            .reduce(|word, values, out| {
+                while let Some(value) = values.next() {
+                    out.emit(word, value.len());
+                }
+            })
+    };
+    let test = JobTest::new(wide).input(POEM).task_memory(1 << 20);
+    assert!(test.run().counters.get("SPILLED_RECORDS") > 80, "{:?}", test.run().counters);
+    test.assert_preemption_safe();
+}
+
+#[test]
+fn several_merges_in_one_reduce() {
+    let test = JobTest::new(lines_by_word).input(POEM).input(lines(20)).split_size(40).setting("fan-in=2");
+    assert!(test.run().counters.get("SPILLED_RECORDS") > test.run().counters.get("MAP_OUTPUT_RECORDS"));
+    test.assert_preemption_safe();
+}
+
+#[test]
+fn several_merges_that_combine_in_compressed_blocks() {
+    let test = JobTest::new(wordcount).input(POEM).split_size(40).reduces(2);
+    test.setting("fan-in=2").setting("compression=lz4").assert_preemption_safe();
+}
+
+#[test]
+fn compressed_input() {
+    use std::io::Write;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(POEM.as_bytes()).expect("memory");
+    let bytes = gzip.finish().expect("memory");
+    JobTest::new(wordcount).input(&bytes).input_extension("gz").assert_preemption_safe();
+    JobTest::new(shouting).input(&bytes).input_extension("gz").assert_preemption_safe();
+}
+
+#[test]
+fn records_of_one_length() {
+    let rows = || {
+        Job::fixed_records(10)
+            .map(|row: &[u8], out: &mut Emit<[u8; 4], Vec<u8>>| {
+                let key = [row[3], row[2], row[1], row[0]];
+                out.emit(key, &row[4..]);
+            })
+            .output(FixedBytes { length: 10 })
+            .reduce(|key, rows, out| {
+                while let Some(rest) = rows.next() {
+                    out.write_parts(key.as_slice(), rest);
+                }
+            })
+    };
+    let input: Vec<u8> = (0..400u32).map(|number| b'a' + (number * number % 23) as u8).collect();
+    JobTest::new(rows).input(&input).split_size(130).assert_preemption_safe();
+}
+
+#[test]
+fn whole_files_and_typed_records() {
+    let first = || {
+        Job::whole_files()
+            .map(|file: napreduce::WholeFile<'_>, out: &mut Emit<u64, String>| {
+                let text = String::from_utf8_lossy(file.bytes);
+                words(&text).for_each(|word| out.emit(word.len() as u64, word));
+            })
+            .output(Records::<u64, String>::default())
+            .reduce(|length, words, out| {
+                while let Some(word) = words.next() {
+                    out.emit(length, word);
+                }
+            })
+    };
+    let test = JobTest::new(first).input(POEM).input("").input(lines(3));
+    test.assert_preemption_safe();
+    let records = test.run().parts.concat();
+    let second = || {
+        Job::records::<u64, String>()
+            .map(|(length, word), out: &mut Emit<String, u64>| out.emit(word, length))
+            .reduce(|word, lengths, out| out.emit(word, lengths.sum()))
+    };
+    JobTest::new(second).input(&records).assert_preemption_safe();
+    let third = || {
+        let output = Records::<u64, String>::default();
+        Job::records::<u64, String>().map_only_to(output, |(length, word), out| {
+            if length > 3 {
+                out.emit(length, word)
+            }
+        })
+    };
+    JobTest::new(third).input(&records).assert_preemption_safe();
+}
+
+#[test]
+fn a_total_order() {
+    let sorted = || {
+        Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ())).total_order().reduce(
+            |line, copies, out| {
+                while copies.next().is_some() {
+                    out.emit(line, ());
+                }
+            },
+        )
+    };
+    JobTest::new(sorted).input(lines(30)).split_size(100).reduces(3).assert_preemption_safe();
+}
+
+#[test]
+fn anything_anywhere() {
+    let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("NAPREDUCE_SEED={seed}");
+    JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_safe_at_random(seed, 40);
+    JobTest::new(|| ledger(true))
+        .input(POEM)
+        .split_size(70)
+        .setting("fan-in=2")
+        .assert_safe_at_random(seed, 40);
+    JobTest::new(lines_by_word)
+        .input(POEM)
+        .split_size(40)
+        .setting("fan-in=2")
+        .assert_safe_at_random(seed, 40);
+    JobTest::new(shouting).input(POEM).assert_safe_at_random(seed, 40);
+}
