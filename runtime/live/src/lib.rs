@@ -107,4 +107,4 @@ pub use task::{
     task_process_main, task_process_requested,
 };
 pub use transport::{Secret, SecretError};
-pub use worker::{WorkerConfiguration, WorkerError, run_worker};
+pub use worker::{PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker};

@@ -5,14 +5,22 @@
 
 mod exit;
 mod heap;
+mod members;
+mod memory;
 mod paging;
 mod signals;
 mod spawn;
 mod stop_signals;
+mod stops;
 
 pub(crate) use exit::describe_exit;
 pub(crate) use heap::trim_heap;
+pub(crate) use members::await_stopped_members;
+pub(crate) use memory::{
+    ProcessMemory, SpareMemory, bytes_of, oom_score_adjustment, set_oom_score_adjustment, stalled_micros,
+};
 pub(crate) use paging::{PagedProcess, Paging, page_out_self};
 pub(crate) use signals::{Interrupts, signal_name};
 pub(crate) use spawn::{Launch, Program, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
 pub(crate) use stop_signals::StopSignals;
+pub(crate) use stops::{Awaited, Turn, await_turn};

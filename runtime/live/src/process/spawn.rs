@@ -245,10 +245,25 @@ impl TaskProcess {
 
     /// Kills the process and every descendant in its group.
     pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Signals the process and every descendant in its group.
+    pub(crate) fn signal(&self, signal: Signal) {
         if !self.reaped {
-            // Not reaped, so the group's number is its own; an error says that no member is left to kill.
-            let _ = kill_process_group(pid_of(&self.child), Signal::KILL);
+            // Not reaped, so the group's number is its own; an error says that no member is left to signal.
+            let _ = kill_process_group(pid_of(&self.child), signal);
         }
+    }
+
+    /// Its number, which is its own as long as it is not reaped.
+    pub(crate) fn id(&self) -> Pid {
+        pid_of(&self.child)
+    }
+
+    /// A descriptor by which a thread can wait for its turns, blocking.
+    pub(crate) fn to_await(&self) -> io::Result<OwnedFd> {
+        Ok(pidfd_open(self.id(), PidfdFlags::empty())?)
     }
 
     /// Reaps the process once it has ended, after killing what it left behind in its group.

@@ -91,7 +91,6 @@ pub(crate) enum FromTask {
     Checkpointed {
         /// Bytes of all files written for it.
         bytes: u64,
-        counters: CounterValues,
     },
     /// An attempt that began from a checkpoint has done the first new piece of work.
     Restored,

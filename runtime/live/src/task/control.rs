@@ -33,6 +33,14 @@ pub(super) struct ControlChannel {
     hearing: Arc<Mutex<Ear>>,
 }
 
+/// What a task hears that waits for the right to commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    Granted,
+    /// Something is asked at the gate.
+    Asked,
+}
+
 /// What becomes of the channel after everything was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
@@ -46,7 +54,7 @@ impl ControlChannel {
         stream: UnixStream,
         context: Arc<TaskContext>,
         inputs: Sender<Arrival>,
-    ) -> io::Result<(ControlChannel, Receiver<()>)> {
+    ) -> io::Result<(ControlChannel, Receiver<Word>)> {
         let stops = StopSignals::install()?;
         let listening = stream.try_clone()?;
         let polled = stream.try_clone()?;
@@ -96,7 +104,7 @@ struct Ear {
     /// Why nothing more can be understood.
     broken: Option<String>,
     context: Arc<TaskContext>,
-    grants: Sender<()>,
+    grants: Sender<Word>,
     inputs: Sender<Arrival>,
 }
 
@@ -123,7 +131,7 @@ impl Ear {
     fn follow(&self, message: ToTask, answering: &ControlChannel) -> Result<(), WireError> {
         match message {
             // The work may have ended without asking; then there is nobody to tell.
-            ToTask::CommitGranted => drop(self.grants.send(())),
+            ToTask::CommitGranted => drop(self.grants.send(Word::Granted)),
             // As above; a map has nobody who waits for inputs, and a reduce that has all of them neither.
             ToTask::MoreInputs(inputs) => drop(self.inputs.send(Arrival::Named(inputs))),
             ToTask::Start(_) => {
@@ -132,7 +140,7 @@ impl Ear {
             }
             ToTask::Suspend { epoch, page_out } => {
                 self.context.gate().suspend(epoch, page_out);
-                self.wake_gathering();
+                self.wake();
             }
             ToTask::Resume { epoch, suspended_nanos } => {
                 self.context.clock().set_suspended(suspended_nanos);
@@ -142,15 +150,17 @@ impl Ear {
             }
             ToTask::Checkpoint => {
                 self.context.gate().checkpoint();
-                self.wake_gathering();
+                self.wake();
             }
         }
         Ok(())
     }
 
-    /// A reduce that waits for its inputs is at a boundary, and looks only when something arrives.
-    fn wake_gathering(&self) {
+    /// A task that waits, for its inputs or for the right to commit, is at a boundary, and looks only when something arrives.
+    fn wake(&self) {
+        // One that does not wait any more needs no waking.
         let _ = self.inputs.send(Arrival::Asked);
+        let _ = self.grants.send(Word::Asked);
     }
 }
 

@@ -11,7 +11,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -20,11 +19,11 @@ use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
 use super::context::TaskContext;
-use super::control::ControlChannel;
+use super::control::{ControlChannel, Word};
 use super::error::TaskError;
 use super::memory::sample_memory;
 use super::panics::catch_panics;
-use crate::body::{Definitions, MapResult, PartOutput, ReduceResult};
+use crate::body::{Definitions, MapResult, PartOutput, ReduceResult, SavedCheckpoint};
 use crate::counters::{Counter, CounterValues, user_values};
 use crate::process::parent_of_task_process;
 use crate::protocol::{
@@ -69,7 +68,6 @@ pub fn task_process_main(definitions: &dyn Definitions) -> ! {
 }
 
 fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
-    let began = Instant::now();
     let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
     die_with(&parent)?;
     let stream = take_control_channel()?;
@@ -84,15 +82,16 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone())?;
     let surroundings = Surroundings { context: &context, control: &control, arrivals: (&arrived, &arrivals) };
     let worked = catch_panics(&context, || work(definitions, &description, &surroundings));
-    let committed = match worked {
-        Ok(part) => commit(&description, part, &control, &granted)?,
-        Err(error) => Err(error),
+    let said = match worked {
+        Ok(Worked::Checkpointed(saved)) => FromTask::Checkpointed { bytes: saved.bytes },
+        Ok(Worked::Done(part)) => match commit(&description, part, &surroundings, &granted)? {
+            Ok(()) => FromTask::Done { counters: final_counters(&description, &context) },
+            Err(error) => FromTask::Failed(error),
+        },
+        Err(error) => FromTask::Failed(error),
     };
     io::stdout().flush()?;
-    control.send(&match committed {
-        Ok(()) => FromTask::Done { counters: final_counters(&description, &context, began) },
-        Err(error) => FromTask::Failed(error),
-    })?;
+    control.send(&said)?;
     Ok(())
 }
 
@@ -141,12 +140,20 @@ impl Surroundings<'_> {
     }
 }
 
-/// The call to the body; the part it wrote, if its kind of task writes one.
+/// How far the body has come.
+enum Worked {
+    /// To its end; the part it wrote, if its kind of task writes one.
+    Done(Option<PartOutput>),
+    /// Its work is saved.
+    Checkpointed(SavedCheckpoint),
+}
+
+/// The call to the body.
 fn work(
     definitions: &dyn Definitions,
     description: &TaskDescription,
     surroundings: &Surroundings<'_>,
-) -> Result<Option<PartOutput>, TaskError> {
+) -> Result<Worked, TaskError> {
     let context = surroundings.context;
     let body = definitions.build(&description.definition, &description.parameters)?;
     match &description.work {
@@ -154,8 +161,8 @@ fn work(
             create_scratch(&task.scratch)?;
             create_part_directory(description, &task.output)?;
             match body.run_map(task, context)? {
-                MapResult::Done { part } => Ok(part),
-                MapResult::Checkpointed(_) => Err(unasked(description)),
+                MapResult::Done { part } => Ok(Worked::Done(part)),
+                MapResult::Checkpointed(saved) => Ok(Worked::Checkpointed(saved)),
             }
         }
         Work::Reduce(work) => {
@@ -163,19 +170,14 @@ fn work(
             create_part_directory(description, &work.task.output)?;
             let task = match surroundings.gather(work)? {
                 Gathered::Complete(task) => task,
-                Gathered::Checkpointed(_) => return Err(unasked(description)),
+                Gathered::Checkpointed(saved) => return Ok(Worked::Checkpointed(saved)),
             };
             match body.run_reduce(&task, context)? {
-                ReduceResult::Done { part } => Ok(Some(part)),
-                ReduceResult::Checkpointed(_) => Err(unasked(description)),
+                ReduceResult::Done { part } => Ok(Worked::Done(Some(part))),
+                ReduceResult::Checkpointed(saved) => Ok(Worked::Checkpointed(saved)),
             }
         }
     }
-}
-
-/// Nothing of this version asks for a checkpoint.
-fn unasked(description: &TaskDescription) -> TaskError {
-    TaskError::retryable(format!("{} saved a checkpoint that nobody had asked for", description.attempt))
 }
 
 /// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed by somebody.
@@ -196,12 +198,13 @@ fn create_part_directory(description: &TaskDescription, output: &Path) -> Result
     }
 }
 
-/// Asks for the right to commit, waits for it, and promotes the part file with one rename.
+/// Asks for the right to commit, waits for it, and promotes the part file with one rename. Waiting is a boundary; once it has
+/// the right it is not stopped any more. A checkpoint is not worth its while here: whoever asked for it lets this finish.
 fn commit(
     description: &TaskDescription,
     part: Option<PartOutput>,
-    control: &ControlChannel,
-    granted: &Receiver<()>,
+    surroundings: &Surroundings<'_>,
+    granted: &Receiver<Word>,
 ) -> Result<Result<(), TaskError>, TaskProcessError> {
     let (target, part) = match (&description.promote_to, part) {
         (Some(target), Some(part)) => (target, part),
@@ -213,9 +216,19 @@ fn commit(
             return Ok(Err(TaskError::fatal("a map reported a part file in a job that has reduces")));
         }
     };
-    control.send(&FromTask::CommitRequest { part })?;
-    // Without the control thread there is no grant; that thread ends only with the process.
-    granted.recv().map_err(|_| TaskProcessError::ParentGone)?;
+    surroundings.control.send(&FromTask::CommitRequest { part })?;
+    loop {
+        if surroundings.context.is_asked()
+            && let Err(error) = surroundings.context.boundary(&mut ())
+        {
+            return Ok(Err(error));
+        }
+        // Without the control thread there is no grant; that thread ends only with the process.
+        match granted.recv().map_err(|_| TaskProcessError::ParentGone)? {
+            Word::Granted => break,
+            Word::Asked => {}
+        }
+    }
     let written = match &description.work {
         Work::Map(task) => &task.output,
         Work::Reduce(ReduceWork { task, .. }) => &task.output,
@@ -236,16 +249,15 @@ fn in_output(doing: String, error: &io::Error) -> TaskError {
     }
 }
 
-fn final_counters(description: &TaskDescription, context: &TaskContext, began: Instant) -> CounterValues {
+fn final_counters(description: &TaskDescription, context: &TaskContext) -> CounterValues {
     sample_memory(context);
     let counters = context.counters();
-    let elapsed = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     counters.add(
         match description.work {
             Work::Map(_) => Counter::MapMillis,
             Work::Reduce(_) => Counter::ReduceMillis,
         },
-        elapsed,
+        context.active_millis(),
     );
     let processor = clock_gettime(ClockId::ProcessCPUTime);
     let millis = processor.tv_sec.saturating_mul(1_000).saturating_add(processor.tv_nsec / 1_000_000);

@@ -42,6 +42,47 @@ pub struct WorkerConfiguration {
     pub task_silence_max: Duration,
     /// How long a coordinator that cannot be reached is asked again for a program before the attempt fails.
     pub fetch_patience: Duration,
+    /// How attempts are suspended.
+    pub suspend: SuspendRules,
+}
+
+/// How a worker suspends attempts, and when it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SuspendRules {
+    /// How long a task may take to come to a boundary before it is stopped where it is.
+    pub grace: Duration,
+    /// What share of free swap, beside spare memory, suspended attempts may fill.
+    pub swap_share_percent: u32,
+    /// How many bytes they may hold in any case; `None` for no such limit.
+    pub memory_max: Option<u64>,
+    /// Nothing is suspended while all tasks of the machine wait for memory for more than this part of the time.
+    pub pressure_max_percent: u32,
+    /// When the memory of a suspended attempt is moved to swap without waiting for the kernel to do so.
+    pub page_out: PageOut,
+}
+
+/// When memory of suspended attempts is moved out at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageOut {
+    /// When less is available than a task of the job may use.
+    WhenShort,
+    /// Always, where there is swap.
+    Always,
+    /// Never; the kernel does it when it has to.
+    Never,
+}
+
+impl Default for SuspendRules {
+    /// A second of grace; 80 % of swap; 10 % of pressure; moved out when memory is short.
+    fn default() -> SuspendRules {
+        SuspendRules {
+            grace: Duration::from_secs(1),
+            swap_share_percent: 80,
+            memory_max: None,
+            pressure_max_percent: 10,
+            page_out: PageOut::WhenShort,
+        }
+    }
 }
 
 impl WorkerConfiguration {
@@ -65,6 +106,7 @@ impl WorkerConfiguration {
             logs_jobs_max: 1_000,
             task_silence_max: TASK_SILENCE_MAX,
             fetch_patience: Duration::from_secs(60),
+            suspend: SuspendRules::default(),
         }
     }
 }

@@ -14,9 +14,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
+use super::configuration::SuspendRules;
 use super::hang::Limits;
-use super::job::{KnownJob, Readiness};
+use super::job::{KnownJob, Launching, Readiness};
 use super::logs::AttemptLogs;
 use super::preparation::{Prepared, prepare};
 use super::station::Station;
@@ -35,6 +37,8 @@ pub(crate) struct WorkerSettings {
     pub(crate) task_silence_max: Duration,
     /// In a cluster: the worker's surroundings and its number.
     pub(super) station: Option<(Arc<Station>, WorkerId)>,
+    /// How attempts are suspended.
+    pub(super) suspend: SuspendRules,
 }
 
 /// Unless it is said otherwise.
@@ -43,7 +47,12 @@ pub(crate) const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
 impl WorkerSettings {
     /// A worker in one process with its coordinator.
     pub(crate) fn embedded(heartbeat: Duration) -> WorkerSettings {
-        WorkerSettings { heartbeat, task_silence_max: TASK_SILENCE_MAX, station: None }
+        WorkerSettings {
+            heartbeat,
+            task_silence_max: TASK_SILENCE_MAX,
+            station: None,
+            suspend: SuspendRules::default(),
+        }
     }
 }
 
@@ -59,6 +68,7 @@ struct RunningAttempt {
 pub(crate) struct Worker {
     settings: WorkerSettings,
     spawner: Arc<Spawner>,
+    admission: Arc<Admission>,
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
     preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
@@ -80,7 +90,9 @@ impl Worker {
         let (events, mut arriving) = unbounded_channel();
         let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
         let (preparations, removals) = (JoinSet::new(), JoinSet::new());
-        let mut worker = Worker { settings, spawner, jobs, attempts, preparations, removals, news, events };
+        let admission = Arc::new(Admission::new(settings.suspend));
+        let mut worker =
+            Worker { settings, spawner, admission, jobs, attempts, preparations, removals, news, events };
         let mut heartbeat = worker.heartbeat_interval();
         let mut open = true;
         while open || !worker.attempts.is_empty() {
@@ -122,14 +134,17 @@ impl Worker {
         match order {
             WorkerOrder::Define(description) => self.define(*description),
             WorkerOrder::Forget { job } => self.forget(job),
-            WorkerOrder::Launch { attempt, work, .. } => self.launch(attempt, work),
+            WorkerOrder::Launch { attempt, restore, work } => {
+                self.launch(Launching { attempt, restore, work })
+            }
             WorkerOrder::Kill { attempt } => self.kill(attempt),
             WorkerOrder::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
             WorkerOrder::MoreInputs { attempt, inputs } => self.add_inputs(attempt, inputs),
             // Followed by whoever holds the other end: it closes the orders.
             WorkerOrder::Leave => {}
-            // The coordinator refuses to send these so far.
-            WorkerOrder::Suspend { .. } | WorkerOrder::Resume { .. } | WorkerOrder::Checkpoint { .. } => {}
+            WorkerOrder::Suspend { attempt } => self.suspend(attempt),
+            WorkerOrder::Resume { attempt } => self.order(attempt, AttemptOrder::Resume),
+            WorkerOrder::Checkpoint { attempt } => self.order(attempt, AttemptOrder::Checkpoint),
         }
     }
 
@@ -160,7 +175,7 @@ impl Worker {
     /// One that waits for its job to be prepared has nothing to be ended.
     fn kill(&mut self, attempt: AttemptId) {
         if let Some(waiting) = self.waiting(attempt.task.job)
-            && let Some(at) = waiting.iter().position(|(other, _)| *other == attempt)
+            && let Some(at) = waiting.iter().position(|other| other.attempt == attempt)
         {
             waiting.remove(at);
             return self.report(attempt, Report::Killed);
@@ -178,8 +193,8 @@ impl Worker {
 
     fn add_inputs(&mut self, attempt: AttemptId, more: ReduceInputs) {
         if let Some(waiting) = self.waiting(attempt.task.job)
-            && let Some((_, LaunchWork::Reduce { inputs, .. })) =
-                waiting.iter_mut().find(|(other, _)| *other == attempt)
+            && let Some(Launching { work: LaunchWork::Reduce { inputs, .. }, .. }) =
+                waiting.iter_mut().find(|other| other.attempt == attempt)
         {
             inputs.outputs.extend(more.outputs);
             inputs.peers.extend(more.peers);
@@ -190,27 +205,40 @@ impl Worker {
         }
     }
 
-    fn waiting(&mut self, job: JobId) -> Option<&mut Vec<(AttemptId, LaunchWork)>> {
+    fn waiting(&mut self, job: JobId) -> Option<&mut Vec<Launching>> {
         match &mut self.jobs.get_mut(&job)?.readiness {
             Readiness::Preparing { waiting } => Some(waiting),
             _ => None,
         }
     }
 
-    fn launch(&mut self, attempt: AttemptId, work: LaunchWork) {
+    /// One that waits for its job to be prepared has no process to be stopped.
+    fn suspend(&mut self, attempt: AttemptId) {
+        let waits = self
+            .waiting(attempt.task.job)
+            .is_some_and(|waiting| waiting.iter().any(|other| other.attempt == attempt));
+        if waits {
+            let reason = "its process has not been started yet".to_owned();
+            return self.report(attempt, Report::SuspendRefused { reason });
+        }
+        self.order(attempt, AttemptOrder::Suspend);
+    }
+
+    fn launch(&mut self, launching: Launching) {
+        let attempt = launching.attempt;
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
             let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
             return self.report(attempt, failed(error));
         };
         match (&mut job.readiness, &self.settings.station) {
-            (Readiness::Preparing { waiting }, _) => waiting.push((attempt, work)),
+            (Readiness::Preparing { waiting }, _) => waiting.push(launching),
             (readiness @ Readiness::Unprepared, Some((station, _))) => {
-                *readiness = Readiness::Preparing { waiting: vec![(attempt, work)] };
+                *readiness = Readiness::Preparing { waiting: vec![launching] };
                 let (station, description) = (Arc::clone(station), Arc::clone(&job.description));
                 let id = description.job;
                 self.preparations.spawn(async move { (id, prepare(station, description).await) });
             }
-            _ => self.start(attempt, work),
+            _ => self.start(launching),
         }
     }
 
@@ -225,19 +253,20 @@ impl Worker {
         let Readiness::Preparing { waiting } = std::mem::replace(&mut job.readiness, readiness) else {
             return;
         };
-        for (attempt, work) in waiting {
+        for launching in waiting {
             match &error {
-                None => self.start(attempt, work),
-                Some(error) => self.report(attempt, failed(error.clone())),
+                None => self.start(launching),
+                Some(error) => self.report(launching.attempt, failed(error.clone())),
             }
         }
     }
 
     /// Starts an attempt of a job that is ready.
-    fn start(&mut self, attempt: AttemptId, work: LaunchWork) {
+    fn start(&mut self, launching: Launching) {
+        let attempt = launching.attempt;
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
         job.pass_on_scratch(attempt);
-        let (launch, logs) = match outfit(job, attempt, &work, &self.settings) {
+        let (launch, logs) = match outfit(job, attempt, &launching.work, &self.settings) {
             Ok(outfit) => outfit,
             Err(error) => return self.report(attempt, failed(error)),
         };
@@ -245,12 +274,13 @@ impl Worker {
         let standstill = (!standstill.is_zero()).then_some(standstill);
         let (orders, inbox) = unbounded_channel();
         let supervision = Supervision {
-            description: job.describe(attempt, work),
+            description: job.describe(launching),
             launch,
             limits: Limits { silence: self.settings.task_silence_max, standstill },
             logs,
             host: self.settings.station.as_ref().map(|(station, _)| station.host.clone()),
             spawner: Arc::clone(&self.spawner),
+            admission: Arc::clone(&self.admission),
             orders: inbox,
             events: self.events.clone(),
         };
@@ -270,6 +300,17 @@ impl Worker {
             AttemptEvent::InputsLost { attempts, reason } => {
                 self.report(attempt, Report::InputsLost { outputs: attempts, reason });
             }
+            AttemptEvent::Suspended => self.report(attempt, Report::Suspended),
+            AttemptEvent::Resumed => self.report(attempt, Report::Resumed),
+            AttemptEvent::SuspendRefused { reason } => {
+                self.report(attempt, Report::SuspendRefused { reason });
+            }
+            AttemptEvent::Accounted(account) => {
+                self.tell(WorkerNews::Report(WorkerReport::Preempted { attempt, account }));
+            }
+            AttemptEvent::SuspendWanted => {
+                self.tell(WorkerNews::Report(WorkerReport::SuspendWanted { attempt }));
+            }
             AttemptEvent::Ended { end, idle_scratch } => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.idle_scratch.extend(idle_scratch);
@@ -287,11 +328,13 @@ impl Worker {
             }
             AttemptEnd::Failed(error) => self.report(attempt, failed(error)),
             AttemptEnd::Killed => self.report(attempt, Report::Killed),
+            AttemptEnd::Checkpointed => self.report(attempt, Report::Checkpointed),
         }
     }
 
     /// Says how far those attempts are that got on since the last time.
     fn beat(&mut self) {
+        self.admission.sample();
         let mut progress = Vec::new();
         for (attempt, running) in &mut self.attempts {
             if running.progress != running.told {

@@ -38,13 +38,31 @@ pub(super) struct HangWatch {
     waited: u64,
     waits: bool,
     said_hello: bool,
+    /// Until when nothing counts: while it is being stopped and is stopped without end, then for a grace.
+    paused: Option<Pause>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    Stopped,
+    Grace(Duration),
 }
 
 impl HangWatch {
     pub(super) fn new(limits: Limits) -> HangWatch {
         let (silent, standing) = (Duration::ZERO, Duration::ZERO);
-        let (waits, said_hello) = (false, false);
-        HangWatch { limits, silent, standing, bytes_done: 0, bytes_total: 0, waited: 0, waits, said_hello }
+        let (waits, said_hello, paused) = (false, false, None);
+        HangWatch {
+            limits,
+            silent,
+            standing,
+            bytes_done: 0,
+            bytes_total: 0,
+            waited: 0,
+            waits,
+            said_hello,
+            paused,
+        }
     }
 
     /// How often to look.
@@ -73,10 +91,38 @@ impl HangWatch {
         self.waits = waits;
     }
 
+    /// It is about to be stopped: from now on it is not expected to say or do anything.
+    pub(super) fn pause(&mut self) {
+        self.paused = Some(Pause::Stopped);
+    }
+
+    /// It was continued. Its memory may have to come back first, which may take so long.
+    pub(super) fn resume(&mut self, grace: Duration) {
+        (self.silent, self.standing) = (Duration::ZERO, Duration::ZERO);
+        self.paused = Some(Pause::Grace(grace));
+    }
+
+    /// What counts of the time that has passed.
+    fn counted(&mut self, passed: Duration) -> Duration {
+        match self.paused {
+            None => passed,
+            Some(Pause::Stopped) => Duration::ZERO,
+            Some(Pause::Grace(left)) if left > passed => {
+                self.paused = Some(Pause::Grace(left - passed));
+                Duration::ZERO
+            }
+            Some(Pause::Grace(left)) => {
+                self.paused = None;
+                passed - left
+            }
+        }
+    }
+
     /// So much time has passed since the last look, in which everything that had arrived was heard.
     pub(super) fn on_tick(&mut self, passed: Duration) -> Option<Hang> {
         // More than this was not spent watching: the daemon was stopped or had no processor.
         let watched = passed.min(self.interval() * 2);
+        let watched = self.counted(watched);
         self.silent += watched;
         self.standing = if self.waits { Duration::ZERO } else { self.standing + watched };
         if self.silent >= self.limits.silence {
@@ -186,6 +232,17 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(watch.on_tick(Duration::from_secs(3_600)), None);
         }
+    }
+
+    #[test]
+    fn a_suspended_attempt_is_not_expected_to_do_anything() {
+        let mut watch = watch();
+        watch.on_heard();
+        assert_eq!(ticks_until_hang(&mut watch, 20), None);
+        watch.pause();
+        assert_eq!(ticks_until_hang(&mut watch, 10_000), None);
+        watch.resume(Duration::from_millis(4_500));
+        assert_eq!(ticks_until_hang(&mut watch, 99), Some((35, Hang::Silent)));
     }
 
     #[test]

@@ -31,13 +31,22 @@ pub(super) struct KnownJob {
     pub(super) idle_scratch: Vec<PathBuf>,
 }
 
+/// An attempt that is to be started.
+#[derive(Debug)]
+pub(super) struct Launching {
+    pub(super) attempt: AttemptId,
+    /// The attempt whose checkpoint it goes on from.
+    pub(super) restore: Option<AttemptId>,
+    pub(super) work: LaunchWork,
+}
+
 /// Whether attempts of a job can be started.
 pub(super) enum Readiness {
     /// Nothing was done yet, or it failed.
     Unprepared,
     /// These are to be started as soon as they can.
     Preparing {
-        waiting: Vec<(AttemptId, LaunchWork)>,
+        waiting: Vec<Launching>,
     },
     Ready(Option<Prepared>),
 }
@@ -86,13 +95,15 @@ impl KnownJob {
         }
     }
 
-    pub(super) fn describe(&self, attempt: AttemptId, work: LaunchWork) -> TaskDescription {
+    pub(super) fn describe(&self, launching: Launching) -> TaskDescription {
+        let Launching { attempt, restore, work } = launching;
         let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
             &*self.description;
         let scratch = self.scratch(attempt);
         let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
         let output = self.output(attempt, commits);
         let checkpoint = self.shared.checkpoint(attempt);
+        let restore = restore.map(|attempt| self.shared.checkpoint(attempt));
         let work = match work {
             LaunchWork::Map { split } => Work::Map(MapTask {
                 split,
@@ -102,7 +113,7 @@ impl KnownJob {
                 output,
                 scratch,
                 checkpoint,
-                restore: None,
+                restore,
                 durable: *durable,
             }),
             LaunchWork::Reduce { maps, inputs } => Work::Reduce(ReduceWork {
@@ -114,7 +125,7 @@ impl KnownJob {
                     output,
                     scratch,
                     checkpoint,
-                    restore: None,
+                    restore,
                     durable: *durable,
                 },
                 maps,

@@ -10,6 +10,7 @@ use napreduce_core::WorkerId;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::configuration::SuspendRules;
 use super::daemon::{Worker, WorkerSettings};
 use super::home::{clear_jobs, keep_logs_of};
 use super::station::Station;
@@ -22,6 +23,7 @@ pub(super) struct Body {
     pub(super) station: Arc<Station>,
     pub(super) spawner: Arc<Spawner>,
     pub(super) task_silence_max: Duration,
+    pub(super) suspend: SuspendRules,
 }
 
 /// A running loop and its channels.
@@ -47,6 +49,7 @@ impl Life {
             heartbeat,
             task_silence_max: body.task_silence_max,
             station: Some((Arc::clone(&station), worker)),
+            suspend: body.suspend,
         };
         let spawner = Arc::clone(&body.spawner);
         let running = tokio::spawn(async move {

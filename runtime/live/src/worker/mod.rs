@@ -5,9 +5,10 @@
 //!
 //! ```text
 //! start -> link (connections) -> life (one number) -> daemon (the loop) -> attempt (one process)
-//!            exchange, standing                         job, preparation     hang, logs, execution
+//!            exchange, standing               job, preparation, admission     hang, logs, execution
 //! ```
 
+mod admission;
 mod attempt;
 mod configuration;
 mod daemon;
@@ -28,7 +29,7 @@ mod station;
 #[cfg(test)]
 mod tests;
 
-pub use configuration::WorkerConfiguration;
+pub use configuration::{PageOut, SuspendRules, WorkerConfiguration};
 pub(crate) use daemon::{Worker, WorkerSettings};
 pub use error::WorkerError;
 pub use start::run_worker;

@@ -57,6 +57,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         station: Arc::new(station(configuration, &home, secret)?),
         spawner: Arc::new(Spawner::default()),
         task_silence_max: configuration.task_silence_max,
+        suspend: configuration.suspend,
     };
     // Borrowed, so that the handlers stay until the end: they are what a second signal meets.
     let stop = Box::pin(async {

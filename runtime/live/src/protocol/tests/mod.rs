@@ -37,7 +37,7 @@ fn said_by_a_task() -> Vec<FromTask> {
         FromTask::InputsLost { attempts: vec![attempt(TaskKind::Map, 3, 1)], reason: "gone".into() },
         FromTask::Ready { epoch: 1 },
         FromTask::Resumed { epoch: 300 },
-        FromTask::Checkpointed { bytes: 1 << 33, counters: CounterValues::default() },
+        FromTask::Checkpointed { bytes: 1 << 33 },
         FromTask::Restored,
         FromTask::RestoreRefused { reason: "damaged".into() },
         FromTask::StopSignalled,

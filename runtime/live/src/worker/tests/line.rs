@@ -9,7 +9,8 @@ use tokio::time::timeout;
 
 use super::script::{JOURNAL, soon};
 use crate::protocol::{
-    FromWorker, Hello, JobDescription, LaunchWork, ReduceInputs, ToWorker, WorkerOrder, WorkerReport,
+    FromWorker, Hello, JobDescription, LaunchWork, PreemptionAccount, ReduceInputs, ToWorker, WorkerOrder,
+    WorkerReport,
 };
 use crate::transport::Connection;
 
@@ -40,7 +41,8 @@ impl Line {
     pub async fn welcome(&mut self, worker: u32, received: u64) {
         self.ordered = self.hello.received;
         let worker = WorkerId(worker);
-        let (heartbeat_millis, silence_millis) = (20, 1_000);
+        // Reading a program for a job takes this test a moment, in which it says nothing.
+        let (heartbeat_millis, silence_millis) = (20, 5_000);
         let welcome =
             ToWorker::Welcome { worker, journal: JOURNAL, received, heartbeat_millis, silence_millis };
         self.send(welcome).await;
@@ -114,6 +116,41 @@ impl Line {
             (number, WorkerReport::Finished { attempt: found, .. }) => {
                 assert_eq!((number, found), (expected, attempt));
             }
+            other => panic!("{other:?} instead of the end of {attempt}"),
+        }
+    }
+
+    /// The next report is the account of a preemption, or of the return from one.
+    pub async fn account(&mut self, attempt: AttemptId) -> PreemptionAccount {
+        match self.report().await.1 {
+            WorkerReport::Preempted { attempt: found, account } if found == attempt => account,
+            other => panic!("{other:?} instead of an account of {attempt}"),
+        }
+    }
+
+    /// The next reports are an account, and that this happened.
+    pub async fn preempted(&mut self, attempt: AttemptId, report: Report) -> PreemptionAccount {
+        let account = self.account(attempt).await;
+        assert_eq!(self.report().await.1, WorkerReport::Happened { attempt, report });
+        account
+    }
+
+    /// The next report is that it is not suspended; why.
+    pub async fn suspend_refusal(&mut self, attempt: AttemptId) -> String {
+        match self.report().await.1 {
+            WorkerReport::Happened { attempt: found, report: Report::SuspendRefused { reason } }
+                if found == attempt =>
+            {
+                reason
+            }
+            other => panic!("{other:?} instead of a refusal"),
+        }
+    }
+
+    /// The next report is that an attempt is done.
+    pub async fn assert_ends_well(&mut self, attempt: AttemptId) {
+        match self.report().await.1 {
+            WorkerReport::Finished { attempt: found, .. } if found == attempt => {}
             other => panic!("{other:?} instead of the end of {attempt}"),
         }
     }

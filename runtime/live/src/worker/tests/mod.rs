@@ -11,3 +11,4 @@ mod line;
 mod processes;
 mod programs;
 mod script;
+mod suspends;

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
-use super::script::DEADLINE;
+use super::script::{DEADLINE, soon};
 
 /// A daemon that was started.
 pub struct Daemon {
@@ -69,6 +69,15 @@ impl Process {
         Process { id, watched: pidfd_open(id, PidfdFlags::empty()).unwrap() }
     }
 
+    pub fn id(&self) -> i32 {
+        self.id.as_raw_nonzero().get()
+    }
+
+    /// The letters of the states of all its threads.
+    pub fn states(&self) -> String {
+        states_of(self.id())
+    }
+
     /// For a process that is paused, and so not yet reaped.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.id, signal).unwrap();
@@ -86,6 +95,13 @@ impl Process {
     }
 }
 
+/// The letters of the states of all threads of a process; none when it is gone.
+pub fn states_of(process: i32) -> String {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return String::new() };
+    let stats = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next()).collect()
+}
+
 fn is_readable(watched: &OwnedFd, within: Duration) -> bool {
     let within = Timespec { tv_sec: within.as_secs().try_into().unwrap(), tv_nsec: 0 };
     poll(&mut [PollFd::new(watched, PollFlags::IN)], Some(&within)).unwrap() == 1
@@ -95,10 +111,22 @@ fn is_readable(watched: &OwnedFd, within: Duration) -> bool {
 pub struct Moment {
     pub attempt: String,
     pub process: Process,
-    pub stream: UnixStream,
+    pub stream: BufReader<UnixStream>,
 }
 
 impl Moment {
+    /// What the task says next.
+    pub async fn line(&mut self) -> String {
+        let mut line = String::new();
+        soon("a word of a task", self.stream.read_line(&mut line)).await.unwrap();
+        line.trim().to_owned()
+    }
+
+    /// Lets the task go on and still hears it.
+    pub async fn let_go(&mut self) {
+        self.stream.write_all(b"!").await.unwrap();
+    }
+
     /// Lets the task go on.
     pub async fn go_on(mut self) -> Process {
         self.stream.write_all(b"!").await.unwrap();

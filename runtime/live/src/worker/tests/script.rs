@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_core::{AttemptId, JobId, Report, TaskId, TaskKind};
 use rustix::process::Pid;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -28,6 +28,7 @@ use crate::body::Split;
 use crate::cluster_directory::ClusterDirectory;
 use crate::protocol::{
     Blob, CHUNK_BYTES, FromCoordinator, JobDescription, LaunchWork, Payload, SideFile, ToCoordinator,
+    WorkerReport,
 };
 use crate::transport::{Connection, Listener, Role};
 
@@ -57,6 +58,10 @@ pub fn map(number: u32) -> AttemptId {
 
 pub fn reduce(number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JOB, kind: TaskKind::Reduce, index: 0 }, number }
+}
+
+pub fn happened(attempt: AttemptId, report: Report) -> WorkerReport {
+    WorkerReport::Happened { attempt, report }
 }
 
 /// A cluster directory whose coordinator is the test.
@@ -202,7 +207,7 @@ impl Script {
         soon("who pauses", stream.read_line(&mut line)).await.unwrap();
         let (attempt, process) = line.trim().split_once(' ').unwrap();
         let process = Process::watch(Pid::from_raw(process.parse().unwrap()).unwrap());
-        Moment { attempt: attempt.to_owned(), process, stream: stream.into_inner() }
+        Moment { attempt: attempt.to_owned(), process, stream }
     }
 }
 

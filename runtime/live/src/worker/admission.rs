@@ -1,0 +1,213 @@
+//! Whether this machine can keep another attempt suspended.
+//!
+//! Owns the limits of memory and of memory pressure, each with a hysteresis, so that a machine at its limit does not take and
+//! refuse by turns. Does not own how many attempts may be suspended (the engine's `suspended-max`) nor what becomes of one
+//! that may not (its fallback).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use napreduce_core::AttemptId;
+use rustix::process::Pid;
+
+use super::configuration::SuspendRules;
+use crate::process::{ProcessMemory, SpareMemory, stalled_micros};
+
+/// Over which time pressure is measured.
+const PRESSURE_WINDOW: Duration = Duration::from_secs(2);
+/// Nothing is said of a shorter one.
+const PRESSURE_WINDOW_MIN: Duration = Duration::from_millis(200);
+/// Below which part of a limit one is admitted again: tenths.
+const MEMORY_AGAIN_TENTHS: u64 = 9;
+const PRESSURE_AGAIN_TENTHS: u64 = 5;
+
+/// The limits of one worker and what it knows of its suspended attempts.
+#[derive(Debug)]
+pub(super) struct Admission {
+    rules: SuspendRules,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    suspended: BTreeMap<AttemptId, Pid>,
+    memory: Gate,
+    pressure: Gate,
+    samples: VecDeque<(Instant, u64)>,
+}
+
+/// One limit.
+#[derive(Debug, Default)]
+struct Gate {
+    closed: bool,
+}
+
+impl Gate {
+    /// Closes beyond `limit` and opens again at `tenths` of it.
+    fn admits(&mut self, value: u64, limit: u64, tenths: u64) -> bool {
+        let bound = if self.closed { limit / 10 * tenths + limit % 10 * tenths / 10 } else { limit };
+        self.closed = value > bound;
+        !self.closed
+    }
+}
+
+impl Admission {
+    pub(super) fn new(rules: SuspendRules) -> Admission {
+        Admission { rules, state: Mutex::default() }
+    }
+
+    pub(super) fn rules(&self) -> &SuspendRules {
+        &self.rules
+    }
+
+    /// Nothing is left half-changed under this lock.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of the pressure now; several times a second, as long as anything runs.
+    pub(super) fn sample(&self) {
+        if let Some(micros) = stalled_micros() {
+            self.state().sample(Instant::now(), micros);
+        }
+    }
+
+    /// Admits an attempt, or says why not.
+    pub(super) fn admit(&self, attempt: AttemptId, process: Pid) -> Result<(), String> {
+        self.sample();
+        let resident = |process| ProcessMemory::of(process).map_or(0, |memory| memory.resident);
+        let held: Vec<Pid> =
+            self.state().suspended.iter().filter(|(id, _)| **id != attempt).map(|(_, pid)| *pid).collect();
+        let sum = held.into_iter().map(resident).fold(resident(process), u64::saturating_add);
+        let mut state = self.state();
+        if let Some(percent) = state.pressure_percent() {
+            let limit = u64::from(self.rules.pressure_max_percent);
+            if !state.pressure.admits(percent, limit, PRESSURE_AGAIN_TENTHS) {
+                return Err(format!(
+                    "all tasks waited for memory {percent} % of the last seconds (limit {limit} %)"
+                ));
+            }
+        }
+        // A machine that does not say how much memory it has sets no limit.
+        if let Ok(spare) = SpareMemory::read() {
+            let limit = self.room(spare);
+            if !state.memory.admits(sum, limit, MEMORY_AGAIN_TENTHS) {
+                let (sum, limit) = (sum >> 20, limit >> 20);
+                return Err(format!(
+                    "suspended attempts would hold {sum} MiB where there is room for {limit} MiB"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// How much suspended attempts may hold.
+    fn room(&self, spare: SpareMemory) -> u64 {
+        let share = u64::from(self.rules.swap_share_percent);
+        let room = (spare.swap_free / 100).saturating_mul(share).saturating_add(spare.available);
+        self.rules.memory_max.map_or(room, |most| most.min(room))
+    }
+
+    /// It is suspended now.
+    pub(super) fn keep(&self, attempt: AttemptId, process: Pid) {
+        self.state().suspended.insert(attempt, process);
+    }
+
+    /// It is not suspended any more.
+    pub(super) fn release(&self, attempt: AttemptId) {
+        self.state().suspended.remove(&attempt);
+    }
+}
+
+impl State {
+    fn sample(&mut self, now: Instant, micros: u64) {
+        // One sample that is older than the window stays, to measure from.
+        while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= PRESSURE_WINDOW) {
+            self.samples.pop_front();
+        }
+        self.samples.push_back((now, micros));
+    }
+
+    fn pressure_percent(&self) -> Option<u64> {
+        let ((from, before), (to, after)) = (self.samples.front()?, self.samples.back()?);
+        let window = to.duration_since(*from);
+        if window < PRESSURE_WINDOW_MIN {
+            return None;
+        }
+        let stalled = u128::from(after.saturating_sub(*before)) * 100;
+        u64::try_from(stalled / window.as_micros()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{JobId, TaskId, TaskKind};
+    use rustix::process::getpid;
+
+    use super::*;
+
+    fn attempt() -> AttemptId {
+        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 }, number: 1 }
+    }
+
+    #[test]
+    fn a_limit_that_was_reached_opens_again_only_well_below() {
+        let mut gate = Gate::default();
+        let admitted: Vec<bool> =
+            [100, 101, 100, 91, 90, 100].map(|value| gate.admits(value, 100, 9)).to_vec();
+        assert_eq!(admitted, [true, false, false, false, true, true]);
+    }
+
+    #[test]
+    fn pressure_is_that_of_the_last_seconds() {
+        let (mut state, start) = (State::default(), Instant::now());
+        let at = |millis| start + Duration::from_millis(millis);
+        state.sample(at(0), 0);
+        assert_eq!(state.pressure_percent(), None);
+        // All of the first second, nothing of the four that follow.
+        state.sample(at(1_000), 1_000_000);
+        assert_eq!(state.pressure_percent(), Some(100));
+        for second in 2..=5 {
+            state.sample(at(second * 1_000), 1_000_000);
+        }
+        assert_eq!(state.pressure_percent(), Some(0));
+        assert!(state.samples.len() <= 4, "{:?}", state.samples);
+    }
+
+    #[test]
+    fn an_attempt_that_fits_is_admitted_on_this_machine() {
+        let admission = Admission::new(SuspendRules { pressure_max_percent: 100, ..SuspendRules::default() });
+        assert_eq!(admission.admit(attempt(), getpid()), Ok(()));
+    }
+
+    #[test]
+    fn an_attempt_that_does_not_fit_is_refused_with_the_numbers() {
+        let admission = Admission::new(SuspendRules::default());
+        let spare = SpareMemory { available: 100 << 20, swap_free: 1000 << 20 };
+        assert_eq!(admission.room(spare) >> 20, 900);
+        let mut gate = Gate::default();
+        assert!(!gate.admits(901 << 20, admission.room(spare), MEMORY_AGAIN_TENTHS));
+    }
+
+    #[test]
+    fn pressure_refuses_with_the_numbers() {
+        let admission = Admission::new(SuspendRules::default());
+        let (now, before) = (Instant::now(), Duration::from_secs(2));
+        {
+            let mut state = admission.state();
+            state.samples.push_back((now.checked_sub(before).expect("the machine runs for longer"), 0));
+        }
+        if stalled_micros().is_none() {
+            println!("skipped: this kernel does not count pressure");
+            return;
+        }
+        // The sample taken by `admit` is the sum since the machine started, so the share is what that makes of two seconds.
+        let share = stalled_micros().unwrap_or(0) * 100 / 2_000_000;
+        let admitted = admission.admit(attempt(), getpid());
+        assert_eq!(admitted.is_err(), share > 10, "{share} %: {admitted:?}");
+        if let Err(reason) = admitted {
+            assert!(reason.contains("(limit 10 %)"), "{reason}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The worker's end of a control channel: bytes out and in, without waiting.
+//!
+//! Owns what is still to be sent and what has come in part. Does not own the meaning of messages (`supervised`).
+
+use std::io;
+
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use crate::protocol::{FrameBuffer, FromTask, ToTask, WireError, encode_onto};
+
+/// Bytes read from a control channel at once; messages of tasks are small.
+const READ_BYTES: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct ControlLine {
+    /// Bytes still to be sent.
+    outbox: Vec<u8>,
+    inbox: FrameBuffer,
+    /// False once the channel was closed by the task, or the rest of it cannot be understood.
+    hears: bool,
+}
+
+/// What was read at once.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) messages: Vec<FromTask>,
+    /// Whether there may be more to read.
+    pub(super) more: bool,
+    /// Why nothing that follows can be understood.
+    pub(super) broken: Option<String>,
+}
+
+impl ControlLine {
+    /// With a first message that waits to be sent.
+    pub(super) fn begin(first: &ToTask) -> Result<ControlLine, WireError> {
+        let mut line = ControlLine { outbox: Vec::new(), inbox: FrameBuffer::default(), hears: true };
+        line.put(first)?;
+        Ok(line)
+    }
+
+    /// Puts a message behind those that wait to be sent.
+    pub(super) fn put(&mut self, message: &ToTask) -> Result<(), WireError> {
+        encode_onto(&mut self.outbox, message)
+    }
+
+    pub(super) fn hears(&self) -> bool {
+        self.hears
+    }
+
+    /// Nothing that follows is of interest.
+    pub(super) fn close(&mut self) {
+        self.hears = false;
+        self.outbox.clear();
+    }
+
+    /// What there is to wait for, if anything.
+    pub(super) fn interest(&self) -> Option<Interest> {
+        match (self.hears, self.outbox.is_empty()) {
+            (true, true) => Some(Interest::READABLE),
+            (true, false) => Some(Interest::READABLE | Interest::WRITABLE),
+            (false, false) => Some(Interest::WRITABLE),
+            (false, true) => None,
+        }
+    }
+
+    /// Sends what can be.
+    pub(super) fn send_waiting(&mut self, socket: &UnixStream) -> io::Result<()> {
+        while !self.outbox.is_empty() {
+            match socket.try_write(&self.outbox) {
+                Ok(count) => drop(self.outbox.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // It ended without reading; its exit says why.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outbox.clear(),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what has arrived.
+    pub(super) fn receive(&mut self, socket: &UnixStream) -> io::Result<Heard> {
+        let mut heard = Heard::default();
+        if !self.hears {
+            return Ok(heard);
+        }
+        let mut bytes = [0; READ_BYTES];
+        match socket.try_read(&mut bytes) {
+            Ok(0) => {
+                self.hears = false;
+                heard.broken = (!self.inbox.is_between_frames()).then(|| WireError::CutShort.to_string());
+            }
+            Ok(count) => {
+                self.inbox.push(&bytes[..count]);
+                heard.more = true;
+                self.take_messages(&mut heard);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // The other end was closed with something unread in it.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.hears = false,
+            Err(error) => return Err(error),
+        }
+        Ok(heard)
+    }
+
+    fn take_messages(&mut self, heard: &mut Heard) {
+        loop {
+            match self.inbox.next() {
+                Ok(Some(message)) => heard.messages.push(message),
+                Ok(None) => return,
+                Err(error) => {
+                    heard.broken = Some(format!("control channel: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+}

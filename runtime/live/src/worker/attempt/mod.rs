@@ -1,0 +1,196 @@
+//! Supervision of one attempt: one task process from start to reaped.
+//!
+//! Owns what the worker wants of an attempt and is told of it, and the files it leaves. Does not own what the end of the
+//! attempt means for its task. The process is gone when `Ended` is told, so its slot is free; and it is stopped, by the word of
+//! the kernel, when `Suspended` is told.
+//!
+//! ```text
+//! supervised (the loop) -> preemption (the table of states): which step follows
+//!                       -> suspension: timers, waiting for the kernel's word, memory, accounts
+//!                       -> line: bytes of the control channel
+//! ```
+
+mod line;
+mod preemption;
+mod supervised;
+mod suspension;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_core::{AttemptId, FailureClass};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use self::line::ControlLine;
+use self::preemption::Wish;
+use self::supervised::Supervised;
+use super::admission::Admission;
+use super::execution::explain_start;
+use super::hang::Limits;
+use super::logs::AttemptLogs;
+use crate::body::PartOutput;
+use crate::counters::CounterValues;
+use crate::process::{Launch, Spawner};
+use crate::protocol::{PreemptionAccount, ReduceWork, TaskDescription, ToTask, Work};
+use crate::shuffle::MapInput;
+use crate::task::TaskError;
+
+/// What the worker wants of a supervised attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AttemptOrder {
+    Commit,
+    /// For a reduce that waits for them; of no use to any other attempt.
+    MoreInputs(Vec<MapInput>),
+    Suspend,
+    Resume,
+    Checkpoint,
+    Kill,
+}
+
+impl AttemptOrder {
+    /// Those that are carried out one after the other.
+    fn wish(&self) -> Option<Wish> {
+        match self {
+            AttemptOrder::Suspend => Some(Wish::Suspend),
+            AttemptOrder::Resume => Some(Wish::Resume),
+            AttemptOrder::Checkpoint => Some(Wish::Checkpoint),
+            AttemptOrder::Commit | AttemptOrder::MoreInputs(_) | AttemptOrder::Kill => None,
+        }
+    }
+}
+
+/// What a supervised attempt tells.
+#[derive(Debug)]
+pub(super) enum AttemptEvent {
+    Started,
+    Progressed {
+        bytes_done: u64,
+        bytes_total: u64,
+    },
+    CommitRequested,
+    /// A reduce cannot read these map outputs and waits for what replaces them.
+    InputsLost {
+        attempts: Vec<AttemptId>,
+        reason: String,
+    },
+    /// The kernel says that it is stopped: its slot is free.
+    Suspended,
+    /// It is not stopped, and why.
+    SuspendRefused {
+        reason: String,
+    },
+    Resumed,
+    /// What a preemption, or the return from one, took.
+    Accounted(PreemptionAccount),
+    /// Somebody else wants it to be suspended.
+    SuspendWanted,
+    Ended {
+        end: AttemptEnd,
+        /// Its directory, empty, for another attempt to use.
+        idle_scratch: Option<PathBuf>,
+    },
+}
+
+/// How an attempt ended; its process is gone.
+#[derive(Debug)]
+pub(super) enum AttemptEnd {
+    Done {
+        counters: CounterValues,
+        part: Option<PartOutput>,
+    },
+    Failed(TaskError),
+    Killed,
+    /// Its work is saved.
+    Checkpointed,
+}
+
+/// All it takes to run and supervise an attempt.
+pub(super) struct Supervision {
+    pub(super) description: TaskDescription,
+    pub(super) launch: Launch,
+    pub(super) limits: Limits,
+    /// What it prints, in a cluster.
+    pub(super) logs: Option<AttemptLogs>,
+    /// The name of this host, in a cluster.
+    pub(super) host: Option<String>,
+    pub(super) spawner: Arc<Spawner>,
+    /// Whether this worker can keep it suspended.
+    pub(super) admission: Arc<Admission>,
+    pub(super) orders: UnboundedReceiver<AttemptOrder>,
+    pub(super) events: UnboundedSender<(AttemptId, AttemptEvent)>,
+}
+
+impl Supervision {
+    /// Runs the attempt; `Ended` is the last event it tells.
+    pub(super) async fn run(mut self) {
+        let end = match self.start().await {
+            Ok(supervised) => supervised.run(&mut self).await,
+            Err(error) => AttemptEnd::Failed(error),
+        };
+        if let Some(logs) = &mut self.logs {
+            logs.keep_bound();
+        }
+        let end = self.blame(end).await;
+        let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
+        self.tell(AttemptEvent::Ended { end, idle_scratch });
+    }
+
+    async fn start(&mut self) -> Result<Supervised, TaskError> {
+        let start = ToTask::Start(Box::new(self.description.clone()));
+        let line = ControlLine::begin(&start).map_err(|error| TaskError::fatal(error.to_string()))?;
+        let launch = std::mem::take(&mut self.launch);
+        let program = launch.program.clone();
+        let process = self.spawner.spawn(launch).await;
+        let process =
+            process.map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
+        Ok(Supervised::begin(process, line, self))
+    }
+
+    /// An input that cannot be opened from this host is not the fault of the task: another worker may see it.
+    async fn blame(&self, end: AttemptEnd) -> AttemptEnd {
+        let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
+        match end {
+            AttemptEnd::Failed(error) if error.class == FailureClass::Task => {
+                let path = task.split.path.clone();
+                let opened = tokio::task::spawn_blocking(move || fs::File::open(path).map(drop)).await;
+                AttemptEnd::Failed(match opened {
+                    Ok(Err(unreadable)) => TaskError::retryable(format!(
+                        "host {host} cannot read {}: {unreadable}; is it on storage that every worker sees? ({})",
+                        task.split.path.display(),
+                        error.message
+                    )),
+                    _ => error,
+                })
+            }
+            end => end,
+        }
+    }
+
+    /// Removes what is in the scratch of the ended attempt, and what it wrote unless that is the result. What cannot be
+    /// removed is tried again with everything else when the job ends. The directory itself, if it is empty now.
+    async fn remove_files(&self, done: bool) -> Option<PathBuf> {
+        let (scratch, output) = match &self.description.work {
+            Work::Map(task) => (&task.scratch, &task.output),
+            Work::Reduce(ReduceWork { task, .. }) => (&task.scratch, &task.output),
+        };
+        let apart = output.parent() != Some(scratch.as_path());
+        if !done && apart {
+            // Missing unless the attempt wrote it. Beside the loop: a part is on shared storage, which may be slow.
+            let output = output.clone();
+            let _ = tokio::task::spawn_blocking(move || fs::remove_file(output)).await;
+        }
+        if fs::read_dir(scratch).ok()?.next().is_some() {
+            // It may be large, so beside the loop.
+            let scratch = scratch.clone();
+            let _ = tokio::task::spawn_blocking(move || fs::remove_dir_all(scratch)).await;
+            return None;
+        }
+        Some(scratch.clone())
+    }
+
+    fn tell(&self, event: AttemptEvent) {
+        // A worker that no longer listens has been dropped, and this attempt with it.
+        let _ = self.events.send((self.description.attempt, event));
+    }
+}

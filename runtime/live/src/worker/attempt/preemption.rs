@@ -1,0 +1,411 @@
+//! The states of an attempt as far as it is stopped, continued and saved: a table, and what is to be done at each step.
+//!
+//! Owns which step follows which input, and the orders that have to wait. Does not own signals, messages or clocks
+//! (`supervised`, `suspension`). The end of the process is legal in every state and leaves the table.
+//!
+//! ```text
+//!             hello            Suspend             Ready, or the grace is over        the kernel says so
+//!  Starting ---------> Running -------> Suspending ---------------------------> Stopping -------------> Suspended
+//!                       ^   |                                                      ^                     |   |  |
+//!               Resumed |   | Checkpoint                                           +-- continued by  ----+   |  |
+//!                       |   v                                                          somebody else         |  |
+//!                       | Checkpointing <-------------------- Checkpoint (wake it for that) -----------------+  |
+//!                       +---------------- Resuming <------------------------ Resume ----------------------------+
+//! ```
+//!
+//! SIGCONT is sent in `Suspended` only: before the stop was seen it could be lost, and the stop would stick. So an order that
+//! comes while another is being carried out waits for it. A task that has the right to commit is not stopped: it is about to end.
+
+use std::collections::VecDeque;
+
+use thiserror::Error;
+
+/// Where an attempt is. Epochs count its suspends from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It has not said hello: it may not be signalled, since it would not survive it well.
+    Starting,
+    Running,
+    /// It was asked to come to its gate.
+    Suspending {
+        epoch: u32,
+    },
+    /// It was sent SIGSTOP; the kernel has not said yet that it is stopped. `again` when it had been stopped before, and told so.
+    Stopping {
+        epoch: u32,
+        again: bool,
+    },
+    Suspended {
+        epoch: u32,
+    },
+    /// It was or is being sent SIGCONT; it has not said yet that it runs.
+    Resuming {
+        epoch: u32,
+    },
+    /// It was asked to save its work and end.
+    Checkpointing,
+}
+
+/// What happens to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    Hello,
+    /// An order.
+    Wanted(Wish),
+    /// It has the right to commit.
+    Granted,
+    /// It is at its gate.
+    Ready {
+        epoch: u32,
+    },
+    /// It had time enough to come to its gate, or to stop.
+    GraceOver,
+    /// The kernel says that every thread of it is stopped.
+    Stopped,
+    /// The kernel says that it runs again.
+    Continued,
+    /// It says so.
+    Resumed {
+        epoch: u32,
+    },
+}
+
+/// What the worker wants of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Suspend,
+    Resume,
+    Checkpoint,
+}
+
+/// What is to be done, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Ask it to come to its gate, and give it some time.
+    AskToSuspend {
+        epoch: u32,
+    },
+    /// Send SIGSTOP, and wait for the kernel's word.
+    Stop,
+    /// Its slot is free.
+    TellSuspended,
+    /// Say that it runs, then send SIGCONT.
+    Continue {
+        epoch: u32,
+    },
+    TellResumed,
+    AskToCheckpoint,
+}
+
+/// An order that makes no sense now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("an attempt that is {stage:?} cannot be asked to {wish:?}; the order is ignored")]
+pub(super) struct Illegal {
+    stage: Stage,
+    wish: Wish,
+}
+
+/// The state of one attempt.
+#[derive(Debug)]
+pub(super) struct Preemption {
+    stage: Stage,
+    /// The last epoch that was begun.
+    epoch: u32,
+    granted: bool,
+    /// Orders that wait for the present one.
+    waiting: VecDeque<Wish>,
+}
+
+impl Default for Preemption {
+    fn default() -> Preemption {
+        Preemption { stage: Stage::Starting, epoch: 0, granted: false, waiting: VecDeque::new() }
+    }
+}
+
+impl Preemption {
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Its last epoch.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Whether it is stopped or about to be: nothing that is sent to it now is read before it goes on.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.stage, Stage::Stopping { .. } | Stage::Suspended { .. })
+    }
+
+    /// Takes one step, and those that have waited for it.
+    ///
+    /// # Errors
+    ///
+    /// When an order makes no sense now. Answers that come late, after what they were awaited for is over, are no errors.
+    pub(super) fn on(&mut self, input: Input) -> Result<Vec<Step>, Illegal> {
+        let mut steps = Vec::new();
+        match input {
+            Input::Granted => self.granted = true,
+            Input::Wanted(wish) if self.is_busy() => self.waiting.push_back(wish),
+            Input::Wanted(wish) => self.follow(wish, &mut steps)?,
+            _ => self.advance(input, &mut steps),
+        }
+        while !self.is_busy()
+            && let Some(wish) = self.waiting.pop_front()
+        {
+            self.follow(wish, &mut steps)?;
+        }
+        Ok(steps)
+    }
+
+    /// Whether something is under way that has an end of its own.
+    fn is_busy(&self) -> bool {
+        !matches!(self.stage, Stage::Running | Stage::Suspended { .. } | Stage::Checkpointing)
+    }
+
+    fn follow(&mut self, wish: Wish, steps: &mut Vec<Step>) -> Result<(), Illegal> {
+        match (self.stage, wish) {
+            (Stage::Running, Wish::Suspend) => {
+                self.epoch += 1;
+                let epoch = self.epoch;
+                self.stage = Stage::Suspending { epoch };
+                if !self.granted {
+                    steps.push(Step::AskToSuspend { epoch });
+                }
+            }
+            (Stage::Running, Wish::Checkpoint) => {
+                self.stage = Stage::Checkpointing;
+                steps.push(Step::AskToCheckpoint);
+            }
+            (Stage::Suspended { epoch }, Wish::Resume) => {
+                self.stage = Stage::Resuming { epoch };
+                steps.push(Step::Continue { epoch });
+            }
+            (Stage::Suspended { epoch }, Wish::Checkpoint) => {
+                self.stage = Stage::Checkpointing;
+                // It finds both words when it wakes, and does nothing in between.
+                steps.extend([Step::AskToCheckpoint, Step::Continue { epoch }]);
+            }
+            (stage, wish) => return Err(Illegal { stage, wish }),
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, input: Input, steps: &mut Vec<Step>) {
+        match (self.stage, input) {
+            (Stage::Starting, Input::Hello) => self.stage = Stage::Running,
+            (Stage::Suspending { epoch }, Input::Ready { epoch: ready }) if epoch == ready => {
+                self.stop(epoch, steps);
+            }
+            (Stage::Suspending { epoch }, Input::GraceOver) if !self.granted => self.stop(epoch, steps),
+            // A signal cannot be lost, but somebody may have sent SIGCONT before the stop was seen.
+            (Stage::Stopping { .. }, Input::GraceOver) => steps.push(Step::Stop),
+            (Stage::Stopping { epoch, again }, Input::Stopped) => {
+                self.stage = Stage::Suspended { epoch };
+                if !again {
+                    steps.push(Step::TellSuspended);
+                }
+            }
+            (Stage::Suspended { epoch }, Input::Continued) => {
+                self.stage = Stage::Stopping { epoch, again: true };
+                steps.push(Step::Stop);
+            }
+            (Stage::Resuming { epoch }, Input::Resumed { epoch: resumed }) if epoch == resumed => {
+                self.stage = Stage::Running;
+                steps.push(Step::TellResumed);
+            }
+            // Late: the grace was over before it came to its gate, or it was woken for something else.
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self, epoch: u32, steps: &mut Vec<Step>) {
+        self.stage = Stage::Stopping { epoch, again: false };
+        steps.push(Step::Stop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUSPEND: Input = Input::Wanted(Wish::Suspend);
+    const RESUME: Input = Input::Wanted(Wish::Resume);
+    const CHECKPOINT: Input = Input::Wanted(Wish::Checkpoint);
+    const STAGES: [Stage; 8] = [
+        Stage::Starting,
+        Stage::Running,
+        Stage::Suspending { epoch: 1 },
+        Stage::Stopping { epoch: 1, again: false },
+        Stage::Stopping { epoch: 1, again: true },
+        Stage::Suspended { epoch: 1 },
+        Stage::Resuming { epoch: 1 },
+        Stage::Checkpointing,
+    ];
+    const INPUTS: [Input; 10] = [
+        Input::Hello,
+        SUSPEND,
+        RESUME,
+        CHECKPOINT,
+        Input::Granted,
+        Input::Ready { epoch: 1 },
+        Input::GraceOver,
+        Input::Stopped,
+        Input::Continued,
+        Input::Resumed { epoch: 1 },
+    ];
+
+    fn at(stage: Stage) -> Preemption {
+        let epoch = if matches!(stage, Stage::Starting | Stage::Running) { 0 } else { 1 };
+        Preemption { stage, epoch, ..Preemption::default() }
+    }
+
+    /// The steps that these inputs lead to, and where.
+    fn check(inputs: &[Input], steps: &[Step], stage: Stage) {
+        let mut preemption = at(Stage::Running);
+        let taken: Vec<Step> =
+            inputs.iter().flat_map(|input| preemption.on(*input).expect("legal")).collect();
+        assert_eq!((taken.as_slice(), preemption.stage()), (steps, stage));
+        assert!(preemption.waiting.is_empty());
+    }
+
+    #[test]
+    fn every_row_of_the_table() {
+        use Stage::*;
+        let rows: &[(Stage, Input, Stage, &[Step])] = &[
+            (Starting, Input::Hello, Running, &[]),
+            (Running, SUSPEND, Suspending { epoch: 1 }, &[Step::AskToSuspend { epoch: 1 }]),
+            (Running, CHECKPOINT, Checkpointing, &[Step::AskToCheckpoint]),
+            (
+                Suspending { epoch: 1 },
+                Input::Ready { epoch: 1 },
+                Stopping { epoch: 1, again: false },
+                &[Step::Stop],
+            ),
+            (Suspending { epoch: 1 }, Input::GraceOver, Stopping { epoch: 1, again: false }, &[Step::Stop]),
+            (
+                Stopping { epoch: 1, again: false },
+                Input::GraceOver,
+                Stopping { epoch: 1, again: false },
+                &[Step::Stop],
+            ),
+            (
+                Stopping { epoch: 1, again: true },
+                Input::GraceOver,
+                Stopping { epoch: 1, again: true },
+                &[Step::Stop],
+            ),
+            (
+                Stopping { epoch: 1, again: false },
+                Input::Stopped,
+                Suspended { epoch: 1 },
+                &[Step::TellSuspended],
+            ),
+            (Stopping { epoch: 1, again: true }, Input::Stopped, Suspended { epoch: 1 }, &[]),
+            (Suspended { epoch: 1 }, Input::Continued, Stopping { epoch: 1, again: true }, &[Step::Stop]),
+            (Suspended { epoch: 1 }, RESUME, Resuming { epoch: 1 }, &[Step::Continue { epoch: 1 }]),
+            (
+                Suspended { epoch: 1 },
+                CHECKPOINT,
+                Checkpointing,
+                &[Step::AskToCheckpoint, Step::Continue { epoch: 1 }],
+            ),
+            (Resuming { epoch: 1 }, Input::Resumed { epoch: 1 }, Running, &[Step::TellResumed]),
+        ];
+        for stage in STAGES {
+            for input in INPUTS {
+                let row = rows.iter().find(|(from, on, ..)| (*from, *on) == (stage, input));
+                let mut preemption = at(stage);
+                let taken = preemption.on(input);
+                match (row, input) {
+                    (Some((.., to, steps)), _) => {
+                        assert_eq!(
+                            (taken.as_deref(), preemption.stage()),
+                            (Ok(*steps), *to),
+                            "{stage:?} {input:?}"
+                        );
+                    }
+                    // An order waits where something is under way, and is refused where it makes no sense.
+                    (None, Input::Wanted(wish)) if preemption.is_busy() => {
+                        assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage));
+                        assert_eq!(preemption.waiting, [wish]);
+                    }
+                    (None, Input::Wanted(wish)) => {
+                        assert_eq!((taken, preemption.stage()), (Err(Illegal { stage, wish }), stage));
+                    }
+                    // Anything else comes late or early, and changes nothing.
+                    (None, _) => assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage)),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_of_an_earlier_epoch_is_none() {
+        let mut preemption = at(Stage::Suspending { epoch: 1 });
+        assert_eq!(preemption.on(Input::Ready { epoch: 9 }), Ok(vec![]));
+        preemption.stage = Stage::Resuming { epoch: 1 };
+        assert_eq!(preemption.on(Input::Resumed { epoch: 9 }), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_resume_waits_until_the_stop_was_seen() {
+        let (epoch, resume) = (1, Step::Continue { epoch: 1 });
+        check(
+            &[SUSPEND, RESUME, Input::Ready { epoch }, Input::Stopped],
+            &[Step::AskToSuspend { epoch }, Step::Stop, Step::TellSuspended, resume],
+            Stage::Resuming { epoch },
+        );
+    }
+
+    #[test]
+    fn a_checkpoint_of_an_attempt_that_is_being_suspended_wakes_it_again() {
+        let epoch = 1;
+        check(
+            &[
+                SUSPEND,
+                CHECKPOINT,
+                Input::GraceOver,
+                Input::Stopped,
+                Input::Continued,
+                Input::Resumed { epoch },
+            ],
+            &[
+                Step::AskToSuspend { epoch },
+                Step::Stop,
+                Step::TellSuspended,
+                Step::AskToCheckpoint,
+                Step::Continue { epoch },
+            ],
+            Stage::Checkpointing,
+        );
+    }
+
+    #[test]
+    fn a_resumed_attempt_is_suspended_again_in_another_epoch() {
+        check(
+            &[SUSPEND, Input::GraceOver, Input::Stopped, RESUME, SUSPEND, Input::Resumed { epoch: 1 }],
+            &[
+                Step::AskToSuspend { epoch: 1 },
+                Step::Stop,
+                Step::TellSuspended,
+                Step::Continue { epoch: 1 },
+                Step::TellResumed,
+                Step::AskToSuspend { epoch: 2 },
+            ],
+            Stage::Suspending { epoch: 2 },
+        );
+    }
+
+    #[test]
+    fn an_attempt_that_may_commit_is_not_stopped() {
+        check(&[Input::Granted, SUSPEND, Input::GraceOver], &[], Stage::Suspending { epoch: 1 });
+    }
+
+    #[test]
+    fn an_attempt_that_starts_is_stopped_when_it_has_said_hello() {
+        let mut preemption = Preemption::default();
+        assert_eq!(preemption.on(SUSPEND), Ok(vec![]));
+        assert_eq!(preemption.on(Input::Hello), Ok(vec![Step::AskToSuspend { epoch: 1 }]));
+    }
+}

@@ -1,0 +1,369 @@
+//! A running task process: what it is told, what it says, and how it ends.
+//!
+//! Owns the loop over orders, messages, the end of the process and the clock. Does not own the order in which it is stopped
+//! and continued (`preemption`), nor what surrounds that (`suspension`).
+//!
+//! ```text
+//! spawned --Hello--> Started --CommitRequest--> CommitRequested --(Commit order)--> granted
+//!    any state: process ended -> channel drained, group killed, reaped -> Ended
+//!    any state: Kill order -> group killed, then as above
+//! ```
+
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::io::Interest;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::super::hang::HangWatch;
+use super::line::ControlLine;
+use super::preemption::{Input, Preemption, Stage, Step, Wish};
+use super::suspension::{Occurrence, Suspension};
+use super::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
+use crate::body::PartOutput;
+use crate::process::{TaskProcess, Turn, describe_exit};
+use crate::protocol::{FromTask, PROTOCOL_VERSION, Preempted, PreemptionAccount, ToTask};
+use crate::shuffle::MapInput;
+use crate::task::TaskError;
+
+/// How often the logs of an attempt are cut to their bound, at least.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
+
+/// A running process and what it has said.
+pub(super) struct Supervised {
+    process: TaskProcess,
+    line: ControlLine,
+    watch: HangWatch,
+    looked: Instant,
+    preemption: Preemption,
+    suspension: Suspension,
+    /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process, so that there is room
+    /// for the word that it runs again.
+    deferred: Vec<MapInput>,
+    /// When the worker ordered its end, and what it held then.
+    killed: Option<(Instant, PreemptionAccount)>,
+    saved_bytes: u64,
+    part: Option<PartOutput>,
+    outcome: Option<AttemptEnd>,
+}
+
+impl Supervised {
+    pub(super) fn begin(process: TaskProcess, line: ControlLine, supervision: &Supervision) -> Supervised {
+        let description = &supervision.description;
+        let admission = std::sync::Arc::clone(&supervision.admission);
+        Supervised {
+            process,
+            line,
+            watch: HangWatch::new(supervision.limits),
+            looked: Instant::now(),
+            preemption: Preemption::default(),
+            suspension: Suspension::new(description.attempt, admission, description.memory),
+            deferred: Vec::new(),
+            killed: None,
+            saved_bytes: 0,
+            part: None,
+            outcome: None,
+        }
+    }
+
+    pub(super) async fn run(mut self, supervision: &mut Supervision) -> AttemptEnd {
+        let mut look = self.look_interval();
+        loop {
+            let interest = self.line.interest();
+            let control = self.process.control();
+            tokio::select! {
+                biased;
+                order = supervision.orders.recv() => match order {
+                    Some(AttemptOrder::Kill) | None => {
+                        self.kill();
+                        break;
+                    }
+                    Some(order) => self.follow(order, supervision),
+                },
+                occurrence = self.suspension.next() => self.on_occurrence(occurrence, supervision),
+                ready = control.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => {
+                    let exchanged = ready.and_then(|_| self.line.send_waiting(self.process.control()));
+                    if let Err(error) = exchanged {
+                        self.give_up(&format!("control channel: {error}"));
+                    }
+                    while self.receive(supervision) {}
+                }
+                ended = self.process.ended() => {
+                    if let Err(error) = ended {
+                        self.give_up(&format!("cannot watch the task process: {error}"));
+                    }
+                    break;
+                }
+                _ = look.tick() => self.look(supervision),
+            }
+        }
+        self.finish(supervision).await
+    }
+
+    fn look_interval(&self) -> Interval {
+        let mut look = interval(self.watch.interval().min(LOOK_INTERVAL_MAX));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        look
+    }
+
+    /// Ends a process that hangs, and keeps what it prints within bounds.
+    fn look(&mut self, supervision: &mut Supervision) {
+        if let Some(logs) = &mut supervision.logs {
+            logs.keep_bound();
+        }
+        let now = Instant::now();
+        let passed = now.duration_since(self.looked);
+        self.looked = now;
+        // Once it has said how it ended, or is being ended, its end is all that is awaited.
+        if self.outcome.is_none()
+            && let Some(hang) = self.watch.on_tick(passed)
+        {
+            self.give_up(&self.watch.describe(hang));
+        }
+    }
+
+    fn kill(&mut self) {
+        let account = self.suspension.take_kill_account(self.process.id());
+        self.killed = Some((Instant::now(), account));
+        self.process.kill();
+    }
+
+    fn follow(&mut self, order: AttemptOrder, supervision: &Supervision) {
+        match order {
+            AttemptOrder::Commit => {
+                self.watch.set_waits(false);
+                self.send(&ToTask::CommitGranted);
+                self.step(Input::Granted, supervision);
+            }
+            AttemptOrder::MoreInputs(inputs) if self.preemption.is_stopped() => self.deferred.extend(inputs),
+            AttemptOrder::MoreInputs(inputs) => self.send(&ToTask::MoreInputs(inputs)),
+            AttemptOrder::Suspend | AttemptOrder::Resume | AttemptOrder::Checkpoint => {
+                if let Some(wish) = order.wish() {
+                    self.want(wish, supervision);
+                }
+            }
+            // Ends the loop.
+            AttemptOrder::Kill => {}
+        }
+    }
+
+    fn want(&mut self, wish: Wish, supervision: &Supervision) {
+        if wish == Wish::Suspend
+            && self.preemption.stage() == Stage::Running
+            && let Err(reason) = self.suspension.admit(self.process.id())
+        {
+            return supervision.tell(AttemptEvent::SuspendRefused { reason });
+        }
+        self.suspension.on_order();
+        self.step(Input::Wanted(wish), supervision);
+    }
+
+    fn on_occurrence(&mut self, occurrence: Occurrence, supervision: &Supervision) {
+        match occurrence {
+            Occurrence::GraceOver => self.step(Input::GraceOver, supervision),
+            Occurrence::Turned(Turn::Stopped) => self.step(Input::Stopped, supervision),
+            Occurrence::Turned(Turn::Continued) => self.step(Input::Continued, supervision),
+            // Its end is noticed by itself.
+            Occurrence::Turned(Turn::Ended) | Occurrence::MovedOut => {}
+            Occurrence::Prefetched => self.go_on(),
+            Occurrence::Blind(error) => {
+                self.give_up(&format!("cannot see whether the task process stopped: {error}"))
+            }
+        }
+    }
+
+    /// Takes the steps that follow from something, and sees to it that a stopped process is watched.
+    fn step(&mut self, input: Input, supervision: &Supervision) {
+        let before = self.preemption.stage();
+        match self.preemption.on(input) {
+            Ok(steps) => steps.into_iter().for_each(|step| self.take(step, supervision)),
+            Err(illegal) => {
+                self.suspension.forget_order();
+                eprintln!("{}: {illegal}", supervision.description.attempt);
+            }
+        }
+        let now = self.preemption.stage();
+        if now != before && matches!(now, Stage::Suspended { .. }) {
+            self.suspension.await_continuation(self.process.id(), self.process.to_await());
+        }
+    }
+
+    fn take(&mut self, step: Step, supervision: &Supervision) {
+        let process = self.process.id();
+        match step {
+            Step::AskToSuspend { epoch } => {
+                let page_out = self.suspension.wants_self_paging(process);
+                self.send_now(&ToTask::Suspend { epoch, page_out });
+                self.suspension.begin_grace();
+                self.watch.pause();
+            }
+            Step::Stop => {
+                self.process.signal(Signal::STOP);
+                self.suspension.await_stop(process, self.process.to_await());
+            }
+            Step::TellSuspended => {
+                self.suspension.on_suspended(process);
+                // Before the word that the slot is free, so that the account has the reason if nothing is moved.
+                self.suspension.begin_paging_out(process);
+                let account = self.suspension.take_account(Preempted::Suspended, Some(process));
+                supervision.tell(AttemptEvent::Accounted(account));
+                supervision.tell(AttemptEvent::Suspended);
+            }
+            Step::Continue { .. } => {
+                if !self.suspension.begin_prefetch(process) {
+                    self.go_on();
+                }
+            }
+            Step::TellResumed => {
+                let account = self.suspension.take_account(Preempted::Resumed, Some(process));
+                supervision.tell(AttemptEvent::Accounted(account));
+                supervision.tell(AttemptEvent::Resumed);
+            }
+            Step::AskToCheckpoint => self.send_now(&ToTask::Checkpoint),
+        }
+    }
+
+    /// Says that it runs again, and for how long it did not, before it does: whatever it does first can know.
+    fn go_on(&mut self) {
+        let stopped = self.suspension.on_continue(self.process.id());
+        let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
+        let epoch = self.preemption.epoch();
+        self.send(&ToTask::Resume { epoch, suspended_nanos });
+        if !self.deferred.is_empty() {
+            let inputs = std::mem::take(&mut self.deferred);
+            self.send(&ToTask::MoreInputs(inputs));
+        }
+        self.flush();
+        self.watch.resume(self.suspension.resume_grace());
+        self.process.signal(Signal::CONT);
+    }
+
+    fn send(&mut self, message: &ToTask) {
+        if let Err(error) = self.line.put(message) {
+            self.give_up(&error.to_string());
+        }
+    }
+
+    /// Sends without a turn of the loop in between.
+    fn send_now(&mut self, message: &ToTask) {
+        self.send(message);
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        if let Err(error) = self.line.send_waiting(self.process.control()) {
+            self.give_up(&format!("control channel: {error}"));
+        }
+    }
+
+    /// Takes in what has arrived; false when nothing has.
+    fn receive(&mut self, supervision: &Supervision) -> bool {
+        let heard = match self.line.receive(self.process.control()) {
+            Ok(heard) => heard,
+            Err(error) => {
+                self.give_up(&format!("control channel: {error}"));
+                return false;
+            }
+        };
+        for message in heard.messages {
+            self.hear(message, supervision);
+        }
+        if let Some(broken) = heard.broken {
+            self.give_up(&broken);
+        }
+        heard.more && self.line.hears()
+    }
+
+    fn hear(&mut self, message: FromTask, supervision: &Supervision) {
+        self.watch.on_heard();
+        match message {
+            FromTask::Hello { version: PROTOCOL_VERSION } => {
+                supervision.tell(AttemptEvent::Started);
+                self.step(Input::Hello, supervision);
+            }
+            FromTask::Hello { version } => self.give_up(&format!(
+                "the task process speaks protocol version {version}, its worker {PROTOCOL_VERSION}; \
+                 was the program replaced while it ran?"
+            )),
+            FromTask::Progress { bytes_done, bytes_total, waited } => {
+                self.watch.on_progress(bytes_done, bytes_total, waited);
+                supervision.tell(AttemptEvent::Progressed { bytes_done, bytes_total });
+            }
+            FromTask::CommitRequest { part } => {
+                self.part = Some(part);
+                self.watch.set_waits(true);
+                supervision.tell(AttemptEvent::CommitRequested);
+            }
+            FromTask::Done { counters } => {
+                self.outcome = Some(AttemptEnd::Done { counters, part: self.part });
+            }
+            FromTask::InputsLost { attempts, reason } => {
+                supervision.tell(AttemptEvent::InputsLost { attempts, reason });
+            }
+            FromTask::Failed(error) => self.outcome = Some(AttemptEnd::Failed(error)),
+            FromTask::Checkpointed { bytes } => {
+                self.saved_bytes = bytes;
+                self.outcome = Some(AttemptEnd::Checkpointed);
+            }
+            FromTask::Ready { epoch } => self.step(Input::Ready { epoch }, supervision),
+            FromTask::Resumed { epoch } => self.step(Input::Resumed { epoch }, supervision),
+            FromTask::Restored => self.account(Preempted::Restored, supervision),
+            FromTask::RestoreRefused { reason } => {
+                self.account(Preempted::RestoreRefused(reason), supervision);
+            }
+            FromTask::StopSignalled => supervision.tell(AttemptEvent::SuspendWanted),
+        }
+    }
+
+    fn account(&mut self, what: Preempted, supervision: &Supervision) {
+        let account = self.suspension.take_account(what, Some(self.process.id()));
+        supervision.tell(AttemptEvent::Accounted(account));
+    }
+
+    /// Ends a process that cannot be understood or watched.
+    fn give_up(&mut self, reason: &str) {
+        self.line.close();
+        self.outcome = Some(AttemptEnd::Failed(TaskError::retryable(reason)));
+        self.process.kill();
+    }
+
+    /// What the process said before it ended counts, even if its end was ordered meanwhile.
+    async fn finish(mut self, supervision: &Supervision) -> AttemptEnd {
+        // After a kill the process needs a moment; an error leaves it to the reaping to wait.
+        let _ = self.process.ended().await;
+        while self.receive(supervision) {}
+        let reaped = self.process.reap();
+        self.suspension.end();
+        match (self.outcome, self.killed, reaped) {
+            (Some(done @ AttemptEnd::Done { .. }), ..) => done,
+            (Some(AttemptEnd::Checkpointed), ..) => {
+                let mut account = self.suspension.take_account(Preempted::Checkpointed, None);
+                account.checkpoint_bytes = self.saved_bytes;
+                supervision.tell(AttemptEvent::Accounted(account));
+                AttemptEnd::Checkpointed
+            }
+            (_, Some((since, mut account)), _) => {
+                account.micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+                supervision.tell(AttemptEvent::Accounted(account));
+                AttemptEnd::Killed
+            }
+            (Some(outcome), ..) => outcome,
+            (None, None, Ok(status)) => AttemptEnd::Failed(end_without_outcome(status)),
+            (None, None, Err(error)) => {
+                AttemptEnd::Failed(TaskError::retryable(format!("cannot reap the task process: {error}")))
+            }
+        }
+    }
+}
+
+/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own doing.
+fn end_without_outcome(status: ExitStatus) -> TaskError {
+    use std::os::unix::process::ExitStatusExt;
+    let message = describe_exit(status);
+    if status.signal() == Some(libc::SIGKILL) {
+        TaskError::retryable(message)
+    } else {
+        TaskError::task(message)
+    }
+}

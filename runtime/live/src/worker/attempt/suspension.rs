@@ -1,0 +1,362 @@
+//! What surrounds the stop of one attempt: who waits for the kernel's word, how long it took, what memory it holds.
+//!
+//! Owns the timers, the waiting threads, the moving of memory to swap and back, and the account of each preemption. Does not
+//! own which step comes when (`preemption`), nor the process and its channel (`supervised`).
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use napreduce_core::AttemptId;
+use rustix::process::Pid;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Sleep, sleep};
+
+use super::super::admission::Admission;
+use super::super::configuration::PageOut;
+use crate::process::{
+    Awaited, PagedProcess, Paging, ProcessMemory, SpareMemory, Turn, await_stopped_members, await_turn,
+    oom_score_adjustment, set_oom_score_adjustment,
+};
+use crate::protocol::{Preempted, PreemptionAccount};
+
+/// A stop that was not seen after so long is sent again: somebody may have continued the process before it was.
+const STOP_AGAIN: Duration = Duration::from_secs(1);
+/// What a task has started itself gets so long to stop once it has; most have nothing.
+const MEMBERS_PATIENCE: Duration = Duration::from_millis(100);
+/// While it is suspended the kernel rather ends this one than what runs.
+const OOM_SCORE_ADDED: i32 = 500;
+/// Less than this is faulted in sooner than it is asked for.
+const PREFETCH_BYTES_MIN: u64 = 1 << 20;
+/// After a resume: so much, and what reading back from a slow disk takes.
+const RESUME_GRACE: Duration = Duration::from_secs(2);
+const SWAP_BYTES_PER_SECOND: u64 = 100_000_000;
+
+/// What comes of waiting.
+#[derive(Debug)]
+pub(super) enum Occurrence {
+    /// Time is over.
+    GraceOver,
+    Turned(Turn),
+    /// What could be brought back is, or is on its way.
+    Prefetched,
+    /// What could be moved out is.
+    MovedOut,
+    /// The process cannot be waited for.
+    Blind(io::Error),
+}
+
+/// Memory that is on its way out or back.
+#[derive(Debug)]
+struct Moving {
+    cancelled: Arc<AtomicBool>,
+    paging: Paging,
+    done: JoinHandle<io::Result<u64>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Suspension {
+    attempt: AttemptId,
+    admission: Arc<Admission>,
+    /// What a task of the job may use.
+    task_memory: u64,
+    launched: Instant,
+    /// When each order came that was not carried out yet.
+    ordered: VecDeque<Instant>,
+    stopped_since: Option<Instant>,
+    /// In earlier stops.
+    stopped: Duration,
+    /// In swap when it was last looked at, and what moved since the last account.
+    swapped: u64,
+    swapped_out: u64,
+    swapped_in: u64,
+    oom_before: Option<i32>,
+    timer: Option<Pin<Box<Sleep>>>,
+    turn: Option<(Awaited, JoinHandle<io::Result<Turn>>)>,
+    moving: Option<Moving>,
+    notes: Vec<String>,
+}
+
+impl Suspension {
+    pub(super) fn new(attempt: AttemptId, admission: Arc<Admission>, task_memory: u64) -> Suspension {
+        Suspension {
+            attempt,
+            admission,
+            task_memory,
+            launched: Instant::now(),
+            ordered: VecDeque::new(),
+            stopped_since: None,
+            stopped: Duration::ZERO,
+            swapped: 0,
+            swapped_out: 0,
+            swapped_in: 0,
+            oom_before: None,
+            timer: None,
+            turn: None,
+            moving: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether this machine can keep it suspended; if not, why.
+    pub(super) fn admit(&self, process: Pid) -> Result<(), String> {
+        self.admission.admit(self.attempt, process)
+    }
+
+    /// An order has come.
+    pub(super) fn on_order(&mut self) {
+        self.ordered.push_back(Instant::now());
+    }
+
+    /// The last order made no sense.
+    pub(super) fn forget_order(&mut self) {
+        self.ordered.pop_back();
+    }
+
+    /// The task was asked to come to its gate.
+    pub(super) fn begin_grace(&mut self) {
+        self.timer = Some(Box::pin(sleep(self.admission.rules().grace)));
+    }
+
+    /// A stop was sent: waits for the kernel's word, and for the case that it does not come.
+    pub(super) fn await_stop(&mut self, process: Pid, watched: io::Result<OwnedFd>) {
+        self.timer = Some(Box::pin(sleep(STOP_AGAIN)));
+        if !matches!(self.turn, Some((Awaited::Stop, _))) {
+            self.wait_for(Awaited::Stop, process, watched);
+        }
+    }
+
+    /// It is stopped: waits for somebody else who continues it.
+    pub(super) fn await_continuation(&mut self, process: Pid, watched: io::Result<OwnedFd>) {
+        self.timer = None;
+        self.wait_for(Awaited::Continuation, process, watched);
+    }
+
+    /// One that waited for something else goes on by itself, and ends with the process at the latest.
+    fn wait_for(&mut self, awaited: Awaited, process: Pid, watched: io::Result<OwnedFd>) {
+        let waiting = spawn_blocking(move || {
+            let turn = await_turn(&watched?, awaited)?;
+            if turn == Turn::Stopped {
+                await_stopped_members(process, MEMBERS_PATIENCE);
+            }
+            Ok(turn)
+        });
+        self.turn = Some((awaited, waiting));
+    }
+
+    /// It is verified stopped, for the first time in this epoch.
+    pub(super) fn on_suspended(&mut self, process: Pid) {
+        self.stopped_since = Some(Instant::now());
+        self.admission.keep(self.attempt, process);
+        self.look(process);
+        self.offer_to_the_kernel(process);
+    }
+
+    /// Not worth a failure: without it the kernel chooses by size alone.
+    fn offer_to_the_kernel(&mut self, process: Pid) {
+        let raised = oom_score_adjustment(process).and_then(|before| {
+            set_oom_score_adjustment(process, before.saturating_add(OOM_SCORE_ADDED).min(1000))?;
+            Ok(before)
+        });
+        match raised {
+            Ok(before) => self.oom_before = Some(before),
+            Err(error) => self.note(format!("its oom_score_adj was not raised: {error}")),
+        }
+    }
+
+    /// Whether the task has to move its memory out itself: it is short, there is swap, and the worker may not do it.
+    pub(super) fn wants_self_paging(&mut self, process: Pid) -> bool {
+        let wanted = self.wants_paging().is_ok_and(|wanted| wanted);
+        wanted && PagedProcess::open(process).and_then(|paged| paged.is_permitted()).is_err()
+    }
+
+    /// Whether its memory should be moved out; or why it cannot be.
+    fn wants_paging(&self) -> Result<bool, String> {
+        let spare = SpareMemory::read().map_err(|error| format!("free memory is not known: {error}"))?;
+        let wanted = match self.admission.rules().page_out {
+            PageOut::Never => false,
+            PageOut::Always => true,
+            PageOut::WhenShort => spare.available < self.task_memory,
+        };
+        if wanted && spare.swap_free == 0 {
+            return Err("its memory was not moved out: there is no free swap".to_owned());
+        }
+        Ok(wanted)
+    }
+
+    /// Moves memory out beside everything else, if that is wanted and permitted. Whoever gets the slot does not wait for it.
+    pub(super) fn begin_paging_out(&mut self, process: Pid) {
+        match self.wants_paging() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(reason) => return self.note(reason),
+        }
+        let opened = PagedProcess::open(process).and_then(|paged| {
+            paged.is_permitted()?;
+            Ok(paged)
+        });
+        match opened {
+            Ok(paged) => self.moving = Some(Moving::begin(paged, Paging::Out)),
+            Err(error) => {
+                self.note(format!("its memory was not moved out by its worker, but by itself: {error}"));
+            }
+        }
+    }
+
+    /// Brings memory back before the process is continued; false when there is nothing to be waited for.
+    pub(super) fn begin_prefetch(&mut self, process: Pid) -> bool {
+        if let Some(moving) = self.moving.take() {
+            // It ends by itself with the piece it is at.
+            moving.cancelled.store(true, Ordering::Relaxed);
+        }
+        self.look(process);
+        if self.swapped < PREFETCH_BYTES_MIN {
+            return false;
+        }
+        let opened = PagedProcess::open(process).and_then(|paged| {
+            paged.is_permitted()?;
+            Ok(paged)
+        });
+        match opened {
+            Ok(paged) => self.moving = Some(Moving::begin(paged, Paging::In)),
+            Err(error) => self.note(format!("its memory comes back page by page: {error}")),
+        }
+        self.moving.is_some()
+    }
+
+    /// It is continued now; for how long it was stopped in all.
+    pub(super) fn on_continue(&mut self, process: Pid) -> Duration {
+        self.timer = None;
+        self.moving = None;
+        if let Some(since) = self.stopped_since.take() {
+            self.stopped += since.elapsed();
+        }
+        self.admission.release(self.attempt);
+        if let Some(before) = self.oom_before.take()
+            && let Err(error) = set_oom_score_adjustment(process, before)
+        {
+            self.note(format!("its oom_score_adj was not put back: {error}"));
+        }
+        self.stopped
+    }
+
+    /// How long a resumed process may be silent before that counts.
+    pub(super) fn resume_grace(&self) -> Duration {
+        RESUME_GRACE + Duration::from_millis(self.swapped / (SWAP_BYTES_PER_SECOND / 1_000))
+    }
+
+    /// What it took, since the oldest order that was not carried out.
+    pub(super) fn take_account(&mut self, what: Preempted, process: Option<Pid>) -> PreemptionAccount {
+        let memory = process.map(|process| self.look(process)).unwrap_or_default();
+        let since = match &what {
+            Preempted::Restored | Preempted::RestoreRefused(_) => self.launched,
+            _ => self.ordered.pop_front().unwrap_or_else(Instant::now),
+        };
+        let stopped = self.stopped + self.stopped_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        PreemptionAccount {
+            what,
+            micros: u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX),
+            active_millis: millis(self.launched.elapsed().saturating_sub(stopped)),
+            suspended_millis: millis(stopped),
+            resident_bytes: memory.resident,
+            swapped_bytes: memory.swapped,
+            swapped_out_bytes: std::mem::take(&mut self.swapped_out),
+            swapped_in_bytes: std::mem::take(&mut self.swapped_in),
+            checkpoint_bytes: 0,
+            notes: std::mem::take(&mut self.notes),
+        }
+    }
+
+    /// What it held when its end was ordered; orders that it has not followed are void.
+    pub(super) fn take_kill_account(&mut self, process: Pid) -> PreemptionAccount {
+        self.ordered.clear();
+        self.on_order();
+        self.take_account(Preempted::Killed, Some(process))
+    }
+
+    /// One that is gone holds nothing.
+    pub(super) fn end(&mut self) {
+        self.admission.release(self.attempt);
+        if let Some(moving) = self.moving.take() {
+            moving.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn look(&mut self, process: Pid) -> ProcessMemory {
+        // A process that is about to be gone holds nothing.
+        let memory = ProcessMemory::of(process).unwrap_or_default();
+        self.swapped_out += memory.swapped.saturating_sub(self.swapped);
+        self.swapped_in += self.swapped.saturating_sub(memory.swapped);
+        self.swapped = memory.swapped;
+        memory
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Waits for what comes next, if anything is to come. Nothing is lost when it is dropped.
+    pub(super) async fn next(&mut self) -> Occurrence {
+        let Suspension { timer, turn, moving, .. } = self;
+        let joined = |result: Result<io::Result<Turn>, tokio::task::JoinError>| match result {
+            Ok(Ok(turn)) => Occurrence::Turned(turn),
+            Ok(Err(error)) => Occurrence::Blind(error),
+            Err(error) => Occurrence::Blind(io::Error::other(error)),
+        };
+        let occurrence = tokio::select! {
+            biased;
+            result = awaiting(turn.as_mut().map(|(_, waiting)| waiting)) => joined(result),
+            result = awaiting(moving.as_mut().map(|moving| &mut moving.done)) => {
+                return self.on_moved(result);
+            }
+            () = over(timer) => Occurrence::GraceOver,
+        };
+        match &occurrence {
+            Occurrence::GraceOver => self.timer = None,
+            _ => self.turn = None,
+        }
+        occurrence
+    }
+
+    fn on_moved(&mut self, result: Result<io::Result<u64>, tokio::task::JoinError>) -> Occurrence {
+        let paging = self.moving.take().map(|moving| moving.paging);
+        if let Ok(Err(error)) = result {
+            self.note(format!("its memory could not be moved: {error}"));
+        }
+        match paging {
+            Some(Paging::In) => Occurrence::Prefetched,
+            _ => Occurrence::MovedOut,
+        }
+    }
+}
+
+impl Moving {
+    fn begin(paged: PagedProcess, paging: Paging) -> Moving {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&cancelled);
+        let done = spawn_blocking(move || paged.advise(paging, &stop));
+        Moving { cancelled, paging, done }
+    }
+}
+
+/// For ever, where there is nothing.
+async fn awaiting<T>(handle: Option<&mut JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
+    match handle {
+        Some(handle) => handle.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn over(timer: &mut Option<Pin<Box<Sleep>>>) {
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,343 @@
+//! Attempts that are suspended and resumed: real processes, really stopped.
+//!
+//! Owns that a slot is free only when the kernel says so, and that nothing is lost. Does not own the table of states.
+
+use std::time::Duration;
+
+use napreduce_core::{FailureClass, Report};
+use rustix::process::Signal;
+
+use super::line::Line;
+use super::processes::{Daemon, Moment, states_of};
+use super::script::*;
+use crate::protocol::{Preempted, PreemptionAccount, WorkerOrder};
+
+/// A map attempt that lives in this manner.
+struct Scene {
+    script: Script,
+    daemon: Daemon,
+    line: Line,
+    moment: Moment,
+}
+
+async fn living(manner: &str, options: &[&str]) -> Scene {
+    let mut script = Script::new().await;
+    let daemon = script.start(options);
+    let mut line = script.join().await;
+    line.define(script.job(&format!("* work {manner} SOCKET"))).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    Scene { script, daemon, line, moment }
+}
+
+impl Scene {
+    async fn suspend(&mut self) -> PreemptionAccount {
+        self.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+        let account = self.line.preempted(map(1), Report::Suspended).await;
+        let states = self.moment.process.states();
+        assert!(states.chars().all(|state| state == 'T'), "told to be stopped, but its threads are {states}");
+        account
+    }
+
+    async fn resume(&mut self) -> PreemptionAccount {
+        self.line.order(WorkerOrder::Resume { attempt: map(1) }).await;
+        self.line.preempted(map(1), Report::Resumed).await
+    }
+
+    /// Lets it do the rest of its work; for how long it says it was active.
+    async fn finish(mut self) -> u64 {
+        self.moment.let_go().await;
+        let said = self.moment.line().await;
+        let active = said.strip_prefix("active ").unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+        self.line.assert_ends_well(map(1)).await;
+        active
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_suspended_attempt_is_stopped_and_goes_on_when_it_is_resumed() {
+    let mut scene = living("tame", &[]).await;
+    let account = scene.suspend().await;
+    assert_eq!(account.what, Preempted::Suspended);
+    assert!(account.micros > 0 && account.resident_bytes > 4096, "{account:?}");
+    assert_eq!(scene.moment.line().await, "suspend");
+    scene.line.hear_nothing_for(Duration::from_millis(300)).await;
+    let account = scene.resume().await;
+    assert_eq!(account.what, Preempted::Resumed);
+    assert!(account.suspended_millis >= 300, "{account:?}");
+    assert_eq!(scene.moment.line().await, "resume");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_attempt_that_never_comes_to_its_gate_is_stopped_where_it_is() {
+    let mut scene = living("stubborn", &["grace_millis=100"]).await;
+    let account = scene.suspend().await;
+    assert!(account.micros >= 100_000, "{account:?}");
+    scene.line.hear_nothing_for(Duration::from_millis(1_500)).await;
+    let resumed = scene.resume().await;
+    assert!(resumed.suspended_millis >= 1_500, "{resumed:?}");
+    let active = scene.finish().await;
+    let all = account.active_millis + resumed.suspended_millis;
+    assert!(
+        active < all + 1_000,
+        "{active} ms of activity, though it was stopped for most of the time: {all}"
+    );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_stop_is_told_when_every_thread_and_child_has_stopped() {
+    let mut scene = living("busy", &[]).await;
+    for _ in 0..5 {
+        scene.suspend().await;
+        scene.resume().await;
+    }
+    let mut scene = living("parent", &[]).await;
+    let said = scene.moment.line().await;
+    let child = said.strip_prefix("child ").unwrap().parse().unwrap();
+    scene.suspend().await;
+    assert_eq!(states_of(child), "T");
+    scene.resume().await;
+    assert_ne!(states_of(child), "T");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn no_resume_is_lost_however_soon_it_comes() {
+    let mut scene = living("tame", &[]).await;
+    let mut micros: Vec<(u64, u64)> = Vec::new();
+    for _ in 0..100 {
+        scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+        scene.line.order(WorkerOrder::Resume { attempt: map(1) }).await;
+        let suspended = scene.line.preempted(map(1), Report::Suspended).await;
+        let resumed = scene.line.preempted(map(1), Report::Resumed).await;
+        micros.push((suspended.micros, resumed.micros));
+        assert_eq!(scene.moment.line().await, "suspend");
+        assert_eq!(scene.moment.line().await, "resume");
+    }
+    micros.sort();
+    println!("the median suspend took {} us", micros[50].0);
+    micros.sort_by_key(|(_, resume)| *resume);
+    println!("the median resume took {} us", micros[50].1);
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_hook_that_takes_too_long_is_stopped_in_the_middle() {
+    let mut scene = living("slow", &["grace_millis=50"]).await;
+    scene.suspend().await;
+    assert_eq!(scene.moment.line().await, "suspend");
+    scene.resume().await;
+    assert_eq!(scene.moment.line().await, "resume");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_attempt_that_ends_while_it_is_being_suspended_has_failed() {
+    let mut scene = living("mortal", &[]).await;
+    scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+    let (class, reason) = scene.line.failure().await;
+    assert_eq!(
+        (class, reason.as_str()),
+        (FailureClass::Task, "process exited with status 7 before finishing")
+    );
+
+    let mut scene = living("unwilling", &[]).await;
+    scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+    let (class, reason) = scene.line.failure().await;
+    assert_eq!((class, reason.as_str()), (FailureClass::Task, "it holds on to what it has"));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_suspended_attempt_that_somebody_kills_has_failed() {
+    let mut scene = living("tame", &[]).await;
+    scene.suspend().await;
+    scene.moment.process.signal(Signal::KILL);
+    let (class, reason) = scene.line.failure().await;
+    assert_eq!(class, FailureClass::Retryable);
+    assert_eq!(reason, "process ended by signal 9 (SIGKILL)");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_suspended_attempt_can_be_killed_and_leaves_nothing() {
+    let mut scene = living("tame", &[]).await;
+    scene.suspend().await;
+    scene.line.order(WorkerOrder::Kill { attempt: map(1) }).await;
+    let account = scene.line.preempted(map(1), Report::Killed).await;
+    assert_eq!(account.what, Preempted::Killed);
+    assert!(scene.moment.process.is_gone());
+    let scratch = scene.script.own(&format!("jobs/{JOB}/scratch/{}", map(1)));
+    assert!(std::fs::read_dir(scratch).map_or(0, Iterator::count) == 0);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn suspended_attempts_die_with_their_worker() {
+    let mut scene = living("parent", &[]).await;
+    let said = scene.moment.line().await;
+    let child: i32 = said.strip_prefix("child ").unwrap().parse().unwrap();
+    scene.suspend().await;
+    scene.daemon.signal(Signal::KILL);
+    scene.daemon.end().await;
+    scene.moment.process.assert_gone().await;
+    // Stopped in a group that has lost its leader, so the kernel ends it.
+    until("the end of the child", || matches!(states_of(child).as_str(), "" | "Z")).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn somebody_elses_sigcont_does_not_wake_a_suspended_attempt_for_long() {
+    let mut scene = living("stubborn", &["grace_millis=10"]).await;
+    scene.suspend().await;
+    for _ in 0..5 {
+        scene.moment.process.signal(Signal::CONT);
+        scene.line.hear_nothing_for(Duration::from_millis(100)).await;
+        until("another stop", || scene.moment.process.states().chars().all(|state| state == 'T')).await;
+    }
+    scene.resume().await;
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_sigtstp_from_outside_is_passed_on_and_stops_nothing() {
+    let mut scene = living("tame", &[]).await;
+    scene.moment.process.signal(Signal::TSTP);
+    let wanted = crate::protocol::WorkerReport::SuspendWanted { attempt: map(1) };
+    assert_eq!(scene.line.report().await.1, wanted);
+    assert!(!scene.moment.process.states().contains('T'));
+    scene.suspend().await;
+    scene.resume().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_suspended_attempt_is_not_taken_for_hung() {
+    let mut scene = living("tame", &["silence_millis=400"]).await;
+    scene.suspend().await;
+    scene.line.hear_nothing_for(Duration::from_millis(2_000)).await;
+    scene.resume().await;
+    assert_eq!(scene.moment.line().await, "suspend");
+    assert_eq!(scene.moment.line().await, "resume");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_the_machine_cannot_keep_is_not_suspended() {
+    let mut scene = living("tame", &["suspend_bytes=4096"]).await;
+    scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+    let reason = scene.line.suspend_refusal(map(1)).await;
+    assert!(reason.starts_with("suspended attempts would hold "), "{reason}");
+    assert!(!scene.moment.process.states().contains('T'));
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn memory_is_moved_out_or_it_is_said_why_not() {
+    let mut scene = living("tame", &["page_out=always"]).await;
+    let account = scene.suspend().await;
+    let swap = crate::process::SpareMemory::read().unwrap().swap_free;
+    if swap == 0 {
+        assert_eq!(account.notes, ["its memory was not moved out: there is no free swap"]);
+    }
+    scene.resume().await;
+    assert_eq!(scene.moment.line().await, "suspend");
+    assert_eq!(scene.moment.line().await, "resume");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_attempt_that_waits_for_its_commit_can_be_suspended_and_one_that_has_it_ends() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("")).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    line.assert_finished(2, map(1)).await;
+    line.launch_reduce(reduce(1), &[map(1)]).await;
+    line.assert_happened(3, reduce(1), Report::Started).await;
+    line.assert_happened(4, reduce(1), Report::CommitRequested).await;
+    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    line.preempted(reduce(1), Report::Suspended).await;
+    line.order(WorkerOrder::Resume { attempt: reduce(1) }).await;
+    line.preempted(reduce(1), Report::Resumed).await;
+    line.order(WorkerOrder::Commit { attempt: reduce(1) }).await;
+    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    line.assert_ends_well(reduce(1)).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_reduce_that_waits_for_its_inputs_can_be_suspended() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&["network_shuffle=yes"]);
+    let mut line = script.join().await;
+    line.define(script.job("")).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    line.assert_finished(2, map(1)).await;
+    line.launch_reduce(reduce(1), &[]).await;
+    line.assert_happened(3, reduce(1), Report::Started).await;
+    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    let account = line.preempted(reduce(1), Report::Suspended).await;
+    assert!(account.micros < 1_000_000, "it was not at its gate in time: {account:?}");
+    line.order(WorkerOrder::Resume { attempt: reduce(1) }).await;
+    line.preempted(reduce(1), Report::Resumed).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn inputs_that_are_named_while_it_is_stopped_are_there_when_it_goes_on() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("")).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    line.assert_finished(2, map(1)).await;
+    line.launch_reduce(reduce(1), &[]).await;
+    line.assert_happened(3, reduce(1), Report::Started).await;
+    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    line.preempted(reduce(1), Report::Suspended).await;
+    line.more_inputs(reduce(1), map(1)).await;
+    line.hear_nothing_for(Duration::from_millis(300)).await;
+    line.order(WorkerOrder::Resume { attempt: reduce(1) }).await;
+    line.preempted(reduce(1), Report::Resumed).await;
+    assert_eq!(line.report().await.1, happened(reduce(1), Report::CommitRequested));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_attempt_is_checkpointed_and_another_goes_on_from_there() {
+    let mut scene = living("tame", &[]).await;
+    scene.line.order(WorkerOrder::Checkpoint { attempt: map(1) }).await;
+    let account = scene.line.preempted(map(1), Report::Checkpointed).await;
+    assert_eq!((account.what, account.checkpoint_bytes), (Preempted::Checkpointed, 20));
+    assert!(scene.moment.process.is_gone());
+    let order = WorkerOrder::Launch { attempt: map(2), restore: Some(map(1)), work: scene.script.map_work() };
+    scene.line.order(order).await;
+    assert_eq!(scene.line.report().await.1, happened(map(2), Report::Started));
+    assert_eq!(scene.line.account(map(2)).await.what, Preempted::Restored);
+    scene.moment = scene.script.moment().await;
+    scene.moment.let_go().await;
+    let said = scene.moment.line().await;
+    let active: u64 = said.strip_prefix("active ").unwrap().parse().unwrap();
+    assert!(active >= 1_000_000, "the time of the first attempt is lost: {active}");
+    scene.line.assert_ends_well(map(2)).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_suspended_attempt_is_woken_for_a_checkpoint() {
+    let mut scene = living("tame", &[]).await;
+    scene.suspend().await;
+    scene.line.order(WorkerOrder::Checkpoint { attempt: map(1) }).await;
+    let account = scene.line.preempted(map(1), Report::Checkpointed).await;
+    assert_eq!(account.what, Preempted::Checkpointed);
+    assert_eq!(scene.moment.line().await, "suspend");
+    assert_eq!(scene.moment.line().await, "resume");
+    assert!(scene.moment.process.is_gone());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_checkpoint_that_cannot_be_used_is_told() {
+    let mut scene = living("tame", &[]).await;
+    let order = WorkerOrder::Launch { attempt: map(2), restore: Some(map(9)), work: scene.script.map_work() };
+    scene.line.order(order).await;
+    assert_eq!(scene.line.report().await.1, happened(map(2), Report::Started));
+    let refused = Preempted::RestoreRefused("no checkpoint of the fixture".into());
+    assert_eq!(scene.line.account(map(2)).await.what, refused);
+}
