@@ -195,7 +195,7 @@ impl Attempt {
 
     /// Why it is suspended, or is given up where it was suspended; for people.
     pub fn stopped_because(&self) -> Option<&str> {
-        let stopped = !self.holds_slot || self.state == AttemptState::Suspended;
+        let stopped = !self.holds_slot && self.state != AttemptState::Killing;
         self.because.as_deref().filter(|_| stopped)
     }
 

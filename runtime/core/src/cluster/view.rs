@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{Attempt, Cluster, Job, Worker};
+use crate::cluster::{Attempt, Cluster, Job, MeasuredCosts, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
 use crate::states::WorkerState;
@@ -133,6 +133,11 @@ impl<'a> ClusterView<'a> {
     /// The pending preemption of one attempt.
     pub fn request(&self, attempt: AttemptId) -> Option<&'a PreemptRequest> {
         self.cluster.requests.get(&attempt)
+    }
+
+    /// What taking slots from tasks of a kind, and giving them back, took so far.
+    pub fn costs(&self, kind: TaskKind) -> MeasuredCosts {
+        self.cluster.costs[kind]
     }
 
     /// What was dropped, ignored and preempted so far.

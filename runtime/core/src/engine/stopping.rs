@@ -91,6 +91,8 @@ impl Engine {
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
         self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id });
+        // A commit it asked for just before it was stopped is even better.
+        self.grant_commit(id);
         self.cluster.refresh(id.task.job);
     }
 

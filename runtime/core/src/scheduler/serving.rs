@@ -24,6 +24,13 @@ pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     true
 }
 
+/// Launches a task that has no saved work, if there is one.
+fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
+    let Some(task) = job.next_fresh(offer.kind, offer.worker) else { return false };
+    actions.launch(task, offer.worker, job.start_of(task));
+    true
+}
+
 /// How long a job waits for a slot near its data or its saved work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -67,25 +74,37 @@ impl Delay {
 
     /// Gives the offered slot to a job as [`serve`] does, but lets it wait for one that is near its data.
     pub fn serve(&mut self, now: Time, job: &Job, offer: Offer, actions: &mut Actions) -> bool {
-        let key = (job.id(), offer.kind);
-        if self.settings.declines > 0 && self.waits(now, job, offer) {
-            return false;
+        if self.waits(now, job, offer) {
+            // A reduce that has no saved work anywhere is at home on every worker: only saved work waits.
+            return offer.kind == TaskKind::Reduce && serve_fresh(job, offer, actions);
         }
         let served = serve(job, offer, actions);
         if served {
-            self.declined.remove(&key);
+            self.served(job.id(), offer.kind);
         }
         served
     }
 
+    /// The job got a slot where it wanted one, or gave up waiting for it.
+    pub fn served(&mut self, job: JobId, kind: TaskKind) {
+        self.declined.remove(&(job, kind));
+    }
+
     /// Whether the job rather waits for another slot; counts that.
-    fn waits(&mut self, now: Time, job: &Job, offer: Offer) -> bool {
+    pub fn waits(&mut self, now: Time, job: &Job, offer: Offer) -> bool {
+        if self.settings.declines == 0 {
+            return false;
+        }
         let (kind, worker) = (offer.kind, offer.worker);
         let near = job.suspended_on(kind, worker).is_some() || job.next_local(kind, worker).is_some();
         if near || !job.prefers_workers(kind) || job.next_task(kind, worker).is_none() {
             return false;
         }
         let declined = self.declined.entry((job.id(), kind)).or_default();
+        if self.settings.heartbeat > Span(0) && declined.last.get(&worker) == Some(&now) {
+            // Asked again about a slot that it declined just now.
+            return true;
+        }
         if declined.count >= self.settings.declines {
             return false;
         }

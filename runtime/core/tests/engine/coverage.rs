@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{Effect, Order, Record};
+use napreduce_core::{Effect, Order, Record, Requester};
 
 use crate::random::play;
 
 #[test]
 fn the_runs_reach_what_they_are_meant_to_reach() {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in 0..300 {
+    for seed in 0..600 {
         let run = play(seed, false);
         for effect in run.effects.iter().flatten() {
             let what = match effect {
@@ -23,6 +23,13 @@ fn the_runs_reach_what_they_are_meant_to_reach() {
                 Effect::WorkerMayLeave { .. } => "leave",
                 Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => "duplicate",
                 Effect::Record(Record::WorkerSetAside { .. }) => "aside",
+                Effect::Record(Record::SuspendRefused { .. }) => "refused",
+                Effect::Record(Record::Converted { by: Requester::Engine, .. }) => "given up",
+                Effect::Record(Record::Converted { by: Requester::Operator, .. }) => "given up by hand",
+                Effect::Record(Record::AttemptHeld { .. }) => "held",
+                Effect::Record(Record::AttemptReleased { .. }) => "released",
+                Effect::Record(Record::JobHeld { .. }) => "paused",
+                Effect::Record(Record::JobReleased { .. }) => "goes on",
                 _ => continue,
             };
             *seen.entry(what).or_default() += 1;
@@ -38,6 +45,8 @@ fn the_runs_reach_what_they_are_meant_to_reach() {
             *seen.entry(what).or_default() += count as u32;
         }
     }
-    assert_eq!(seen.len(), 13, "{seen:?}");
-    assert!(seen.values().all(|&count| count > 40), "{seen:?}");
+    assert_eq!(seen.len(), 20, "{seen:?}");
+    // What needs several rare things at once is rare.
+    let least = |what: &str| if what.starts_with("given up") { 1 } else { 15 };
+    assert!(seen.iter().all(|(what, &count)| count >= least(what)), "{seen:?}");
 }

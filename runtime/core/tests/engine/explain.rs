@@ -84,11 +84,11 @@ fn slots_that_are_kept_or_left_empty() {
          policy checkpoint m0.1 for 2
              > checkpoint m0.1
          why m0
-             > active; job_0001_m_0000.1 is saving its work on worker_0001, launched 0.0 s ago; it is to give its slot to job_0002 (Checkpoint): the script says so
+             > active; job_0001_m_0000.1 is saving its work on worker_0001, launched 0.0 s ago; it is to give its slot to job_0002 (checkpoint): the script says so
          why 2:m0
              > pending; no map slot is free: 1 are held, 1 by job_0001
              > jobs that want map slots and come first: job_0001
-             > job_0001_m_0000.1 is to give its slot to job_0002 (Checkpoint, since 0.0 s)
+             > job_0001_m_0000.1 is to give its slot to job_0002 (checkpoint, since 0.0 s)
          checkpointed m0.1
          why m1
              > pending; a free map slot of worker_0001 is kept for job_0002 for another 0.4 s
@@ -143,7 +143,7 @@ fn running_suspended_killed_and_done() {
              > suspend m0.1
          suspended m0.1
          why m0
-             > active; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work
+             > active; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work: the script says so
          commits m1.1
              > commit m1.1
          why m1

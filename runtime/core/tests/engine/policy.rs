@@ -56,10 +56,14 @@ impl RandomPolicy {
 
     fn preempt(&mut self, view: &ClusterView<'_>) -> Option<Action> {
         let live = view.attempts().filter(|one| one.state() != AttemptState::Killing);
-        let live: Vec<_> = live.map(|one| (one.id(), one.holds_slot())).collect();
-        let (attempt, holds_slot) = self.one(&live)?;
+        let live: Vec<_> = live.map(|one| (one.id(), one.state(), one.holds_slot())).collect();
+        let (attempt, state, holds_slot) = self.one(&live)?;
         let primitives = [Primitive::Wait, Primitive::Kill, Primitive::Suspend, Primitive::Checkpoint];
-        let primitive = if holds_slot { self.one(&primitives)? } else { Primitive::Kill };
+        let primitive = match state {
+            AttemptState::Suspended if self.rng.random_bool(0.3) => Primitive::Checkpoint,
+            _ if !holds_slot => Primitive::Kill,
+            _ => self.one(&primitives)?,
+        };
         let jobs: Vec<JobId> =
             view.jobs().filter(|job| job.state() == JobState::Active).map(Job::id).collect();
         let beneficiary = if self.rng.random_bool(0.7) { self.one(&jobs) } else { None };

@@ -3,14 +3,15 @@
 //!
 //! Owns the runs. `world` is the model of workers, `policy` decides at random, `ledger` keeps the books.
 
+mod hands;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_core::{
-    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, Instead, JobId,
-    KindPreemption, MapSpec, Order, PreemptionSettings, Report, Scheduler, SetAsideSettings, Slots, Span,
-    SpeculationSettings, Tally, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, JobId, MapSpec, Order,
+    Report, Scheduler, Slots, Span, Tally, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -43,6 +44,8 @@ pub struct Run {
     ledger: Ledger,
     /// Whether reports may be lies, and actions illegal.
     hostile: bool,
+    /// What an operator must be told, when what he asks for is not possible.
+    refusal: String,
     pub said: Vec<(Time, Event)>,
     /// How much had been said when workers began to behave.
     calm_since: usize,
@@ -57,30 +60,7 @@ impl Run {
     /// Under another policy than the one that decides at random.
     pub fn under(seed: u64, hostile: bool, policy: Policy) -> Run {
         let calm = Arc::new(AtomicBool::new(false));
-        let settings = EngineSettings {
-            strict: !hostile,
-            escalate: seed.is_multiple_of(2),
-            seed,
-            name_outputs: true,
-            preemption: PreemptionSettings {
-                map: KindPreemption { suspend: !seed.is_multiple_of(4), ..KindPreemption::default() },
-                suspended_max: (!seed.is_multiple_of(3)).then_some(1),
-                when_full: if seed.is_multiple_of(2) { Instead::Kill } else { Instead::Wait },
-                ..PreemptionSettings::default()
-            },
-            reservation: Span::from_millis(seed % 7),
-            set_aside: (!seed.is_multiple_of(3)).then_some(SetAsideSettings {
-                failures: if seed.is_multiple_of(7) { 2 } else { 1 },
-                tasks: 1,
-                span: Span::from_millis(9),
-            }),
-            speculation: (!seed.is_multiple_of(5)).then_some(SpeculationSettings {
-                minimum: Span::from_millis(3),
-                finished_min: 1,
-                slowdown_permille: 500,
-                period: Span::from_millis(2),
-            }),
-        };
+        let settings = hands::settings(seed, hostile);
         Run {
             engine: Engine::new(policy(Arc::clone(&calm)), settings),
             policy,
@@ -96,6 +76,7 @@ impl Run {
             jobs: 0,
             ledger: Ledger::default(),
             hostile,
+            refusal: String::new(),
             said: Vec::new(),
             calm_since: 0,
             effects: Vec::new(),
@@ -139,7 +120,9 @@ impl Run {
                 }
                 Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
                 Effect::Warn { message } => {
-                    assert!(self.hostile || message.contains("is set aside"), "{message}")
+                    let about_workers = message.contains("is set aside")
+                        || message.contains("cannot be suspended and goes on");
+                    assert!(self.hostile || about_workers || message == &self.refusal, "{message}")
                 }
                 Effect::WorkerMayLeave { worker } => {
                     let daemon = self.daemons.remove(worker).expect("a worker leaves once");
@@ -190,6 +173,8 @@ impl Run {
             7 => self.stop_a_job(),
             8 if self.rng.random_bool(0.5) => self.drain(),
             9 => self.kill_an_attempt(),
+            30..36 => self.operate_on_an_attempt(),
+            36 => self.operate_on_a_job(),
             10..20 => self.pass_time(),
             20..23 => self.repeat_old_news(),
             23..30 if self.hostile => self.lie(),
@@ -302,6 +287,7 @@ impl Run {
     fn calm_down(&mut self) {
         self.calm_since = self.said.len();
         self.calm.store(true, Ordering::Relaxed);
+        self.release_everything();
         while self.hostile && !self.daemons.is_empty() {
             self.lose();
         }
@@ -337,7 +323,7 @@ impl Run {
 }
 
 fn any_report(rng: &mut Pcg32) -> Report {
-    match rng.random_range(0..10) {
+    match rng.random_range(0..11) {
         0 => Report::Started,
         1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
         2 => Report::CommitRequested,
@@ -346,6 +332,7 @@ fn any_report(rng: &mut Pcg32) -> Report {
         5 => Report::Killed,
         6 => Report::Suspended,
         7 => Report::Resumed,
+        9 => Report::SuspendRefused { reason: "no".to_owned() },
         8 => {
             let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: rng.random_range(0..4) };
             let outputs = vec![AttemptId { task, number: rng.random_range(1..3) }];

@@ -187,6 +187,10 @@ impl Process {
             Doing::Stopping | Doing::Saving if races && !self.asked && self.has_read_everything() => {
                 (Some(self.doing), Some(Report::CommitRequested))
             }
+            Doing::Stopping if may_fail && rng.random_bool(0.4) => {
+                let going_on = if self.asked { Doing::Asking } else { Doing::Working };
+                (Some(going_on), Some(Report::SuspendRefused { reason: "no memory".to_owned() }))
+            }
             Doing::Stopping => (Some(Doing::Stopped), Some(Report::Suspended)),
             Doing::Continuing if self.asked => (Some(Doing::Asking), Some(Report::Resumed)),
             Doing::Continuing => (Some(Doing::Working), Some(Report::Resumed)),

@@ -60,6 +60,12 @@ impl Simulation {
         };
         let kept = match from {
             Start::Checkpoint(_) => job.checkpoints.get(&(kind, index)).copied(),
+            // A duplicate begins anew, and the checkpoint stays for the attempt beside it.
+            Start::Fresh
+                if self.engine.view().attempt(id).is_some_and(|one| one.duplicate_of().is_some()) =>
+            {
+                None
+            }
             Start::Fresh => {
                 let given_up = job.checkpoints.remove(&(kind, index)).map_or(0, |kept| kept.done);
                 self.run.books.wasted += given_up;
@@ -176,6 +182,7 @@ impl Simulation {
             (OrderKind::Kill, _) => self.kill(place),
             (OrderKind::Suspend, Phase::Working | Phase::Fetching | Phase::Ended) => self.suspend(place),
             (OrderKind::Checkpoint, Phase::Working | Phase::Fetching) => self.save(place),
+            (OrderKind::Checkpoint, Phase::Suspended) => self.wake_to_save(place),
             (OrderKind::Resume, Phase::ResumeOrdered) => self.resume(place),
             // It has ended, or is on its way out by an order that came before.
             _ => {}

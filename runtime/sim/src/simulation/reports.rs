@@ -236,7 +236,7 @@ impl Simulation {
         attempt.charge(self.now, &mut self.run.books);
         let (id, worker, executed, held) =
             (attempt.id, attempt.worker, attempt.executed(), attempt.holds_slot);
-        let (done, position) = (attempt.done, attempt.place);
+        let (done, position, began_anew) = (attempt.done, attempt.place, attempt.done_before == 0);
         // Until the engine says that a task is done its work counts as lost: another attempt may have done it first.
         let mut lost = executed;
         match report {
@@ -245,7 +245,17 @@ impl Simulation {
                 lost = executed.min(self.settings.overheads.checkpoint_loss.0);
                 let kept = Kept { worker, done: done - lost };
                 let job = self.jobs.at_mut(id.task.job);
-                job.checkpoints.insert((id.task.kind, id.task.index), kept);
+                let task = (id.task.kind, id.task.index);
+                let before = job.checkpoints.insert(task, kept).filter(|_| began_anew);
+                if let Some(before) = before {
+                    // A duplicate saved its own work: the task goes on from where most was done.
+                    let worse = before.done.min(kept.done);
+                    if before.done > kept.done {
+                        job.checkpoints.insert(task, before);
+                    }
+                    self.run.books.wasted += worse;
+                    job.result.wasted.0 += worse;
+                }
                 job.result.preemptions.checkpoint += 1;
                 self.run.books.saved += executed - lost;
             }

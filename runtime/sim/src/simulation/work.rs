@@ -209,6 +209,18 @@ impl Simulation {
         self.enter(place, Phase::Saving, lasts);
     }
 
+    /// A suspended attempt is woken without a slot, saves its work and exits.
+    pub(super) fn wake_to_save(&mut self, place: u32) {
+        self.bring_up_to_date(place);
+        let attempt = self.attempts.at(place);
+        let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
+        let memory = self.jobs.at_mut(job).plan.memory;
+        self.workers[worker].suspended_memory -= memory;
+        let overheads = self.settings.overheads;
+        let lasts = overheads.resume.of(swapped) + overheads.checkpoint_write.of(memory);
+        self.enter(place, Phase::Saving, lasts);
+    }
+
     pub(super) fn kill(&mut self, place: u32) {
         self.bring_up_to_date(place);
         let attempt = self.attempts.at(place);

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod conversion;
 mod failures;
 mod log;
 mod overheads;

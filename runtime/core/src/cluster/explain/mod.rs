@@ -60,7 +60,9 @@ impl ClusterView<'_> {
         let mut reasons = ending(job);
         for kind in TaskKind::ALL.into_iter().filter(|kind| job.tasks_total(*kind) > 0) {
             let (total, done) = (job.tasks_total(kind), job.tasks_done(kind));
-            let (running, suspended) = (job.holding(kind), job.suspended(kind));
+            let stopped = |id: &AttemptId| self.cluster().attempts[id].state == AttemptState::Suspended;
+            let (running, suspended) =
+                (job.holding(kind), job.attempts_of_kind(kind).filter(stopped).count());
             let waiting = job.phases[kind].pending.len();
             reasons.push(format!(
                 "{done} of {total} {kind} tasks are done; {running} attempts run, {suspended} are suspended, {waiting} tasks wait"
@@ -91,6 +93,9 @@ fn explanation(state: &str, reasons: Vec<String>) -> Explanation {
 
 /// That its job is being ended, if it is.
 fn ending(job: &Job) -> Vec<String> {
+    if let (JobState::Active, Some(reason)) = (job.state, &job.held) {
+        return vec![format!("it is suspended by an operator: {reason}")];
+    }
     let live = job.live.len();
     let why = match &job.outcome {
         Some(JobOutcome::Succeeded) => "it is complete".to_owned(),
@@ -104,7 +109,7 @@ fn ending(job: &Job) -> Vec<String> {
 /// What a pending task waits for.
 fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
     let phase = &job.phases.map;
-    if job.state != JobState::Active {
+    if job.state != JobState::Active || job.held.is_some() {
         return Vec::new();
     }
     if task.kind == TaskKind::Reduce && job.maps_lost > 0 {
@@ -132,7 +137,13 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> String {
         AttemptState::Running if attempt.wants_commit => "is ready and waits while another attempt commits",
         AttemptState::Running => "runs",
         AttemptState::Suspending => "is being suspended",
+        AttemptState::Suspended if attempt.held => "is suspended by an operator",
+        AttemptState::Suspended if job.held.is_some() => "is suspended with its job",
+        AttemptState::Suspended if attempt.recalled => "is suspended and gets the next free slot",
         AttemptState::Suspended => "is suspended and waits for a slot",
+        AttemptState::Checkpointing if attempt.is_converting() => {
+            "was woken to save its work, to go on elsewhere,"
+        }
         AttemptState::Resuming => "is being resumed",
         AttemptState::Checkpointing => "is saving its work",
         AttemptState::Killing => "is being killed",
@@ -150,6 +161,9 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> String {
         let missing = job.phases.map.total() - job.phases.map.done;
         text += &format!("; it waits for the outputs of {missing} maps");
     }
+    if let Some(because) = attempt.stopped_because() {
+        text += &format!(": {because}");
+    }
     text + &unwanted(cluster, attempt)
 }
 
@@ -160,7 +174,7 @@ fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
     }
     let Some(request) = cluster.requests.get(&attempt.id) else { return String::new() };
     let whom = request.beneficiary.map_or_else(String::new, |job| format!(" to {job}"));
-    format!("; it is to give its slot{whom} ({:?}): {}", request.primitive, request.reason)
+    format!("; it is to give its slot{whom} ({}): {}", request.primitive, request.reason)
 }
 
 fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> String {

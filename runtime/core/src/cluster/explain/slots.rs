@@ -104,7 +104,7 @@ fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind) -> Vec<String> {
     let mine = requests.filter(|one| one.beneficiary == Some(job) && one.attempt.task.kind == kind);
     mine.map(|request| {
         let since = seconds(cluster.now.since(request.created));
-        format!("{} is to give its slot to {job} ({:?}, since {since})", request.attempt, request.primitive)
+        format!("{} is to give its slot to {job} ({}, since {since})", request.attempt, request.primitive)
     })
     .collect()
 }

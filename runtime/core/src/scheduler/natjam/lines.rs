@@ -141,7 +141,13 @@ impl<K: Ord + Copy> Lines<K> {
 
     /// Resumes or restores something where the slot is offered, of the first job in order that can: what is suspended
     /// here, what was saved here, what was saved elsewhere.
-    pub(super) fn serve_saved(&self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) -> bool {
+    pub(super) fn serve_saved(
+        &self,
+        delay: &mut Delay,
+        view: &ClusterView<'_>,
+        offer: Offer,
+        actions: &mut Actions,
+    ) -> bool {
         let here = self.suspended_here(view, offer);
         let known = |(_, job): &Place<K>| view.job(*job);
         if let Some(attempt) =
@@ -151,8 +157,8 @@ impl<K: Ord + Copy> Lines<K> {
             return true;
         }
         let saved = || self.saved[offer.kind].iter().filter_map(known).take(ASKED_MAX);
-        saved().any(|job| restore(job, offer, Near::Here, actions))
-            || saved().any(|job| restore(job, offer, Near::Anywhere, actions))
+        saved().any(|job| restore(job, offer, Near::Here, delay, actions))
+            || saved().any(|job| migrate(job, delay, view, offer, actions))
     }
 
     /// Gives the slot to the first job in order that can use it, whatever it does with it.
@@ -190,7 +196,7 @@ pub(super) fn serve_job(
     actions: &mut Actions,
 ) -> bool {
     if job.suspended_on(offer.kind, offer.worker).is_none()
-        && (restore(job, offer, Near::Here, actions) || restore(job, offer, Near::Anywhere, actions))
+        && (restore(job, offer, Near::Here, delay, actions) || migrate(job, delay, view, offer, actions))
     {
         return true;
     }
@@ -204,8 +210,19 @@ enum Near {
     Anywhere,
 }
 
+/// Launches a task of a job from its checkpoint, wherever that was written, unless the job rather waits for that place.
+fn migrate(
+    job: &Job,
+    delay: &mut Delay,
+    view: &ClusterView<'_>,
+    offer: Offer,
+    actions: &mut Actions,
+) -> bool {
+    !delay.waits(view.now(), job, offer) && restore(job, offer, Near::Anywhere, delay, actions)
+}
+
 /// Launches a task of a job from its checkpoint, the oldest first.
-fn restore(job: &Job, offer: Offer, near: Near, actions: &mut Actions) -> bool {
+fn restore(job: &Job, offer: Offer, near: Near, delay: &mut Delay, actions: &mut Actions) -> bool {
     let Offer { worker, kind, .. } = offer;
     let task = match near {
         Near::Here => {
@@ -218,5 +235,6 @@ fn restore(job: &Job, offer: Offer, near: Near, actions: &mut Actions) -> bool {
     };
     let Some(task) = task else { return false };
     actions.launch(task, worker, job.start_of(task));
+    delay.served(job.id(), kind);
     true
 }

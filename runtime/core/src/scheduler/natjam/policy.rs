@@ -76,7 +76,7 @@ impl Natjam {
         }
         let research = served.is_none()
             && offer.reserved_for.is_none()
-            && (self.research.serve_saved(view, offer, actions)
+            && (self.research.serve_saved(&mut self.delay, view, offer, actions)
                 || self.research.serve_first(&mut self.delay, view, offer, actions).is_some());
         if served.is_none() && !research {
             actions.decline("no job that may have it can use it");

@@ -73,8 +73,12 @@ impl Trigger {
         let mut any = false;
         for id in job.attempts().filter(|id| target.names(&target.job, id.task.kind, id.task.index)) {
             let Some(attempt) = view.attempt(id) else { continue };
-            let possible = attempt.state() == AttemptState::Running
-                || (primitive == Primitive::Kill && attempt.state() != AttemptState::Killing);
+            let possible = match attempt.state() {
+                AttemptState::Running => true,
+                AttemptState::Suspended => primitive != Primitive::Suspend,
+                AttemptState::Killing => false,
+                _ => primitive == Primitive::Kill,
+            };
             any |= possible || view.request(id).is_some();
             if possible && view.request(id).is_none() {
                 let reason = format!("rule: {deed}");

@@ -1,0 +1,189 @@
+//! How often a task may be preempted, and when saving its work is worth what that was measured to take.
+//!
+//! Owns limits and measured costs; fixed costs and the other choices of the engine are in `choices`.
+
+use napreduce_core::{CostRule, EngineSettings, Fifo, PreemptionLimits, PreemptionSettings, Span};
+
+use crate::script::check_settings;
+
+fn check(preemption: PreemptionSettings, script: &str) {
+    check_settings(Fifo::default(), EngineSettings { preemption, ..EngineSettings::default() }, script);
+}
+
+fn limited(limits: PreemptionLimits, script: &str) {
+    check(PreemptionSettings { limits, ..PreemptionSettings::default() }, script);
+}
+
+fn after_a_run_of(millis: u64, script: &str) {
+    let minimum_run = Span::from_millis(millis);
+    limited(PreemptionLimits { minimum_run, ..PreemptionLimits::default() }, script);
+}
+
+/// One attempt that was suspended for 5 ms and is at work again since 10 ms.
+const RESUMED: &str = "
+    worker 1 1+0
+    job 1 maps 1
+        > launch m0.1 on 1
+    started m0.1
+    policy suspend m0.1
+        > suspend m0.1
+    hold
+    at 5ms
+    suspended m0.1
+    at 10ms
+    release
+    wake
+        > resume m0.1
+    resumed m0.1
+";
+
+#[test]
+fn a_task_that_was_preempted_runs_for_a_while_before_it_is_again() {
+    after_a_run_of(
+        20,
+        &format!(
+            "{RESUMED}
+             at 12ms
+             job 2 maps 1
+             show wakes
+             policy suspend m0.1 for 2
+                 > wake at 30ms
+             why m0
+                 > active
+                 > job_0001_m_0000.1 runs on worker_0001, launched 0.0 s ago; it is to give its slot to job_0002 (suspend): the script says so (after another 18ms: it was preempted before)
+             at 29ms
+             wake
+                 > wake at 30ms
+             at 30ms
+             wake
+                 > suspend m0.1
+             suspended m0.1
+                 > launch 2:m0.1 on 1"
+        ),
+    );
+}
+
+#[test]
+fn the_grace_counts_from_the_end_of_that_while() {
+    after_a_run_of(
+        20,
+        &format!(
+            "{RESUMED}
+             at 12ms
+             policy suspend m0.1 grace 7ms
+             at 30ms
+             wake
+                 > suspend m0.1
+             at 36ms
+             wake
+             at 37ms
+             wake
+                 > kill m0.1"
+        ),
+    );
+}
+
+#[test]
+fn a_kill_waits_for_it_as_well_and_can_be_withdrawn() {
+    after_a_run_of(
+        20,
+        &format!(
+            "{RESUMED}
+             at 12ms
+             policy kill m0.1
+             policy cancel m0.1
+             at 30ms
+             wake
+             policy kill m0.1
+                 > kill m0.1"
+        ),
+    );
+}
+
+#[test]
+fn operators_are_not_held_to_it_nor_is_the_first_preemption() {
+    after_a_run_of(
+        20,
+        &format!(
+            "{RESUMED}
+             at 12ms
+             operator suspend m0.1: now
+                 > suspend m0.1"
+        ),
+    );
+}
+
+#[test]
+fn what_was_suspended_often_enough_is_let_finish() {
+    limited(
+        PreemptionLimits { suspends_max: Some(1), ..PreemptionLimits::default() },
+        &format!(
+            "{RESUMED}
+             show records
+             policy suspend m0.1
+                 > record wanted wait m0.1
+             policy cancel m0.1
+             policy checkpoint m0.1
+                 > record wanted checkpoint m0.1; checkpoint m0.1"
+        ),
+    );
+}
+
+fn measured(rule: CostRule, script: &str) {
+    let cost = Some(CostRule { measured: true, ..rule });
+    check(PreemptionSettings { cost, ..PreemptionSettings::default() }, script);
+}
+
+/// Suspending took 4 ms, resuming 6 ms; the attempt is at work again since 20 ms, and was for 10 ms before.
+const MEASURED: &str = "
+    worker 1 2+0
+    job 1 maps 2
+        > launch m0.1 on 1; launch m1.1 on 1
+    started m0.1
+    at 10ms
+    hold
+    policy suspend m0.1
+        > suspend m0.1
+    at 14ms
+    suspended m0.1
+    release
+    wake
+        > resume m0.1
+    at 20ms
+    resumed m0.1
+    show records
+";
+
+#[test]
+fn what_ends_sooner_than_the_measured_suspend_is_let_finish() {
+    let both = CostRule::default();
+    let script =
+        |rest: &str| format!("{MEASURED}\nprogress m0.1 {rest}\npolicy suspend m0.1\n> record wanted ");
+    // 14 ms of work so far.
+    measured(both, &script("80/100").replace("wanted ", "wanted wait m0.1"));
+    measured(both, &script("70/100").replace("wanted ", "wanted suspend m0.1; suspend m0.1"));
+    let only_fresh = CostRule { let_finish: false, ..both };
+    measured(only_fresh, &script("80/100").replace("wanted ", "wanted suspend m0.1; suspend m0.1"));
+}
+
+#[test]
+fn what_has_done_less_than_suspending_and_resuming_took_is_killed() {
+    let both = CostRule::default();
+    let at = |millis: u64, then: &str| {
+        format!("{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy suspend m1.1\n> record wanted {then}")
+    };
+    measured(both, &at(29, "kill m1.1; kill m1.1"));
+    measured(both, &at(30, "suspend m1.1; suspend m1.1"));
+    let only_old = CostRule { kill_fresh: false, ..both };
+    measured(only_old, &at(29, "suspend m1.1; suspend m1.1"));
+}
+
+#[test]
+fn each_primitive_has_its_own_costs_and_fixed_ones_hold_until_it_was_measured() {
+    // Suspending and resuming took 10 ms.
+    let fixed = CostRule { suspend: Span::from_millis(8), ..CostRule::default() };
+    let at = |millis: u64, then: &str| format!("{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy {then}");
+    measured(fixed, &at(29, "suspend m1.1\n> record wanted kill m1.1; kill m1.1"));
+    measured(fixed, &at(28, "checkpoint m1.1\n> record wanted checkpoint m1.1; checkpoint m1.1"));
+    measured(fixed, &at(27, "checkpoint m1.1\n> record wanted kill m1.1; kill m1.1"));
+}
