@@ -11,7 +11,9 @@ mod subjects;
 mod watched;
 mod workloads;
 
-use napreduce_core::{Span, TaskKind};
+use napreduce_core::{
+    Conversion, Converted, CostRule, PreemptionLimits, Span, SpeculationSettings, TaskKind,
+};
 use napreduce_sim::{Cost, Ending, Failures, Run, Simulation, SimulationSettings, Workload};
 
 use crate::logs::Shared;
@@ -31,6 +33,13 @@ enum Surroundings {
     Slow,
     /// Attempts fail and machines are lost.
     Failing,
+    /// Everything takes time, and the engine decides much by itself: it converts, limits, compares costs, duplicates.
+    Meddling,
+}
+
+impl Surroundings {
+    const ALL: [Surroundings; 4] =
+        [Surroundings::Ideal, Surroundings::Slow, Surroundings::Failing, Surroundings::Meddling];
 }
 
 fn settings(surroundings: Surroundings, seed: u64) -> SimulationSettings {
@@ -39,7 +48,7 @@ fn settings(surroundings: Surroundings, seed: u64) -> SimulationSettings {
     settings.progress_period = Some(Span::from_millis(2500));
     match surroundings {
         Surroundings::Ideal => {}
-        Surroundings::Slow => {
+        Surroundings::Slow | Surroundings::Meddling => {
             let overheads = &mut settings.overheads;
             overheads.heartbeat = Span::from_secs(1);
             overheads.out_of_band = seed.is_multiple_of(2);
@@ -58,6 +67,14 @@ fn settings(surroundings: Surroundings, seed: u64) -> SimulationSettings {
             let back = Some(Span::from_secs(30));
             settings.failures = Failures { attempt: 0.03, machine_mean: mean, machine_return: back };
         }
+    }
+    if surroundings == Surroundings::Meddling {
+        let to = if seed.is_multiple_of(3) { Converted::Kill } else { Converted::Checkpoint };
+        settings.engine.preemption.convert = Some(Conversion { after: Span::from_secs(2), to });
+        settings.engine.preemption.cost = Some(CostRule { measured: true, ..CostRule::default() });
+        settings.engine.preemption.limits =
+            PreemptionLimits { minimum_run: Span::from_secs(1), suspends_max: Some(3) };
+        settings.engine.speculation = Some(SpeculationSettings::default());
     }
     settings
 }
@@ -113,7 +130,7 @@ fn every_job_ends_and_nothing_is_done_twice_or_lost() {
             let jobs = workloads::jobs(seed);
             let work: u64 =
                 jobs.iter().map(|job| job.work(TaskKind::Map).0 + job.work(TaskKind::Reduce).0).sum();
-            for surroundings in [Surroundings::Ideal, Surroundings::Slow, Surroundings::Failing] {
+            for surroundings in Surroundings::ALL {
                 let run = run_checked(&subject, surroundings, seed);
                 let about = format!("{} with seed {seed}, {surroundings:?}", subject.name);
                 assert_eq!(run.jobs.len(), jobs.len(), "{about}");
@@ -129,7 +146,7 @@ fn every_job_ends_and_nothing_is_done_twice_or_lost() {
                 );
             }
         }
-        println!("{}: {SEEDS} workloads in three surroundings", subject.name);
+        println!("{}: {SEEDS} workloads in each surroundings", subject.name);
     }
 }
 
