@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
 pub use shapes::Shape;
-pub use steps::{END, rounds_per_second};
+pub use steps::{lines, rounds_per_second};
 
 /// The name that makes a program the job program.
 pub const JOB_PROGRAM: &str = "nap-lab-jobs";

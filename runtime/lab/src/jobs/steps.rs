@@ -16,8 +16,16 @@ use super::ballast::Ballast;
 const MEASURED_ROUNDS: u64 = 20_000_000;
 const MEASUREMENTS: u32 = 7;
 
-/// A line is the number of a step; the last line is `end`.
-pub const END: &str = "end";
+/// The last line of the steps of a map.
+const END: &str = "end";
+/// How long a line is: a map tells its progress each time it has read so many KiB, which are to be few steps.
+const LINE_BYTES: usize = 4096;
+
+/// The input of a map of so many steps: a line for each begins with its number.
+pub fn lines(steps: u64) -> String {
+    let line = |step| format!("{step:08} {}\n", "-".repeat(LINE_BYTES - 10));
+    (0..steps).map(line).chain([format!("{END}\n")]).collect()
+}
 
 /// One map, without reduce: a step for each line.
 pub fn by_map(work: &Work) -> Job {
@@ -29,7 +37,7 @@ pub fn by_map(work: &Work) -> Job {
             out.emit(END, format_args!("{:016x}", ballast.read_back()).to_string());
             return Ok(());
         }
-        let number = number(line)?;
+        let number = number(line.split(' ').next().unwrap_or_default())?;
         out.emit(number, format!("{:016x}", step.take(number)));
         Ok(())
     })

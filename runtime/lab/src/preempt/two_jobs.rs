@@ -10,19 +10,26 @@ use napreduce_live::{JobDetail, JobPhase, PreemptionEnd, PreemptionSummary};
 
 use super::cells::TwoJobsRun;
 use super::report::PreemptReport;
-use super::{Setting, Strategy, TaskForm, Weight};
+use super::{PreemptSettings, Setting, Strategy, TaskForm, Weight};
 use crate::LabError;
 use crate::bytes::ByteSize;
 use crate::confinement::Confinement;
 use crate::guard::Guard;
-use crate::jobs::{END, Work};
+use crate::jobs::{Work, lines};
 use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
 use crate::workspace::remove;
 
-/// Steps in a second of work: how fine a task can be preempted, and how fine its progress is.
-const STEPS_PER_SECOND: f64 = 1_000.0;
+/// Steps in a second of work: how fine a task can be preempted, and how fine its progress is. A reduce tells its progress
+/// each time it has done about a thousand groups.
+fn steps_per_second(form: TaskForm) -> f64 {
+    match form {
+        TaskForm::Map => 1_000.0,
+        TaskForm::Reduce => 20_000.0,
+    }
+}
+
 /// How often workers report, so that per cents are met closely.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 /// A job may take so many times what it should, and this much more.
@@ -198,11 +205,12 @@ impl TwoJobs<'_> {
     fn submit(&mut self, name: &str) -> Result<JobId, LabError> {
         let settings = self.setting.settings;
         let fill = if self.weight == Weight::Hungry { settings.fill.0 >> 20 } else { 0 };
-        let rounds = (self.setting.rounds_per_second / STEPS_PER_SECOND).round() as u64;
+        let rounds = self.setting.rounds_per_second / steps_per_second(settings.form);
         let job = match settings.form {
             TaskForm::Map => "steps",
             TaskForm::Reduce => "steps-of-reduces",
         };
+        let rounds = rounds.round() as u64;
         let work = Work { job: job.to_owned(), rounds, pause: 0, fill, seed: 7 };
         let (input, output) = (self.folder.join("steps.txt"), self.folder.join(name));
         let order =
@@ -219,12 +227,10 @@ impl TwoJobs<'_> {
     }
 
     fn input(&self) -> String {
-        let steps = (self.setting.settings.task_seconds * STEPS_PER_SECOND).round().max(1.0) as u64;
-        match self.setting.settings.form {
-            TaskForm::Map => {
-                let lines: Vec<String> = (0..steps).map(|step| format!("{step:08}\n")).collect();
-                lines.concat() + END + "\n"
-            }
+        let PreemptSettings { task_seconds, form, .. } = *self.setting.settings;
+        let steps = (task_seconds * steps_per_second(form)).round().max(1.0) as u64;
+        match form {
+            TaskForm::Map => lines(steps),
             TaskForm::Reduce => format!("0 {steps}\n"),
         }
     }
