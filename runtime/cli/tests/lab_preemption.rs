@@ -220,3 +220,64 @@ fn a_report_is_never_written_over_another_one() {
     assert!(said.contains("cannot make the folder of the report"), "{said}");
     bench.assert_nothing_is_left();
 }
+
+#[test]
+fn suspend_and_checkpoint_are_compared_as_they_were_asked_for() {
+    let bench = Bench::new();
+    let mut command = bench.two_jobs(&["--tasks", "light", "--primitives", "suspend,checkpoint"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let raw = fs::read_to_string(bench.path("report/raw.jsonl")).unwrap_or_default();
+    let runs: Vec<serde_json::Value> = raw.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(runs.len(), 2, "{said}");
+    for run in &runs {
+        assert!(run["identical"] == true && run["as_asked"] == true, "{run}");
+        assert!(run["freed_millis"].as_f64().unwrap() > 0.0, "{run}");
+        let attempts = if run["primitive"] == "suspend" { 1 } else { 2 };
+        assert_eq!(run["low_attempts"], attempts, "{run}");
+    }
+    bench.assert_nothing_is_left();
+}
+
+#[test]
+fn a_research_job_gives_way_to_a_production_job() {
+    let bench = Bench::new();
+    let arguments =
+        ["--repetitions", "1", "--tasks", "", "--ways", "ideal,suspend", "--scale", "0.02", "--report"];
+    let mut command = bench.command(&["preempt"]);
+    let output = command.args(arguments).arg(bench.path("report")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("production, s"), "{said}");
+    assert!(fs::read_to_string(bench.path("report/report.html")).unwrap().contains("<svg"));
+    bench.assert_nothing_is_left();
+}
+
+#[test]
+fn latencies_are_an_object_for_programs() {
+    let bench = Bench::new();
+    let output = bench.command(&["latency", "--samples", "2", "--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    for kind in ["suspend", "resume", "checkpoint", "restore"] {
+        assert_eq!(report[kind]["samples"], 2, "{kind}: {report}");
+        assert!(report[kind]["p50_ms"].as_f64() <= report[kind]["max_ms"].as_f64(), "{kind}: {report}");
+        assert!(report[kind]["p99_ms"].is_f64(), "{kind}: {report}");
+    }
+    assert_eq!((&report["identical"], &report["otherwise"]), (&true.into(), &0.into()), "{report}");
+    bench.assert_nothing_is_left();
+}
+
+#[test]
+fn jobs_preempted_at_random_have_the_outputs_of_undisturbed_ones() {
+    let bench = Bench::new();
+    let output = bench.command(&["identity", "--rounds", "3", "--seed", "5"]).output().unwrap();
+    let (said, table) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert_eq!(output.status.code(), Some(0), "{said}\n{table}");
+    assert!(
+        said.contains("seed 5") && table.contains("no output and no count of records"),
+        "{said}\n{table}"
+    );
+    bench.assert_nothing_is_left();
+}

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use napreduce_core::JobId;
+use napreduce_live::{JobDetail, JobSummary, PreemptionEnd};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
@@ -74,6 +74,16 @@ impl Way {
         }
     }
 
+    /// How a preemption ends in this way.
+    fn end(self) -> Option<PreemptionEnd> {
+        match self {
+            Way::Ideal | Way::HardCap | Way::SoftCap => None,
+            Way::Kill => Some(PreemptionEnd::Killed),
+            Way::Checkpoint => Some(PreemptionEnd::Checkpointed),
+            Way::Suspend => Some(PreemptionEnd::Suspended),
+        }
+    }
+
     /// The configuration of a cluster that works this way; times of the scheduler shrink with the jobs'.
     fn configuration(self, scale: f64) -> String {
         let capacity = |mode: &str| {
@@ -130,8 +140,10 @@ pub struct WayRun {
     pub production_seconds: f64,
     /// The same of the research job.
     pub research_seconds: f64,
-    /// Attempts of the research job beyond one for each task.
-    pub research_attempts_more: usize,
+    /// How often research gave up a slot as this way means it to.
+    pub preempted: usize,
+    /// How often it was asked to and something else happened: it was done first, or there was a fallback.
+    pub otherwise: usize,
     /// Whether both outputs are those of undisturbed runs.
     pub identical: bool,
 }
@@ -211,6 +223,12 @@ pub fn run(
     Ok(())
 }
 
+/// Seconds of a job from its submission to its end.
+fn seconds(detail: &JobDetail) -> f64 {
+    let JobSummary { submitted_millis, ended_millis, .. } = detail.summary;
+    ended_millis.unwrap_or(submitted_millis).saturating_sub(submitted_millis) as f64 / 1e3
+}
+
 struct FourWays<'a> {
     setting: &'a Setting<'a>,
     folder: PathBuf,
@@ -246,18 +264,8 @@ impl FourWays<'_> {
         }
         let order = self.order(&folder, "production", Role::Production, PAUSE.as_micros());
         let production = cluster.submit(&order)?;
-        let seconds = |cluster: &mut LiveCluster<'_>, job: JobId| -> Result<(f64, usize), LabError> {
-            let detail = cluster.wait(job, LIMIT)?;
-            let ended = detail.summary.ended_millis.unwrap_or(detail.summary.submitted_millis);
-            let millis = ended.saturating_sub(detail.summary.submitted_millis);
-            let reduces = detail
-                .attempts
-                .iter()
-                .filter(|one| one.attempt.task.kind == napreduce_core::TaskKind::Reduce);
-            Ok((millis as f64 / 1e3, reduces.count()))
-        };
-        let (production_seconds, _) = seconds(&mut cluster, production)?;
-        let (research_seconds, attempts) = seconds(&mut cluster, research)?;
+        let production = cluster.wait(production, LIMIT)?;
+        let research = cluster.wait(research, LIMIT)?;
         cluster.stop()?;
         let digests =
             [OutputDigest::read(&folder.join("research"))?, OutputDigest::read(&folder.join("production"))?];
@@ -266,9 +274,10 @@ impl FourWays<'_> {
             experiment: "four-ways",
             way,
             repetition,
-            production_seconds,
-            research_seconds,
-            research_attempts_more: attempts.saturating_sub(SLOTS as usize),
+            production_seconds: seconds(&production),
+            research_seconds: seconds(&research),
+            preempted: research.preemptions.iter().filter(|one| one.end == way.end()).count(),
+            otherwise: research.preemptions.iter().filter(|one| one.end != way.end()).count(),
             identical,
         })
     }

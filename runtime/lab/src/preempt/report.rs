@@ -285,7 +285,8 @@ pub mod canned {
                     repetition,
                     production_seconds,
                     research_seconds,
-                    research_attempts_more: 0,
+                    preempted: 0,
+                    otherwise: 0,
                     identical: true,
                 });
             }

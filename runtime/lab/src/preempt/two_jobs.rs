@@ -30,6 +30,8 @@ fn steps_per_second(form: TaskForm) -> f64 {
     }
 }
 
+/// What a light task may use.
+const LIGHT_MEMORY: ByteSize = ByteSize(16 << 20);
 /// How often workers report, so that per cents are met closely.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 /// A job may take so many times what it should, and this much more.
@@ -213,8 +215,9 @@ impl TwoJobs<'_> {
         let rounds = rounds.round() as u64;
         let work = Work { job: job.to_owned(), rounds, pause: 0, fill, seed: 7 };
         let (input, output) = (self.folder.join("steps.txt"), self.folder.join(name));
-        let order =
-            JobOrder { task_memory: ByteSize(16 << 20), ..JobOrder::new(name, work, &input, &output) };
+        // What is said of a task's memory is what the worker goes by when it decides whether to move another one's out.
+        let task_memory = if self.weight == Weight::Hungry { settings.fill } else { LIGHT_MEMORY };
+        let order = JobOrder { task_memory, ..JobOrder::new(name, work, &input, &output) };
         self.cluster.submit(&order)
     }
 
