@@ -289,13 +289,14 @@ fn several_spills_in_one_map() {
             })
     };
     let test = JobTest::new(wide).input(POEM).task_memory(1 << 20);
-    assert!(test.run().counters.get("SPILLED_RECORDS") > 80, "{:?}", test.run().counters);
+    let counters = test.run().counters;
+    assert!(counters.get("SPILLED_RECORDS") > counters.get("MAP_OUTPUT_RECORDS"), "{counters:?}");
     test.assert_preemption_safe();
 }
 
 #[test]
 fn several_merges_in_one_reduce() {
-    let test = JobTest::new(lines_by_word).input(POEM).input(lines(20)).split_size(40).setting("fan-in=2");
+    let test = JobTest::new(lines_by_word).input(POEM).input(lines(6)).split_size(50).setting("fan-in=2");
     assert!(test.run().counters.get("SPILLED_RECORDS") > test.run().counters.get("MAP_OUTPUT_RECORDS"));
     test.assert_preemption_safe();
 }

@@ -19,7 +19,7 @@ use crate::task::TaskInfo;
 /// Every attempt works on its own clone, so state never passes from one attempt to another.
 ///
 /// ```
-/// use napreduce::{Emit, Job, Mapper, TaskError, TextLines};
+/// use napreduce::{Emit, Job, Mapper, Save, TaskError, TextLines};
 ///
 /// /// Emits the longest line of each split, once, at the end.
 /// #[derive(Clone, Default)]
@@ -39,6 +39,17 @@ use crate::task::TaskInfo;
 ///
 ///     fn finish(&mut self, out: &mut Emit<u64, String>) -> Result<(), TaskError> {
 ///         out.emit(self.0.len() as u64, &self.0);
+///         Ok(())
+///     }
+///
+///     // With these two a task may be checkpointed, and go on elsewhere.
+///     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+///         state.extend_from_slice(self.0.as_bytes());
+///         Ok(Save::Saved)
+///     }
+///
+///     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+///         self.0 = String::from_utf8_lossy(state).into_owned();
 ///         Ok(())
 ///     }
 /// }

@@ -20,7 +20,7 @@ use crate::values::Values;
 /// order within a partition.
 ///
 /// ```
-/// use napreduce::{Emit, Job, Output, Reducer, TaskError, Text, Values};
+/// use napreduce::{Emit, Job, Output, Reducer, Save, TaskError, Text, Values};
 ///
 /// /// Numbers the distinct words of each partition.
 /// #[derive(Clone, Default)]
@@ -40,6 +40,18 @@ use crate::values::Values;
 ///     ) -> Result<(), TaskError> {
 ///         self.0 += 1;
 ///         out.emit(self.0, word);
+///         Ok(())
+///     }
+///
+///     // With these two a task may be checkpointed, and go on elsewhere.
+///     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+///         state.extend_from_slice(&self.0.to_le_bytes());
+///         Ok(Save::Saved)
+///     }
+///
+///     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+///         let bytes = state.try_into().map_err(|_| TaskError::task("a saved state of another length"))?;
+///         self.0 = u64::from_le_bytes(bytes);
 ///         Ok(())
 ///     }
 /// }

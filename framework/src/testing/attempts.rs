@@ -148,7 +148,11 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             let attempt = AttemptId { task, number };
             let interruptions = progress.schedule.of_attempt(place as u64, number, most);
             let (script, end) = script(&interruptions);
-            let context = TaskContext::scripted(attempt, self.test.task_memory, script);
+            let memory = self.test.task_memory;
+            let context = match progress.schedule {
+                Schedule::Undisturbed => TaskContext::new(attempt, memory),
+                _ => TaskContext::scripted(attempt, memory, script),
+            };
             set_user_counters(&CounterValues::default());
             let restore = saved.map(|attempt| self.checkpoint(attempt));
             let called = call(self, &self.job(), &context, restore)

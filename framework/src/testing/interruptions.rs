@@ -42,16 +42,16 @@ pub struct Interruption {
 /// What happens to every task of a job.
 #[derive(Debug, Clone)]
 pub(super) enum Schedule {
+    /// Nothing; no boundary is looked at.
     Undisturbed,
+    /// Nothing, at each of its boundaries.
+    Counted,
     /// The first attempt of each task, at one boundary.
     Once(Interruption),
     /// The first attempt of each task is suspended at each of its boundaries.
     SuspendEverywhere,
     /// Each attempt is preempted so after so many pieces of work, for ever.
-    Repeatedly {
-        how: Preemption,
-        after: u64,
-    },
+    Repeatedly { how: Preemption, after: u64 },
     /// Anything, anywhere.
     Random {
         seed: u64,
@@ -64,15 +64,11 @@ pub(super) enum Schedule {
 const KILLS_MAX: u32 = 3;
 
 impl Schedule {
-    pub(super) fn undisturbed() -> Schedule {
-        Schedule::Undisturbed
-    }
-
     /// What happens to one attempt of a task, numbered from 1; `index` tells the tasks of the job apart.
     pub(super) fn of_attempt(&self, index: u64, number: u32, boundaries: u64) -> Vec<Interruption> {
         let kills = |how| matches!(how, Preemption::Kill | Preemption::KillWhileSaving);
         match self {
-            Schedule::Undisturbed => Vec::new(),
+            Schedule::Undisturbed | Schedule::Counted => Vec::new(),
             Schedule::Once(interruption) if number == 1 => vec![*interruption],
             Schedule::Once(_) => Vec::new(),
             Schedule::SuspendEverywhere => {
@@ -83,6 +79,21 @@ impl Schedule {
             Schedule::Repeatedly { how, after } => vec![Interruption { boundary: after + 1, how: *how }],
             Schedule::Random { seed, distance_max } => random(*seed, *distance_max, index, number),
         }
+    }
+}
+
+impl Schedule {
+    /// Whether some attempt has to be ended where the longest task has so many boundaries.
+    pub(super) fn ends_attempts(&self, most: Option<u64>) -> bool {
+        let (how, boundary) = match self {
+            Schedule::Once(Interruption { boundary, how }) => (*how, *boundary),
+            Schedule::Repeatedly { how, after } => (*how, after + 1),
+            Schedule::Undisturbed
+            | Schedule::Counted
+            | Schedule::SuspendEverywhere
+            | Schedule::Random { .. } => return false,
+        };
+        how != Preemption::Suspend && most.is_some_and(|most| boundary <= most)
     }
 }
 
@@ -138,6 +149,7 @@ impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Schedule::Undisturbed => write!(f, "undisturbed"),
+            Schedule::Counted => write!(f, "each task asked at each of its boundaries, for nothing"),
             Schedule::Once(Interruption { boundary, how }) => {
                 write!(f, "each task {how} at its boundary {boundary}")
             }

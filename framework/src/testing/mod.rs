@@ -117,7 +117,7 @@ impl<J: Fn() -> Job> JobTest<J> {
     ///
     /// When it fails.
     pub fn run(&self) -> JobOutput {
-        Trial::new(self).run(&Schedule::undisturbed()).output
+        Trial::new(self).run(&Schedule::Undisturbed).output
     }
 }
 

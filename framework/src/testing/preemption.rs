@@ -70,16 +70,25 @@ impl<J: Fn() -> Job> JobTest<J> {
             "the reduces of this job cannot be checkpointed: its reducer or its output format answers Unsupported when \
              it is to save its state; implement save and restore, or answer Stateless"
         );
-        let expected = Trial::new(self).run(&Schedule::undisturbed());
+        let undisturbed = Trial::new(self).run(&Schedule::Undisturbed);
+        let counted = self.compare(&undisturbed, &Schedule::Counted);
+        let expected = Ran { boundaries: counted.boundaries, ..undisturbed };
         let most = expected.boundaries.iter().copied().max().unwrap_or(0);
         (expected, most)
     }
 
-    fn compare(&self, expected: &Ran, schedule: &Schedule) {
+    fn compare(&self, expected: &Ran, schedule: &Schedule) -> Ran {
         let ran = Trial::with_boundaries(self, &expected.boundaries).run(schedule);
+        let tasks = expected.attempts;
+        assert!(
+            ran.attempts > tasks || !schedule.ends_attempts(expected.boundaries.iter().max().copied()),
+            "{schedule}: no attempt was ended, though {tasks} tasks have boundaries: {:?}",
+            expected.boundaries
+        );
         if let Some(difference) = difference(&expected.output, &ran.output) {
             panic!("{schedule} ({} attempts): {difference}", ran.attempts);
         }
+        ran
     }
 }
 

@@ -18,6 +18,8 @@ mod description;
 mod error;
 mod file;
 mod placement;
+#[cfg(test)]
+mod tests;
 
 pub use description::{Checkpoint, FetchedInput, NeededInput, OutputPiece, Stage};
 pub use error::CheckpointError;

@@ -2,7 +2,7 @@
 //!
 //! Owns the misbehaviour. Does not own what is expected to follow.
 
-use napreduce::{Emit, FixedBytes, Job, Mapper, TaskError, TaskInfo, TextLines};
+use napreduce::{Emit, FixedBytes, Job, Mapper, Save, TaskError, TaskInfo, TextLines};
 
 use crate::Choice;
 
@@ -128,6 +128,10 @@ impl Mapper for Vandal {
     fn map(&mut self, line: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
         line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
         Ok(())
+    }
+
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Stateless)
     }
 }
 

@@ -1,8 +1,8 @@
 //! A job whose mapper and reducer have a state of their own, with setup and finish.
 //!
-//! Owns one job. Does not own checkpoints of such a state.
+//! Owns one job, and the form in which its state is saved. Does not own when that happens.
 
-use napreduce::{Emit, Job, Mapper, Output, Reducer, TaskError, TaskInfo, Text, TextLines, Values};
+use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Text, TextLines, Values};
 
 use crate::Choice;
 
@@ -31,6 +31,17 @@ impl Mapper for Summary {
     fn finish(&mut self, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
         out.emit("lines", self.lines);
         out.emit("prepared", u64::from(self.prepared));
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        // What the set-up finds out, it finds out again.
+        state.extend_from_slice(&self.lines.to_le_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.lines = number(state)?;
         Ok(())
     }
 }
@@ -64,6 +75,21 @@ impl Reducer for Numbered {
         out.emit("end", self.0);
         Ok(())
     }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.extend_from_slice(&self.0.to_le_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.0 = number(state)?;
+        Ok(())
+    }
+}
+
+fn number(state: &[u8]) -> Result<u64, TaskError> {
+    let bytes = state.try_into().map_err(|_| TaskError::task("a saved state of another length"))?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 pub fn stateful(_: &Choice) -> Job {

@@ -12,6 +12,7 @@ mod logs;
 mod pausing;
 mod proxy;
 mod requests;
+mod restoring;
 mod speed;
 
 use std::collections::BTreeMap;
