@@ -14,7 +14,7 @@ Settings for --conf:
   attempts-max=N          failures of one task before the job fails (1 to 100, default 4)
   compression=none|lz4    how map output is kept on local disk (default none)
   fan-in=N                sorted runs merged at once (2 to 1024, default 64)
-  durable=true|false      force map output to the disk before it counts (default false)
+  durable=true|false      force map output and checkpoints to the disk before they count (default false)
   slowstart=SHARE         share of maps that are done before reduces start (0 to 1, default 0.8)
   task-timeout=TIME       a task that makes no progress for so long is ended and tried again
                           (such as 90s or 10m, 0s for never, default 600s)";

@@ -4,7 +4,7 @@
 //! was interrupted. Does not own when that happens (`interruptions`).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
@@ -32,6 +32,8 @@ pub(super) struct Trial<'t, J> {
     folder: Folder,
     /// Boundaries of each task when undisturbed; empty until that is known.
     boundaries: &'t [u64],
+    /// Damages each checkpoint that was made; attempts may refuse it and fail then.
+    tamper: Option<&'t dyn Fn(&Path)>,
 }
 
 /// What came of a run.
@@ -41,6 +43,9 @@ pub(super) struct Ran {
     pub(super) boundaries: Vec<u64>,
     /// Attempts in all.
     pub(super) attempts: u64,
+    /// What attempts said of checkpoints that were tampered with.
+    #[cfg_attr(not(test), expect(dead_code, reason = "nothing is tampered with outside of this crate"))]
+    pub(super) complaints: Vec<String>,
 }
 
 /// The attempt of a task that came to its end.
@@ -67,7 +72,12 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             fs::write(&path, bytes)
                 .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
         }
-        Trial { test, settings, folder, boundaries }
+        Trial { test, settings, folder, boundaries, tamper: None }
+    }
+
+    #[cfg(test)]
+    pub(super) fn tampering(self, tamper: &'t dyn Fn(&Path)) -> Trial<'t, J> {
+        Trial { tamper: Some(tamper), ..self }
     }
 
     pub(super) fn run(mut self, schedule: &Schedule) -> Ran {
@@ -86,8 +96,13 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             Vec::new()
         };
         drop(job);
-        let mut progress =
-            Progress { schedule, counters: CounterValues::default(), boundaries: Vec::new(), attempts: 0 };
+        let mut progress = Progress {
+            schedule,
+            counters: CounterValues::default(),
+            boundaries: Vec::new(),
+            attempts: 0,
+            complaints: Vec::new(),
+        };
         let mut maps = Vec::new();
         for (index, split) in splits.iter().enumerate() {
             let ended =
@@ -116,8 +131,8 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             parts.extend(maps.iter().map(|ended| self.part(ended)));
         }
         drop(counted);
-        let Progress { counters, boundaries, attempts, .. } = progress;
-        Ran { output: JobOutput { parts, counters }, boundaries, attempts }
+        let Progress { counters, boundaries, attempts, complaints, .. } = progress;
+        Ran { output: JobOutput { parts, counters }, boundaries, attempts, complaints }
     }
 
     /// A new one for each attempt, as in a process of its own.
@@ -155,12 +170,18 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             };
             set_user_counters(&CounterValues::default());
             let restore = saved.map(|attempt| self.checkpoint(attempt));
-            let called = call(self, &self.job(), &context, restore)
-                .unwrap_or_else(|error| panic!("{attempt} failed, {}: {error}", progress.schedule));
+            let called = call(self, &self.job(), &context, restore);
             if let Some(reason) = context.refusal() {
-                panic!("{attempt} could not be restored, {}: {reason}", progress.schedule);
+                progress.complain(self.tamper.is_some(), format!("{attempt} could not be restored"), reason);
             }
             progress.attempts += 1;
+            let called = match called {
+                Ok(called) => called,
+                Err(error) => {
+                    progress.complain(self.tamper.is_some(), format!("{attempt} failed"), &error.message);
+                    continue;
+                }
+            };
             match called {
                 Call::Done(part) => {
                     progress.counters.merge(&context.counters().values());
@@ -192,6 +213,9 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
                 self.folder.go_elsewhere();
             }
             Some(Preemption::Checkpoint | Preemption::Suspend) | None => *saved = Some(attempt),
+        }
+        if let Some(tamper) = self.tamper {
+            tamper(&self.checkpoint(attempt));
         }
         let scratch = self.folder.path().join(format!("scratch-{attempt}"));
         // What an attempt leaves there goes with it.
@@ -265,6 +289,15 @@ struct Progress<'s> {
     counters: CounterValues,
     boundaries: Vec<u64>,
     attempts: u64,
+    complaints: Vec<String>,
+}
+
+impl Progress<'_> {
+    /// What an attempt says is wrong, and with reason only where something was tampered with.
+    fn complain(&mut self, is_expected: bool, what: String, reason: &str) {
+        assert!(is_expected, "{what}, {}: {reason}", self.schedule);
+        self.complaints.push(reason.to_owned());
+    }
 }
 
 /// What the context is to do, and how the attempt ends if it does not come to its own end.

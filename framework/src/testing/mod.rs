@@ -21,6 +21,8 @@
 //! ```
 
 mod attempts;
+#[cfg(test)]
+mod damage;
 mod folder;
 mod interruptions;
 mod preemption;

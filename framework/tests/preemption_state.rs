@@ -1,0 +1,166 @@
+//! Byte identity of jobs that keep a state of their own, preempted before every record, group and value.
+//!
+//! Owns the jobs. Does not own what is tried and compared (`napreduce::testing`), nor preemption of real processes.
+
+use napreduce::testing::JobTest;
+use napreduce::{
+    Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Text, TextLines, Values, counter, words,
+};
+
+const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea green boat\n\n\
+                    they took some honey and plenty of money\nwrapped up in a five pound note\n\
+                    the owl looked up to the stars above";
+
+/// Writes a running number with the sum of each group; what it has of a group is part of its state.
+#[derive(Clone, Default)]
+struct Ledger {
+    groups: u64,
+    sum: u64,
+    names: Vec<String>,
+    resumes: bool,
+}
+
+impl Reducer for Ledger {
+    type Group = String;
+    type Key = String;
+    type Value = u64;
+    type Output = Text;
+
+    fn setup(&mut self, _: &TaskInfo<'_>, out: &mut Output<Text>) -> Result<(), TaskError> {
+        counter!("set up").add(1);
+        out.emit("begin", ());
+        Ok(())
+    }
+
+    fn reduce(
+        &mut self,
+        name: &str,
+        values: &mut Values<'_, String, u64>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        while let Some(value) = values.next() {
+            self.sum += value;
+            // Also in the middle of a group something may be written.
+            out.emit("value", value);
+        }
+        if values.is_cut() {
+            return Ok(());
+        }
+        self.groups += 1;
+        self.names.push(name.to_owned());
+        out.emit((self.groups, name), std::mem::take(&mut self.sum));
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.extend_from_slice(&self.groups.to_le_bytes());
+        state.extend_from_slice(&self.sum.to_le_bytes());
+        state.extend_from_slice(self.names.join(" ").as_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let (groups, rest) = state.split_first_chunk::<8>().ok_or_else(|| TaskError::task("no state"))?;
+        let (sum, names) = rest.split_first_chunk::<8>().ok_or_else(|| TaskError::task("no state"))?;
+        (self.groups, self.sum) = (u64::from_le_bytes(*groups), u64::from_le_bytes(*sum));
+        self.names = words(&String::from_utf8_lossy(names)).map(str::to_owned).collect();
+        Ok(())
+    }
+
+    fn resumes_in_group(&self) -> bool {
+        self.resumes
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        out.emit(self.names.join(","), ());
+        Ok(())
+    }
+}
+
+fn ledger(resumes: bool) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            words(line).for_each(|word| out.emit(&word[..1], word.len() as u64));
+        })
+        .reducer(Ledger { resumes, ..Ledger::default() })
+}
+
+#[test]
+fn a_stateful_reducer() {
+    JobTest::new(|| ledger(false)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+}
+
+#[test]
+fn a_stateful_reducer_that_resumes_in_a_group() {
+    JobTest::new(|| ledger(true)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+    let one_word = "abc ".repeat(60);
+    JobTest::new(|| ledger(true)).input(one_word).assert_preemption_safe();
+}
+
+/// Emits each line with the length of the one before it, and at the end how many there were.
+#[derive(Clone, Default)]
+struct Before {
+    length: u64,
+    lines: u64,
+}
+
+impl Mapper for Before {
+    type Input = TextLines;
+    type Key = String;
+    type Value = u64;
+
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        counter!("maps set up").add(u64::from(task.input().is_some()));
+        Ok(())
+    }
+
+    fn map(&mut self, line: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        out.emit(line, self.length);
+        self.length = line.len() as u64;
+        self.lines += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        out.emit("lines", self.lines);
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.extend_from_slice(&self.length.to_le_bytes());
+        state.extend_from_slice(&self.lines.to_le_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let number = |at: usize| state.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        match (number(0), number(8)) {
+            (Some(length), Some(lines)) => {
+                (self.length, self.lines) = (u64::from_le_bytes(length), u64::from_le_bytes(lines));
+                Ok(())
+            }
+            _ => Err(TaskError::task("no state")),
+        }
+    }
+}
+
+#[test]
+fn a_stateful_mapper() {
+    let job = || {
+        Job::text().mapper(Before::default()).reduce(|line, lengths, out| {
+            while let Some(length) = lengths.next() {
+                out.emit(line, length);
+            }
+        })
+    };
+    JobTest::new(job).input(POEM).split_size(90).assert_preemption_safe();
+}
+
+#[test]
+fn anything_anywhere() {
+    let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("NAPREDUCE_SEED={seed}");
+    let test = |resumes| JobTest::new(move || ledger(resumes)).input(POEM).split_size(70).setting("fan-in=2");
+    test(true).assert_safe_at_random(seed, 40);
+    test(false).reduces(2).assert_safe_at_random(seed, 40);
+}
