@@ -243,11 +243,6 @@ fn anything_anywhere() {
     let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("NAPREDUCE_SEED={seed}");
     JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_safe_at_random(seed, 40);
-    JobTest::new(|| ledger(true))
-        .input(POEM)
-        .split_size(70)
-        .setting("fan-in=2")
-        .assert_safe_at_random(seed, 40);
     JobTest::new(lines_by_word)
         .input(POEM)
         .split_size(40)
