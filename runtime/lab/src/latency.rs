@@ -26,9 +26,12 @@ use crate::workspace::{WorkFolder, WorkSettings, remove};
 
 pub use report::{Latencies, LatencyReport};
 
-/// How long one group of the reduce takes, and a job in all.
+/// How long one group of the reduce takes.
 const GROUPS_PER_SECOND: f64 = 5_000.0;
-const JOB_SECONDS: f64 = 20.0;
+/// What one sample takes of a job, and how long a job may be: several of them see the task at several ages.
+const SAMPLE_SECONDS: f64 = 0.15;
+const JOB_SECONDS_LEAST: f64 = 3.0;
+const JOB_SECONDS_MOST: f64 = 20.0;
 /// Between two preemptions, so that the task is at work again and at another place each time.
 const PAUSE_MILLIS: std::ops::Range<u64> = 20..60;
 /// A job that is so far is left to end.
@@ -74,7 +77,8 @@ pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyR
         configuration: "[coordinator]\nspeculation = false\n".to_owned(),
         confinement: None,
     };
-    let groups = (JOB_SECONDS * GROUPS_PER_SECOND) as u64;
+    let job_seconds = f64::from(settings.samples) * SAMPLE_SECONDS;
+    let groups = (job_seconds.clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST) * GROUPS_PER_SECOND) as u64;
     write(&folder.join("groups.txt"), &format!("0 {groups}\n"))?;
     let rounds = (rounds_per_second() / GROUPS_PER_SECOND) as u64;
     let cluster = LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?;

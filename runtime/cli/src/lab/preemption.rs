@@ -27,7 +27,7 @@ use crate::cluster::parse_time;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  nap lab preempt                                       everything: about 6 hours
+  nap lab preempt                                       everything: more than two hours
   nap lab preempt --repetitions 1 --task-time 2s --at 50    a first look: about 5 minutes
   nap lab preempt --tasks light --ways '' --report light    two jobs, light-weight tasks
   nap lab preempt --tasks '' --scale 0.2                Natjam's ways only, at a fifth of the paper's times")]

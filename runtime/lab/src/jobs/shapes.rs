@@ -114,7 +114,7 @@ fn map_only(work: &Work) -> Job {
     let wait = pause(work);
     Job::text().map_only(move |line: &str, out| {
         wait();
-        if line.len() % 3 == 0 {
+        if line.len().is_multiple_of(3) {
             out.emit(line, line.len());
         } else {
             counter!("dropped").add(1);

@@ -71,15 +71,16 @@ pub struct Verdict {
     pub kept: Option<bool>,
 }
 
+/// Which time of a run.
+type Seconds = fn(&TwoJobsRun) -> f64;
+
 /// The cells, by tasks, then per cent, then primitive.
 pub fn cells(runs: &[TwoJobsRun]) -> Vec<Cell> {
     let mut keys: Vec<_> = runs.iter().map(|run| (run.weight, run.percent, run.primitive)).collect();
     keys.sort();
     keys.dedup();
     let cell = |(weight, percent, primitive)| {
-        let of = |seconds: fn(&TwoJobsRun) -> f64| {
-            Summary::of(&samples(runs, weight, primitive, Some(percent), seconds))
-        };
+        let of = |seconds: Seconds| Summary::of(&samples(runs, weight, primitive, Some(percent), seconds));
         let (sojourn, makespan) = (of(sojourn)?, of(makespan)?);
         Some(Cell { weight, primitive, percent, sojourn, makespan })
     };
@@ -99,7 +100,7 @@ fn samples(
     weight: Weight,
     primitive: Strategy,
     percent: Option<u32>,
-    seconds: fn(&TwoJobsRun) -> f64,
+    seconds: Seconds,
 ) -> Vec<f64> {
     let of_cell = |run: &&TwoJobsRun| {
         run.weight == weight && run.primitive == primitive && percent.is_none_or(|at| run.percent == at)
@@ -113,7 +114,7 @@ pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
     let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
     for weight in Weight::ALL {
         for primitive in [Strategy::Suspend, Strategy::Checkpoint] {
-            let comparisons: [(&str, Strategy, fn(&TwoJobsRun) -> f64); 2] = [
+            let comparisons: [(&str, Strategy, Seconds); 2] = [
                 ("high job over kill's", Strategy::Kill, sojourn),
                 ("both jobs over wait's", Strategy::Wait, makespan),
             ];
@@ -143,7 +144,7 @@ struct Comparison {
     weight: Weight,
     primitive: Strategy,
     against: Strategy,
-    seconds: fn(&TwoJobsRun) -> f64,
+    seconds: Seconds,
 }
 
 impl Comparison {

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::report::PreemptReport;
-use super::{Cell, Strategy, Weight};
+use super::report::{Figure, PreemptReport};
+use super::{Strategy, Weight};
 use crate::LabError;
 use crate::live_cluster::write as write_file;
 use crate::plot::{Curve, bars, curves};
@@ -30,12 +30,12 @@ pub fn write(report: &PreemptReport, folder: &Path) -> Result<(), LabError> {
 }
 
 /// A figure: what is said under it, and the drawing itself.
-struct Figure {
+struct Drawing {
     caption: String,
     svg: String,
 }
 
-fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Figure>, LabError> {
+fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError> {
     let mut figures = Vec::new();
     let mut keep = |name: &str, caption: String| -> Result<(), LabError> {
         let path = folder.join(name);
@@ -44,11 +44,11 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Figure>, LabError> 
             path: path.clone(),
             source,
         })?;
-        figures.push(Figure { caption, svg });
+        figures.push(Drawing { caption, svg });
         Ok(())
     };
     for (weight, _) in &report.alone_seconds {
-        let kinds: [(&str, &str, fn(&Cell) -> &Summary); 2] = [
+        let kinds: [(&str, &str, Figure); 2] = [
             ("sojourn", "Sojourn time of the high job", |cell| &cell.sojourn),
             ("makespan", "Makespan of both jobs", |cell| &cell.makespan),
         ];
@@ -78,7 +78,7 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Figure>, LabError> 
     Ok(figures)
 }
 
-fn curves_of(report: &PreemptReport, weight: Weight, seconds: fn(&Cell) -> &Summary) -> Vec<Curve> {
+fn curves_of(report: &PreemptReport, weight: Weight, seconds: Figure) -> Vec<Curve> {
     let curve = |strategy: &Strategy| {
         let own = report.cells.iter().filter(|cell| (cell.weight, cell.primitive) == (weight, *strategy));
         let points: Vec<_> = own.map(|cell| (f64::from(cell.percent), seconds(cell).clone())).collect();
@@ -87,7 +87,7 @@ fn curves_of(report: &PreemptReport, weight: Weight, seconds: fn(&Cell) -> &Summ
     Strategy::ALL.iter().filter_map(curve).collect()
 }
 
-fn html(report: &PreemptReport, figures: &[Figure]) -> String {
+fn html(report: &PreemptReport, figures: &[Drawing]) -> String {
     let class = if report.outputs_right() { "" } else { " class=\"wrong\"" };
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Preemption compared</title>\
@@ -97,7 +97,7 @@ fn html(report: &PreemptReport, figures: &[Figure]) -> String {
         escaped(&report.about()),
         escaped(&report.conclusion()),
     );
-    for Figure { caption, svg } in figures {
+    for Drawing { caption, svg } in figures {
         // A drawing inside a page has no declaration of its own.
         let drawing = svg.find("<svg").map_or("", |at| &svg[at..]);
         page.push_str(&format!("<figure>{drawing}<figcaption>{}</figcaption></figure>\n", escaped(caption)));
@@ -130,10 +130,7 @@ mod tests {
         write(&canned::report(), folder.path()).unwrap();
         let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
         assert_eq!(page.matches("<svg").count(), 5);
-        assert!(
-            page.contains("hard-cap") && page.contains("byte-identical") && page.contains("&quot;")
-                || page.contains("\"two-jobs\"")
-        );
+        assert!(page.contains("hard-cap") && page.contains("byte-identical") && page.contains("two-jobs"));
         for outside in ["src=", "href=", "@import", "<?xml"] {
             assert!(!page.contains(outside), "{outside}");
         }

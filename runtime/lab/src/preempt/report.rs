@@ -63,6 +63,11 @@ pub struct WayFigures {
     pub research_over_ideal: Option<(f64, Interval)>,
 }
 
+/// Which time of a run.
+type Seconds = fn(&WayRun) -> f64;
+/// Which figure of a cell.
+pub(super) type Figure = fn(&Cell) -> &Summary;
+
 impl PreemptReport {
     pub(super) fn new(machine: Machine, settings: &PreemptSettings) -> PreemptReport {
         PreemptReport {
@@ -94,15 +99,15 @@ impl PreemptReport {
     }
 
     fn figures_of(&self, way: Way) -> Option<WayFigures> {
-        let of = |way: Way, seconds: fn(&WayRun) -> f64| -> Vec<f64> {
+        let of = |way: Way, seconds: Seconds| -> Vec<f64> {
             self.way_runs.iter().filter(|run| run.way == way).map(seconds).collect()
         };
-        let over_ideal = |seconds: fn(&WayRun) -> f64| {
+        let over_ideal = |seconds: Seconds| {
             let (own, ideal) = (of(way, seconds), of(Way::Ideal, seconds));
             let ratio = Summary::of(&own)?.median / Summary::of(&ideal)?.median;
             Some((ratio, ratio_interval(&own, &ideal)?))
         };
-        let (production, research): (fn(&WayRun) -> f64, fn(&WayRun) -> f64) =
+        let (production, research): (Seconds, Seconds) =
             (|run| run.production_seconds, |run| run.research_seconds);
         Some(WayFigures {
             way,
@@ -128,7 +133,7 @@ impl PreemptReport {
         let mut tables = Vec::new();
         for (weight, alone) in &self.alone_seconds {
             let about = format!("{weight} tasks, {alone:.2} s alone");
-            let of = |seconds: fn(&Cell) -> &Summary| self.by_percent(*weight, seconds);
+            let of = |seconds: Figure| self.by_percent(*weight, seconds);
             tables.push((format!("Sojourn time of the high job, s ({about})"), of(|cell| &cell.sojourn)));
             tables.push((format!("Makespan of both jobs, s ({about})"), of(|cell| &cell.makespan)));
         }
@@ -181,7 +186,7 @@ impl PreemptReport {
         text
     }
 
-    fn by_percent(&self, weight: Weight, seconds: fn(&Cell) -> &Summary) -> String {
+    fn by_percent(&self, weight: Weight, seconds: Figure) -> String {
         let own: Vec<&Cell> = self.cells.iter().filter(|cell| cell.weight == weight).collect();
         let strategies: Vec<Strategy> = Strategy::ALL
             .iter()
