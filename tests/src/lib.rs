@@ -5,9 +5,11 @@
 
 mod folder;
 mod output;
+mod own_cluster;
 mod programs;
 mod shared_cluster;
 
 pub use folder::Folder;
 pub use output::{counter, joined, parts, report, sorted_lines};
+pub use own_cluster::{OwnCluster, wait_until};
 pub use programs::{Ended, cluster, program, run};

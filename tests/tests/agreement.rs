@@ -1,23 +1,22 @@
 //! The same small workload on a cluster and in the simulator: under each policy the same decisions in the same order.
 //!
 //! Owns the workload and the policies. The simulated run comes first and says what ends when; on the cluster tasks end
-//! when they are told to, in that order, so that only decisions are compared, never times.
+//! when they are told to, in that order, so that only decisions are compared, never times. Real tasks are suspended,
+//! checkpointed and killed on the way.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use napreduce_core::{
-    Effect, Instead, KindPreemption, Order, PreemptionSettings, SchedulerConfiguration, SchedulerTables,
-    Slots, Span, Time,
+    Effect, Order, PreemptionSettings, Record, SchedulerConfiguration, SchedulerTables, Slots, Span, Start,
+    Time,
 };
 use napreduce_live::{ClusterDirectory, replay_journal};
 use napreduce_sim::{JobPlan, MapTask, ReduceTask, Simulation, SimulationSettings, Workload};
-use napreduce_tests::{Folder, program, run};
+use napreduce_tests::{Folder, OwnCluster, joined, wait_until};
 use serde::Deserialize;
 
 /// How long a decision may take before the test gives up on it.
@@ -34,21 +33,39 @@ const JOBS: [Line; 4] = [
     ("d", "production", "ada", 1, 90, 207, &[72], &[36]),
 ];
 
-/// The policies with tables in which every one of them has something to do here. What cannot be saved on a cluster yet
-/// is killed in both.
-const POLICIES: [(&str, &str); 11] = [
-    ("fifo", ""),
-    ("fifo", "[scheduler.fifo]\nignore-priority = true"),
-    ("fair", ""),
-    ("fair", "[scheduler.fair.root.pools.production]\nweight = 3"),
-    ("capacity", QUEUES),
-    ("capacity", HARD_CAP),
-    ("natjam", "[scheduler.natjam]\npreempt-maps = true"),
-    ("natjam-deadline", "[scheduler.natjam-deadline]\npreempt-maps = true"),
-    ("fcs", ""),
-    ("hfsp", ""),
-    ("trigger", RULES),
+/// The policies with tables in which every one of them has something to do here, and how slots are taken back. Which of
+/// two attempts gives its slot must not depend on how far they are: that is other times.
+const POLICIES: [(&str, &str, &[&str]); 14] = [
+    ("fifo", "", &[]),
+    ("fifo", "[scheduler.fifo]\nignore-priority = true", &[]),
+    ("fair", "", &[]),
+    ("fair", "[scheduler.fair.root.pools.production]\nweight = 3", &[]),
+    ("capacity", QUEUES, &[]),
+    ("capacity", HARD_CAP, &[]),
+    ("natjam", NATJAM, &["checkpoint"]),
+    ("natjam", NATJAM_SUSPENDS, &["suspend"]),
+    ("natjam", NATJAM_KILLS, &["kill"]),
+    ("natjam-deadline", NATJAM_DEADLINE, &["checkpoint"]),
+    ("natjam-deadline", NATJAM_DEADLINE_SUSPENDS, &["suspend"]),
+    ("fcs", "", &[]),
+    ("hfsp", "", &[]),
+    ("trigger", RULES, &["checkpoint", "kill", "suspend"]),
 ];
+
+const NATJAM: &str = "[scheduler.natjam]\npreempt-maps = true\ntask-eviction = \"youngest\"\n";
+
+const NATJAM_SUSPENDS: &str = "[preemption]\nprimitive = \"suspend\"\n\
+                               [scheduler.natjam]\npreempt-maps = true\ntask-eviction = \"youngest\"\n";
+
+const NATJAM_KILLS: &str = "[preemption]\nprimitive = \"kill\"\n\
+                            [scheduler.natjam]\npreempt-maps = true\ntask-eviction = \"youngest\"\n";
+
+const NATJAM_DEADLINE: &str =
+    "[scheduler.natjam-deadline]\npreempt-maps = true\ntask-eviction = \"youngest\"\n";
+
+const NATJAM_DEADLINE_SUSPENDS: &str = "[preemption]\nprimitive = \"suspend\"\n\
+                                        [scheduler.natjam-deadline]\npreempt-maps = true\n\
+                                        task-eviction = \"youngest\"\n";
 
 const QUEUES: &str = "[[scheduler.capacity.queue]]\nname = \"production\"\nguaranteed-percent = 50\n\
                       [[scheduler.capacity.queue]]\nname = \"research\"\nguaranteed-percent = 50\n";
@@ -57,11 +74,9 @@ const HARD_CAP: &str = "[scheduler.capacity]\nmode = \"hard-cap\"\n\
                         [[scheduler.capacity.queue]]\nname = \"production\"\nguaranteed-percent = 50\n\
                         [[scheduler.capacity.queue]]\nname = \"research\"\nguaranteed-percent = 50\n";
 
-const RULES: &str = "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(b) do kill(a/m0)\n\
-                     when finished(b) do launch(a)\n\"\"\"\n";
-
-/// Those that preempt in this workload.
-const PREEMPTING: [&str; 3] = ["natjam", "natjam-deadline", "trigger"];
+const RULES: &str = "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(b) do suspend(a/m0), checkpoint(a/m1)\n\
+                     when submitted(c) do kill(a/m2)\n\
+                     when finished(b) do resume(a/m0), launch(a)\n\"\"\"\n";
 
 /// What happens in the simulated run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,12 +104,7 @@ impl io::Write for Written {
     }
 }
 
-fn preemption() -> PreemptionSettings {
-    let cannot = KindPreemption { suspend: false, checkpoint: false, otherwise: Instead::Kill };
-    PreemptionSettings { map: cannot, reduce: cannot, ..PreemptionSettings::default() }
-}
-
-fn simulated(configuration: &SchedulerConfiguration) -> Vec<Step> {
+fn simulated(configuration: &SchedulerConfiguration, preemption: PreemptionSettings) -> Vec<Step> {
     let tenths = |tenths: &u64| Span::from_millis(tenths * 100);
     let plans = JOBS.iter().map(|(name, queue, user, priority, deadline, submit, maps, reduces)| {
         let mut plan = JobPlan::new(*name, Time(0) + tenths(submit));
@@ -107,7 +117,7 @@ fn simulated(configuration: &SchedulerConfiguration) -> Vec<Step> {
         plan
     });
     let mut settings = SimulationSettings::new(2, Slots { map: 1, reduce: 1 });
-    settings.engine.preemption = preemption();
+    settings.engine.preemption = preemption;
     let log = Written::default();
     let simulation =
         Simulation::new(configuration.build().expect("a policy"), settings, Workload::of(plans.collect()));
@@ -120,7 +130,12 @@ fn simulated(configuration: &SchedulerConfiguration) -> Vec<Step> {
 fn step(line: &str) -> Option<Step> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
-        [worker, order @ ("launch" | "kill"), attempt, ..] if worker.ends_with(':') => {
+        [worker, "restore", attempt, "from", of] if worker.ends_with(':') => {
+            Some(Step::Decide(format!("restore {attempt} from {of}")))
+        }
+        [worker, order @ ("launch" | "kill" | "suspend" | "resume" | "checkpoint"), attempt, ..]
+            if worker.ends_with(':') =>
+        {
             Some(Step::Decide(format!("{order} {attempt}")))
         }
         [_, job, _, "submitted", ..] => {
@@ -132,72 +147,35 @@ fn step(line: &str) -> Option<Step> {
     }
 }
 
-/// A cluster of two workers with a slot of each kind; ends with the test.
-struct Cluster {
-    process: Child,
-    directory: PathBuf,
-}
-
-impl Cluster {
-    fn start(folder: &Folder, scheduler: &str, file: &str) -> Cluster {
-        let directory = folder.path("cluster");
-        // A cluster directory holds a secret.
-        fs::DirBuilder::new().mode(0o700).create(&directory).expect("a directory");
-        fs::write(directory.join("napreduce.toml"), file).expect("a configuration");
-        let mut command = nap(&directory);
-        command.args(["up", "--workers", "2", "--map-slots", "1", "--reduce-slots", "1", "--no-speculation"]);
-        command.args(["--scheduler", scheduler]).stdout(Stdio::null());
-        let log = fs::File::create(folder.path("up.log")).expect("a log");
-        let process = command.stderr(log).spawn().expect("nap up");
-        let cluster = Cluster { process, directory };
-        let there = || run(nap(&cluster.directory).args(["worker", "list", "--wait", "2"])).status.success();
-        wait_until("two workers", there);
-        cluster
-    }
-
-    /// The orders so far that are decisions, as the simulator writes them.
-    fn decided(&self) -> Vec<String> {
-        let directory = ClusterDirectory::resolve(Some(self.directory.clone())).expect("a directory");
-        let events = replay_journal(&directory).expect("a journal");
-        let effects = events.iter().flat_map(|event| &event.effects);
-        let orders = effects.filter_map(|effect| match effect {
-            Effect::Send { order: Order::Launch { attempt, .. }, .. } => Some(format!("launch {attempt}")),
-            Effect::Send { order: Order::Kill { attempt }, .. } => Some(format!("kill {attempt}")),
-            _ => None,
-        });
-        orders.collect()
-    }
-
-    fn is_done(&self, task: &str) -> bool {
-        let directory = ClusterDirectory::resolve(Some(self.directory.clone())).expect("a directory");
-        let events = replay_journal(&directory).expect("a journal");
-        events.iter().flat_map(|event| &event.effects).any(|effect| {
-            matches!(effect, Effect::Record(napreduce_core::Record::TaskDone(attempt)) if attempt.task.to_string() == task)
-        })
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        let process = rustix::process::Pid::from_child(&self.process);
-        if rustix::process::kill_process(process, rustix::process::Signal::INT).is_ok() {
-            let _ = self.process.wait();
+/// The orders of a cluster so far that are decisions, as the simulator writes them.
+fn decided(cluster: &OwnCluster) -> Vec<String> {
+    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let events = replay_journal(&directory).expect("a journal");
+    let effects = events.iter().flat_map(|event| &event.effects);
+    let orders = effects.filter_map(|effect| match effect {
+        Effect::Send { order, .. } => Some(order),
+        _ => None,
+    });
+    let decision = |order: &Order| match order {
+        Order::Launch { attempt, from: Start::Fresh, .. } => Some(format!("launch {attempt}")),
+        Order::Launch { attempt, from: Start::Checkpoint(of), .. } => {
+            Some(format!("restore {attempt} from {of}"))
         }
-    }
+        Order::Kill { attempt } => Some(format!("kill {attempt}")),
+        Order::Suspend { attempt } => Some(format!("suspend {attempt}")),
+        Order::Resume { attempt } => Some(format!("resume {attempt}")),
+        Order::Checkpoint { attempt } => Some(format!("checkpoint {attempt}")),
+        Order::Commit { .. } | Order::MoreInputs { .. } => None,
+    };
+    orders.filter_map(decision).collect()
 }
 
-fn nap(directory: &Path) -> Command {
-    let mut command = program("nap");
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").arg("--dir").arg(directory);
-    command
-}
-
-fn wait_until(what: &str, mut come: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !come() {
-        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+fn is_done(cluster: &OwnCluster, task: &str) -> bool {
+    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let events = replay_journal(&directory).expect("a journal");
+    events.iter().flat_map(|event| &event.effects).any(
+        |effect| matches!(effect, Effect::Record(Record::TaskDone(attempt)) if attempt.task.to_string() == task),
+    )
 }
 
 /// The gate of a task, whose path has the same length for all.
@@ -205,75 +183,109 @@ fn gate(folder: &Folder, task: &str) -> PathBuf {
     folder.path(&format!("gates/{task}"))
 }
 
+/// Records of each map, and groups of each reduce: enough to be at work for longer than any decision takes.
+const LINES: usize = 4000;
+
 /// Hands in a job: a file of input for each map, which names its gate and that of the reduce.
-fn submit(folder: &Folder, cluster: &Cluster, number: usize) {
+fn submit(folder: &Folder, cluster: &OwnCluster, number: usize) {
     let (name, queue, _, priority, deadline, _, maps, reduces) = JOBS[number];
     let job = format!("job_{:04}", number + 1);
     for index in 0..maps.len() {
         let own = gate(folder, &format!("{job}_m_{index:04}"));
         let reduce = gate(folder, &format!("{job}_r_0000"));
-        folder.write(&format!("{name}/{index:04}"), format!("{}\t{}\n", own.display(), reduce.display()));
+        let (own, reduce) = (own.display(), reduce.display());
+        let line = |line: usize| match line + 1 {
+            LINES => format!("{own}\t{reduce}\tlast\n"),
+            number => format!("{own}\t{reduce}\t{number}\n"),
+        };
+        folder.write(&format!("{name}/{index:04}"), (0..LINES).map(line).collect::<String>());
     }
-    let mut command = program("testjobs");
-    command.env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    command.args([name, "--job", "gated", "--output", &format!("out-{name}"), "--detach", "--name", name]);
-    command.args(["--reduces", &reduces.len().to_string(), "--conf", "slowstart=1", "--queue", queue]);
-    command.args(["--priority", &priority.to_string(), "--deadline", &format!("{deadline}s")]);
-    let said = run(command.arg("--cluster").arg(&cluster.directory)).succeeded().stdout;
-    assert_eq!(said.trim(), job);
+    let (priority, deadline, reduces) =
+        (priority.to_string(), format!("{deadline}s"), reduces.len().to_string());
+    let output = format!("out-{name}");
+    let mut arguments =
+        vec![name, "--job", "gated", "--output", &output, "--name", name, "--reduces", &reduces];
+    arguments.extend(["--conf", "slowstart=1", "--queue", queue]);
+    arguments.extend(["--priority", &priority, "--deadline", &deadline]);
+    assert_eq!(cluster.submit(folder, &arguments), job);
+}
+
+/// Each line was counted once, however often the task that read it was preempted.
+fn check_output(folder: &Folder, number: usize, what: &str) {
+    let (name, _, _, _, _, _, maps, _) = JOBS[number];
+    let text = String::from_utf8(joined(&folder.path(&format!("out-{name}")))).expect("text");
+    assert_eq!(text.lines().count(), LINES, "{what}: groups of {name}");
+    let ends = format!("\t{}", maps.len());
+    assert!(text.lines().all(|line| line.ends_with(&ends)), "{what}: a record of {name} is lost or repeated");
 }
 
 /// Does on the cluster what happened in the simulated run, step by step.
-fn follow(folder: &Folder, cluster: &Cluster, steps: &[Step], what: &str) {
+fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[Step], what: &str) {
     let mut expected: Vec<&str> = Vec::new();
     for step in steps {
         match step {
             Step::Submit(number) => submit(folder, cluster, *number),
             Step::Decide(decision) => {
                 expected.push(decision);
-                let mut decided = Vec::new();
+                let mut so_far = Vec::new();
                 let began = Instant::now();
-                while decided.len() < expected.len() {
-                    decided = cluster.decided();
+                while so_far.len() < expected.len() {
+                    so_far = decided(cluster);
                     assert!(
-                        decided.iter().zip(&expected).all(|(one, other)| one == other),
-                        "{what}: {decided:?}, not {expected:?}"
+                        so_far.iter().zip(&expected).all(|(one, other)| one == other),
+                        "{what}: {so_far:?}, not {expected:?}"
                     );
-                    assert!(began.elapsed() < DEADLINE, "{what}: {decided:?} does not become {expected:?}");
+                    assert!(began.elapsed() < DEADLINE, "{what}: {so_far:?} does not become {expected:?}");
                     std::thread::sleep(Duration::from_millis(5));
                 }
             }
             Step::End(task) => {
                 fs::write(gate(folder, task), "").expect("an open gate");
-                wait_until(&format!("{what}: the end of {task}"), || cluster.is_done(task));
+                wait_until(&format!("{what}: the end of {task}"), || is_done(cluster, task));
             }
         }
     }
-    assert_eq!(cluster.decided(), expected, "{what}: nothing else was decided");
+    assert_eq!(decided(cluster), expected, "{what}: nothing else was decided");
 }
 
 #[derive(Deserialize)]
 struct File {
     scheduler: SchedulerTables,
+    #[serde(default)]
+    preemption: PreemptionSettings,
 }
 
 #[test]
 fn a_cluster_decides_as_the_simulator_under_every_policy() {
-    for (scheduler, tables) in POLICIES {
+    for (scheduler, tables, primitive) in POLICIES {
         let file = if tables.is_empty() { "[scheduler]\n" } else { tables };
         let read: File = toml::from_str(file).unwrap_or_else(|error| panic!("{scheduler}: {error}"));
         let name = scheduler.parse().expect("a known name");
-        let steps = simulated(&SchedulerConfiguration { scheduler: name, tables: read.scheduler });
+        let configuration = SchedulerConfiguration { scheduler: name, tables: read.scheduler };
+        let steps = simulated(&configuration, read.preemption);
         assert!(steps.len() > 25, "{scheduler}: {steps:?}");
         let folder = Folder::new();
         fs::create_dir(folder.path("gates")).expect("a folder");
-        let cluster = Cluster::start(&folder, scheduler, file);
-        follow(&folder, &cluster, &steps, &format!("{scheduler} with {file}"));
-        let kills = steps
-            .iter()
-            .filter(|step| matches!(step, Step::Decide(text) if text.starts_with("kill")))
-            .count();
-        assert_eq!(kills > 0, PREEMPTING.contains(&scheduler), "{scheduler}: {kills} kills");
-        println!("{scheduler}: {} steps, {kills} kills", steps.len());
+        let cluster = OwnCluster::start(&folder, 2, scheduler, file);
+        let what = format!("{scheduler} with {file}");
+        follow(&folder, &cluster, &steps, &what);
+        let ids: Vec<String> = (1..=JOBS.len()).map(|number| format!("job_{number:04}")).collect();
+        cluster.wait(&ids.iter().map(String::as_str).collect::<Vec<_>>()).succeeded();
+        (0..JOBS.len()).for_each(|number| check_output(&folder, number, &what));
+        let times = |order: &str| {
+            let ordered = |step: &&Step| matches!(step, Step::Decide(text) if text.starts_with(order));
+            steps.iter().filter(ordered).count()
+        };
+        for order in ["kill", "suspend", "checkpoint"] {
+            assert_eq!(times(order) > 0, primitive.contains(&order), "{what}: {order}");
+        }
+        // What gave up its slot came back.
+        assert_eq!((times("resume"), times("restore")), (times("suspend"), times("checkpoint")), "{what}");
+        println!(
+            "{scheduler}: {} steps, {} suspends, {} checkpoints",
+            steps.len(),
+            times("suspend"),
+            times("checkpoint")
+        );
     }
 }

@@ -47,10 +47,10 @@ fn work_that_a_jobs_code_cannot_save_is_not_checkpointed_and_that_of_another_job
          policy checkpoint m0.1
              > record wanted wait m0.1
          job 2 maps 1 unsaved reduces
-             > record accepted 2; record launched 2m0.1 on 1; launch 2m0.1 on 1
-         started 2m0.1
-         policy checkpoint 2m0.1
-             > record wanted checkpoint 2m0.1; checkpoint 2m0.1",
+             > record accepted 2; record launched 2:m0.1 on 1; launch 2:m0.1 on 1
+         started 2:m0.1
+         policy checkpoint 2:m0.1
+             > record wanted checkpoint 2:m0.1; checkpoint 2:m0.1",
     );
 }
 

@@ -1,0 +1,217 @@
+//! Every scheduler that preempts, with every primitive, on a real cluster: real tasks give up their slots, and the outputs
+//! are those of runs that nobody disturbed.
+//!
+//! Owns set-ups in which each policy has to preempt. Does not own which decisions are right (the policies' own tests), nor
+//! operators' commands (`preemption_commands`).
+
+use std::fs;
+
+use napreduce_tests::{Folder, OwnCluster, counter, parts, program, run, wait_until};
+use serde_json::Value;
+
+/// Policies and their tables: with two workers of one slot of each kind, the small job that comes second takes slots of the
+/// large one. Those that take reduce slots only wait until it reduces.
+const POLICIES: [(&str, &str, Phase); 8] = [
+    ("fair", FAIR, Phase::Map),
+    ("capacity", CAPACITY, Phase::Map),
+    ("natjam", "[scheduler.natjam]\npreempt-maps = true\npreemptor-interval = \"100ms\"\n", Phase::Map),
+    (
+        "natjam-deadline",
+        "[scheduler.natjam-deadline]\npreempt-maps = true\ninterval = \"100ms\"\n",
+        Phase::Map,
+    ),
+    ("fcs", "[scheduler.fcs]\nservice-min = \"0s\"\nheartbeat = \"100ms\"\n", Phase::Reduce),
+    ("hfsp", HFSP, Phase::Map),
+    ("composed", COMPOSED, Phase::Reduce),
+    ("trigger", "", Phase::Map),
+];
+
+const FAIR: &str = "[scheduler.fair]\npreemption = true\nutilization-gate = 0\nrecheck-delay = \"1s\"\n\
+                    update-interval = \"100ms\"\n\
+                    [scheduler.fair.root]\nfair-share-timeout = \"200ms\"\n";
+
+const CAPACITY: &str = "[scheduler.capacity]\nmode = \"preemptive\"\n\
+                        [scheduler.capacity.monitor]\ninterval = \"200ms\"\ntotal-per-round = 1\ndead-zone = 0\n\
+                        natural-termination-factor = 1\n\
+                        [[scheduler.capacity.queue]]\nname = \"production\"\nguaranteed-percent = 50\n\
+                        [[scheduler.capacity.queue]]\nname = \"research\"\nguaranteed-percent = 50\n";
+
+const HFSP: &str = "[scheduler.hfsp]\nupdate-interval = \"200ms\"\n\
+                    [scheduler.hfsp.known-times.large]\nmap = [\"60s\"]\nreduce = [\"60s\"]\n\
+                    [scheduler.hfsp.known-times.small]\nmap = [\"1s\"]\nreduce = [\"1s\"]\n";
+
+const COMPOSED: &str = "[scheduler.composed]\nmap = \"fifo\"\nreduce = \"natjam\"\n\
+                        [scheduler.natjam]\npreemptor-interval = \"100ms\"\n";
+
+/// When the small job comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// While the maps of the large one run.
+    Map,
+    /// While its reduces do.
+    Reduce,
+}
+
+/// A word count whose maps and reduces take some seconds, or hardly any time.
+fn arguments(name: &str, pause: &str) -> Vec<String> {
+    let (queue, priority, deadline) = match name {
+        "small" => ("production", "5", "20s"),
+        _ => ("research", "0", "600s"),
+    };
+    let all = [name, "--job", "slow", "--output", &format!("out-{name}"), "--number", pause, "--name", name]
+        .map(str::to_owned);
+    let more = ["--reduces", if name == "small" { "1" } else { "2" }, "--conf", "slowstart=1"];
+    let wanted = ["--queue", queue, "--priority", priority, "--deadline", deadline];
+    all.into_iter().chain(more.into_iter().chain(wanted).map(str::to_owned)).collect()
+}
+
+/// The inputs: two files of the large job and one of the small one, each for a map of its own.
+fn inputs(folder: &Folder) {
+    let lines = |count: u32| {
+        let line = |index: u32| format!("word{:03} other{:03}\n", index % 350, index * 7 % 150);
+        (0..count).map(line).collect::<String>()
+    };
+    folder.write("large/1", lines(500));
+    folder.write("large/2", lines(500));
+    folder.write("small/1", lines(30));
+}
+
+const PAUSE: &str = "6000";
+
+/// What a job's output is when nobody disturbs it.
+fn undisturbed(name: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Folder::new();
+    inputs(&folder);
+    let mut command = program("testjobs");
+    command.current_dir(folder.root()).args(arguments(name, "0")).arg("--quiet");
+    run(&mut command).succeeded();
+    parts(&folder.path(&format!("out-{name}")))
+}
+
+fn running(cluster: &OwnCluster, job: &str, phase: Phase) -> u64 {
+    let kind = if phase == Phase::Map { "map" } else { "reduce" };
+    let status = cluster.json(&["job", "status", job]);
+    status[0][kind]["running"].as_u64().expect("a number")
+}
+
+/// Runs both jobs under a policy; what became of the requests to preempt the large one.
+fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -> Vec<Value> {
+    let what = format!("{scheduler} by {primitive}");
+    let folder = Folder::new();
+    inputs(&folder);
+    let rule = format!(
+        "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(small) do {primitive}(large/m0)\n\
+         when finished(small) do {}(large/m0)\n\"\"\"\n",
+        if primitive == "suspend" { "resume" } else { "launch" }
+    );
+    let tables = if scheduler == "trigger" { rule.as_str() } else { tables };
+    let file = format!("[preemption]\nprimitive = \"{primitive}\"\n{tables}");
+    let cluster = OwnCluster::start(&folder, 2, scheduler, &file);
+    let large: Vec<String> = arguments("large", PAUSE);
+    let large = cluster.submit(&folder, &large.iter().map(String::as_str).collect::<Vec<_>>());
+    wait_until(&format!("{what}: two tasks run"), || running(&cluster, &large, phase) == 2);
+    let small: Vec<String> = arguments("small", "1000");
+    let small = cluster.submit(&folder, &small.iter().map(String::as_str).collect::<Vec<_>>());
+    cluster.wait(&[&large, &small]).succeeded();
+    for name in ["large", "small"] {
+        let out = folder.path(&format!("out-{name}"));
+        assert!(parts(&out) == undisturbed(name), "{what}: the output of {name} is another one");
+        assert_eq!(counter(&out, "NUM_FAILED_MAPS") + counter(&out, "NUM_FAILED_REDUCES"), 0, "{what}");
+    }
+    let history = cluster.json(&["job", "history", &large]);
+    let preemptions = history[0]["preemptions"].as_array().expect("an array").clone();
+    for known in &preemptions {
+        assert_eq!(known["by"], scheduler, "{what}: {known}");
+        assert!(known["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{what}: {known}");
+    }
+    preemptions
+}
+
+/// Runs every policy with a primitive, each request of which ends so.
+fn check_every_policy(primitive: &str, end: &str) {
+    for (scheduler, tables, phase) in POLICIES {
+        let preemptions = run_preempted(scheduler, tables, phase, primitive);
+        let ended = preemptions.iter().filter(|known| known["end"] == end).count();
+        assert!(ended > 0, "{scheduler} by {primitive}: {preemptions:#?}");
+        println!("{scheduler} by {primitive}: {} requests, {ended} {end}", preemptions.len());
+    }
+}
+
+#[test]
+fn every_policy_suspends_real_tasks() {
+    check_every_policy("suspend", "suspended");
+}
+
+#[test]
+fn every_policy_checkpoints_real_tasks() {
+    check_every_policy("checkpoint", "checkpointed");
+}
+
+#[test]
+fn every_policy_kills_real_tasks() {
+    check_every_policy("kill", "killed");
+}
+
+#[test]
+fn a_policy_that_may_only_wait_lets_everything_finish() {
+    let (scheduler, tables, phase) = POLICIES[2];
+    let preemptions = run_preempted(scheduler, tables, phase, "wait");
+    assert!(preemptions.iter().all(|known| known["end"] == "finished"), "{preemptions:#?}");
+}
+
+/// All that rules can do on a cluster: each of it to a task of one job.
+const RULES: &str = r#"
+[scheduler.trigger]
+rules = """
+when submitted(large) do hold(large/m2)
+when progress(large/m0) >= 0.2 and progress(large/m1) >= 0.2 do suspend(large/m0), checkpoint(large/m1)
+when suspended(large/m0) do resume(large/m0), launch(large/m1)
+when finished(large/m0) do release(large/m2)
+when progress(large/m2) >= 0.2 do kill(large/m2), launch(large/m2)
+when progress(large/r0) >= 0.2 do checkpoint(large/r0), launch(large/r0)
+when progress(large/r1) >= 0.2 do suspend(large/r1)
+when finished(large/r0) do resume(large/r1)
+"""
+"#;
+
+#[test]
+fn rules_do_all_they_can_to_real_tasks() {
+    let folder = Folder::new();
+    inputs(&folder);
+    let third = fs::read(folder.path("large/1")).expect("an input");
+    folder.write("large/3", third);
+    let cluster = OwnCluster::start(&folder, 2, "trigger", RULES);
+    let large: Vec<String> = arguments("large", PAUSE);
+    let id = cluster.submit(&folder, &large.iter().map(String::as_str).collect::<Vec<_>>());
+    cluster.wait(&[&id]).succeeded();
+    let alone = Folder::new();
+    inputs(&alone);
+    alone.write("large/3", fs::read(folder.path("large/3")).expect("an input"));
+    let mut command = program("testjobs");
+    command.current_dir(alone.root()).args(arguments("large", "0")).arg("--quiet");
+    run(&mut command).succeeded();
+    assert!(parts(&folder.path("out-large")) == parts(&alone.path("out-large")), "the same output");
+    let history = cluster.json(&["job", "history", &id]);
+    let done = |known: &Value| {
+        let attempt = known["attempt"].as_str().expect("an id");
+        let end = known["end"].as_str().unwrap_or("open");
+        format!("{} {end}", attempt.trim_start_matches("job_0001_"))
+    };
+    let mut done: Vec<String> =
+        history[0]["preemptions"].as_array().expect("an array").iter().map(done).collect();
+    done.sort();
+    assert_eq!(
+        done,
+        [
+            "m_0000.1 suspended",
+            "m_0001.1 checkpointed",
+            "m_0002.1 killed",
+            "r_0000.1 checkpointed",
+            "r_0001.1 suspended"
+        ]
+    );
+    assert_eq!(history[0]["resumes"].as_array().expect("an array").len(), 2);
+    let restored = |known: &Value| known["attempt"].as_str().is_some_and(|attempt| attempt.ends_with(".2"));
+    let restores = history[0]["restores"].as_array().expect("an array");
+    assert!(restores.len() == 2 && restores.iter().all(restored), "{restores:?}");
+}
