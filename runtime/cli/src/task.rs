@@ -213,7 +213,7 @@ mod tests {
     fn tasks_are_listed_with_their_live_attempts() {
         assert_eq!(
             text(&tasks()),
-            "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    DONE\n\
+            "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    DONE  WHY\n\
              job_0007_m_0000  pending  0      -                  -            -        -\n\
              job_0007_m_0001  active   2      job_0007_m_0001.2  worker_0001  running  25%\n"
         );

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::daemon::Coordinator;
 use super::entry::{Happening, Identity};
 use super::link::Link;
-use crate::protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews};
+use crate::protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews, WorkerReport};
 
 impl Coordinator {
     /// A worker on a new connection: one that is known goes on where it was, any other gets a number.
@@ -143,7 +143,16 @@ impl Coordinator {
         match news {
             WorkerNews::Report(report) => {
                 let number = self.brain.links.get(&worker).map_or(0, |link| link.received() + 1);
+                let stopped = match report {
+                    WorkerReport::SuspendWanted { attempt } => Some(attempt),
+                    _ => None,
+                };
                 self.enter(Happening::Reported { worker, number, report });
+                // No operator is there to resume it: it takes the next slot that is free.
+                if let Some(attempt) = stopped.filter(|id| self.brain.engine.can_resume(*id).is_ok()) {
+                    let reason = "nobody else would let it go on".to_owned();
+                    self.enter(Happening::AttemptResumeRequested { attempt, reason });
+                }
             }
             WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
         }

@@ -5,6 +5,7 @@
 
 mod jobs;
 mod preemption;
+mod preemption_recovery;
 mod recovery;
 mod replay;
 mod workers;

@@ -1,11 +1,9 @@
 //! Attempts that operators and the engine have suspended, resumed, checkpointed and killed.
 //!
-//! Owns the orders that workers get, what history, listings and counters say afterwards, and that a restart of the
-//! coordinator changes nothing of it. Workers here account for what they are told to.
+//! Owns the orders that workers get, and what history, listings and counters say afterwards. Workers here account for what
+//! they are told to. Does not own restarts (`preemption_recovery`).
 
-use napreduce_core::{
-    AttemptId, JobId, Primitive, Report, SchedulerConfiguration, SchedulerName, Slots, TaskKind,
-};
+use napreduce_core::{AttemptId, JobId, Primitive, Report, SchedulerConfiguration, SchedulerName, TaskKind};
 
 use tokio::time::timeout;
 
@@ -31,21 +29,25 @@ pub(super) fn account(what: Preempted, active_millis: u64) -> PreemptionAccount 
 }
 
 impl Running {
-    async fn command(&self, id: AttemptId, command: TaskCommand) -> Result<Vec<AttemptId>, Refusal> {
+    pub(super) async fn command(
+        &self,
+        id: AttemptId,
+        command: TaskCommand,
+    ) -> Result<Vec<AttemptId>, Refusal> {
         let (task, reason) = (id.task, "ada asked".to_owned());
         self.ask(|reply| ClientRequest::CommandTask { task, attempt: None, command, reason, reply }).await
     }
 
-    async fn command_job(&self, job: JobId, command: JobCommand) -> Result<(), Refusal> {
+    pub(super) async fn command_job(&self, job: JobId, command: JobCommand) -> Result<(), Refusal> {
         let reason = "at night".to_owned();
         self.ask(|reply| ClientRequest::CommandJob { job, command, reason, reply }).await
     }
 
-    async fn detail(&self, job: JobId) -> Box<JobDetail> {
+    pub(super) async fn detail(&self, job: JobId) -> Box<JobDetail> {
         self.ask(|reply| ClientRequest::Job { job, reply }).await.expect("a known job")
     }
 
-    async fn task(&self, id: AttemptId) -> TaskSummary {
+    pub(super) async fn task(&self, id: AttemptId) -> TaskSummary {
         let job = Some(id.task.job);
         let tasks = self.ask(|reply| ClientRequest::Tasks { job, reply }).await.expect("a known job");
         tasks.into_iter().find(|task| task.task == id.task).expect("a task of it")
@@ -54,7 +56,7 @@ impl Running {
 
 impl Running {
     /// Waits until what workers said has arrived: an attempt is in this state.
-    async fn until(&self, id: AttemptId, state: &str) {
+    pub(super) async fn until(&self, id: AttemptId, state: &str) {
         let come = async {
             while !self.task(id).await.live.iter().any(|live| live.attempt == id && live.state == state) {
                 tokio::task::yield_now().await;
@@ -65,18 +67,18 @@ impl Running {
 }
 
 impl Worker {
-    fn accounts(&mut self, attempt: AttemptId, account: PreemptionAccount) {
+    pub(super) fn accounts(&mut self, attempt: AttemptId, account: PreemptionAccount) {
         self.report(WorkerReport::Preempted { attempt, account });
     }
 
     /// Obeys a suspend, after so much work.
-    async fn suspends(&mut self, attempt: AttemptId, active_millis: u64) {
+    pub(super) async fn suspends(&mut self, attempt: AttemptId, active_millis: u64) {
         assert_eq!(self.order().await, WorkerOrder::Suspend { attempt });
         self.accounts(attempt, account(Preempted::Suspended, active_millis));
         self.happened(attempt, Report::Suspended);
     }
 
-    async fn resumes(&mut self, attempt: AttemptId, suspended_millis: u64) {
+    pub(super) async fn resumes(&mut self, attempt: AttemptId, suspended_millis: u64) {
         assert_eq!(self.order().await, WorkerOrder::Resume { attempt });
         let swapped_in_bytes = 100;
         let told = account(Preempted::Resumed, 0);
@@ -84,7 +86,7 @@ impl Worker {
         self.happened(attempt, Report::Resumed);
     }
 
-    async fn checkpoints(&mut self, attempt: AttemptId, active_millis: u64) {
+    pub(super) async fn checkpoints(&mut self, attempt: AttemptId, active_millis: u64) {
         assert_eq!(self.order().await, WorkerOrder::Checkpoint { attempt });
         let told = account(Preempted::Checkpointed, active_millis);
         self.accounts(attempt, PreemptionAccount { checkpoint_bytes: 50, ..told });
@@ -92,7 +94,7 @@ impl Worker {
     }
 
     /// The next attempt to launch, and whose checkpoint it starts from.
-    async fn restores(&mut self) -> (AttemptId, Option<AttemptId>) {
+    pub(super) async fn restores(&mut self) -> (AttemptId, Option<AttemptId>) {
         loop {
             match self.order().await {
                 WorkerOrder::Launch { attempt, restore, .. } => return (attempt, restore),
@@ -104,7 +106,7 @@ impl Worker {
 }
 
 /// A job of two maps and a reduce on a worker with one slot, whose first map runs.
-async fn running(scene: &Scene) -> (Running, Worker, AttemptId) {
+pub(super) async fn running(scene: &Scene) -> (Running, Worker, AttemptId) {
     let coordinator = scene.start();
     let mut worker = Worker::join(&coordinator, "w", 1).await;
     coordinator.submit(scene.submission(1, 2, 1)).await;
@@ -113,7 +115,7 @@ async fn running(scene: &Scene) -> (Running, Worker, AttemptId) {
     (coordinator, worker, map)
 }
 
-const JOB: JobId = JobId(1);
+pub(super) const JOB: JobId = JobId(1);
 
 /// Does what is left of the job when its maps are done: its reduce.
 async fn ended(scene: &Scene, coordinator: &Running, worker: &mut Worker) {
@@ -365,95 +367,5 @@ async fn a_process_that_was_sent_a_stop_is_suspended_in_good_order() {
     worker.launched().await;
     let listed = coordinator.task(map).await;
     assert!(listed.reason.expect("a reason").contains("sent SIGTSTP on worker_0001"));
-    coordinator.stop().await;
-}
-
-/// Suspends, restarts, resumes, checkpoints, restarts, restores: with a coordinator that is killed after each step.
-async fn preempted_with_a_kill_at_every_step(scene: &Scene) {
-    let (coordinator, worker, map) = running(scene).await;
-    coordinator.until(map, "running").await;
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let worker = worker.reconnect(&coordinator).await;
-    coordinator.command(map, TaskCommand::Suspend).await.expect("ordered");
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    worker.suspends(map, 40).await;
-    let other = worker.launched().await;
-    worker.started(other);
-    coordinator.until(other, "running").await;
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    let listed = coordinator.task(map).await;
-    assert_eq!((listed.state.as_str(), listed.live[0].state.as_str()), ("suspended", "suspended"));
-    coordinator.command(map, TaskCommand::Resume).await.expect("still there");
-    worker.finished(other, None);
-    worker.resumes(map, 5).await;
-    coordinator.until(map, "running").await;
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    coordinator.command(map, TaskCommand::Checkpoint).await.expect("it runs");
-    worker.checkpoints(map, 70).await;
-    let restored = attempt(1, TaskKind::Map, 0, 2);
-    coordinator.until(restored, "launching").await;
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    assert_eq!(worker.restores().await, (restored, Some(map)));
-    let detail = coordinator.detail(JOB).await;
-    assert_eq!((detail.preemptions.len(), detail.resumes.len(), detail.restores.len()), (2, 1, 1));
-    assert_eq!(detail.restores[0].work_saved_millis, 70);
-    let ends: Vec<_> = detail.preemptions.iter().filter_map(|known| known.end).collect();
-    assert_eq!(ends, [PreemptionEnd::Suspended, PreemptionEnd::Checkpointed]);
-    coordinator.stop().await;
-}
-
-#[tokio::test]
-async fn preempted_attempts_survive_a_kill_of_the_coordinator_at_every_step() {
-    preempted_with_a_kill_at_every_step(&Scene::new()).await;
-}
-
-#[tokio::test]
-async fn preempted_attempts_survive_kills_also_when_every_step_is_followed_by_a_snapshot() {
-    let mut scene = Scene::new();
-    scene.configuration.journal_bytes_max = 1;
-    preempted_with_a_kill_at_every_step(&scene).await;
-}
-
-#[tokio::test]
-async fn a_suspended_attempt_is_lost_with_its_worker_and_a_checkpoint_is_not() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 2).await;
-    coordinator.submit(scene.submission(1, 2, 1)).await;
-    let (first, second) = (worker.launched().await, worker.launched().await);
-    worker.started(first);
-    worker.started(second);
-    // Nothing of the job may take up again what was checkpointed before its worker is gone.
-    coordinator.command(first, TaskCommand::Suspend).await.expect("ordered");
-    worker.suspends(first, 800).await;
-    coordinator.command(second, TaskCommand::Checkpoint).await.expect("ordered");
-    worker.checkpoints(second, 500).await;
-    assert_eq!(worker.restores().await.1, Some(second));
-    // A later start of the same worker takes its place.
-    let slots = Slots { map: 2, reduce: 2 };
-    let mut hello = worker.hello.clone();
-    (hello.incarnation, hello.before, hello.received, hello.slots) = (2, None, 0, slots);
-    let mut later = Worker::connect(&coordinator, hello, 0).await;
-    let launched = [later.restores().await, later.restores().await];
-    assert!(launched.contains(&(attempt(1, TaskKind::Map, 0, 2), None)), "{launched:?}");
-    assert!(launched.contains(&(attempt(1, TaskKind::Map, 1, 3), Some(second))), "{launched:?}");
-    let detail = coordinator.detail(JOB).await;
-    let stop = detail.preemptions.iter().find(|known| known.attempt == first).expect("it was suspended");
-    assert_eq!((stop.end, stop.work_lost_millis), (Some(PreemptionEnd::Suspended), 800));
-    assert_eq!(detail.counters.get("WORK_LOST_MILLIS"), 800);
     coordinator.stop().await;
 }

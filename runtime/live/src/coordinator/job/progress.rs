@@ -1,0 +1,92 @@
+//! How far a job is, for people who follow it.
+//!
+//! Owns the estimate of bytes that are not known yet. Does not own the state of its tasks (the engine).
+
+use napreduce_core::{AttemptState, ClusterView, Start, TaskId, TaskKind, TaskState};
+
+use super::LiveJob;
+use crate::counters::Counter;
+use crate::progress::{JobProgress, PhaseProgress};
+
+impl LiveJob {
+    /// How far it is.
+    pub(in crate::coordinator) fn progress(&self, view: &ClusterView<'_>) -> JobProgress {
+        JobProgress { map: self.phase(view, TaskKind::Map), reduce: self.phase(view, TaskKind::Reduce) }
+    }
+
+    fn phase(&self, view: &ClusterView<'_>, kind: TaskKind) -> PhaseProgress {
+        let Some(job) = view.job(self.id()) else { return self.phase_at_end(kind) };
+        let (mut bytes_done, mut known_bytes, mut known_tasks) = (0_u64, 0_u64, 0_u64);
+        // Those that an operator holds, too.
+        let mut stopped = 0;
+        for attempt in job.attempts().filter(|attempt| attempt.task.kind == kind) {
+            let Some(attempt) = view.attempt(attempt) else { continue };
+            stopped += u32::from(attempt.state() == AttemptState::Suspended);
+            bytes_done += attempt.bytes_done();
+            known_bytes += attempt.bytes_total();
+            known_tasks += u64::from(attempt.bytes_total() > 0);
+        }
+        for index in 0..job.tasks_total(kind) {
+            let task = TaskId { job: self.id(), kind, index };
+            if job.task_state(task) == Some(TaskState::Done) {
+                let bytes = self.task_bytes(task);
+                bytes_done += bytes;
+                known_bytes += bytes;
+                known_tasks += 1;
+            }
+        }
+        let tasks = job.tasks_total(kind);
+        let bytes_total = match kind {
+            TaskKind::Map => self.accepted.plan.splits.iter().map(|split| split.length).sum(),
+            // Reduces that have not begun are taken to be like those that have.
+            TaskKind::Reduce => known_bytes.saturating_mul(u64::from(tasks)) / known_tasks.max(1),
+        };
+        let from_checkpoint = |task: &TaskId| matches!(job.start_of(*task), Start::Checkpoint(_));
+        PhaseProgress {
+            tasks,
+            done: job.tasks_done(kind),
+            running: job.holding(kind),
+            suspended: stopped,
+            checkpointed: u32::try_from(job.eligible(kind).filter(from_checkpoint).count())
+                .unwrap_or(u32::MAX),
+            // Two attempts at one task may both have read it.
+            bytes_done: bytes_done.min(bytes_total.max(known_bytes)),
+            bytes_total,
+        }
+    }
+
+    /// What there is to say when the engine has forgotten the job.
+    fn phase_at_end(&self, kind: TaskKind) -> PhaseProgress {
+        let tasks = self.tasks_total(kind);
+        let done: Vec<TaskId> = self.results.keys().filter(|task| task.kind == kind).copied().collect();
+        let bytes_done = done.iter().map(|task| self.task_bytes(*task)).sum::<u64>();
+        let finished = u32::try_from(done.len()).unwrap_or(u32::MAX);
+        let bytes_total = match kind {
+            TaskKind::Map => self.accepted.plan.splits.iter().map(|split| split.length).sum(),
+            TaskKind::Reduce => bytes_done.saturating_mul(u64::from(tasks)) / u64::from(finished.max(1)),
+        };
+        PhaseProgress { tasks, done: finished, bytes_done, bytes_total, ..PhaseProgress::default() }
+    }
+
+    fn tasks_total(&self, kind: TaskKind) -> u32 {
+        match kind {
+            TaskKind::Map => u32::try_from(self.accepted.plan.splits.len()).unwrap_or(u32::MAX),
+            TaskKind::Reduce => self.accepted.plan.reduces,
+        }
+    }
+
+    /// Bytes of input of a task that is done.
+    fn task_bytes(&self, task: TaskId) -> u64 {
+        match task.kind {
+            TaskKind::Map => {
+                let split =
+                    usize::try_from(task.index).ok().and_then(|index| self.accepted.plan.splits.get(index));
+                split.map_or(0, |split| split.length)
+            }
+            TaskKind::Reduce => {
+                let result = self.results.get(&task);
+                result.map_or(0, |result| result.counters.of(Counter::ReduceShuffleBytes))
+            }
+        }
+    }
+}
