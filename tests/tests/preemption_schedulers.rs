@@ -28,7 +28,8 @@ const POLICIES: [(&str, &str, Phase); 8] = [
 
 const FAIR: &str = "[scheduler.fair]\npreemption = true\nutilization-gate = 0\nrecheck-delay = \"1s\"\n\
                     update-interval = \"100ms\"\n\
-                    [scheduler.fair.root]\nfair-share-timeout = \"200ms\"\n";
+                    [scheduler.fair.root.pools.production]\nmin-maps = 1\nmin-reduces = 1\n\
+                    min-share-timeout = \"200ms\"\n";
 
 const CAPACITY: &str = "[scheduler.capacity]\nmode = \"preemptive\"\n\
                         [scheduler.capacity.monitor]\ninterval = \"200ms\"\ntotal-per-round = 1\ndead-zone = 0\n\
