@@ -26,13 +26,13 @@ const POLICIES: [(&str, &str, Phase); 8] = [
     ("trigger", "", Phase::Map),
 ];
 
-const FAIR: &str = "[scheduler.fair]\npreemption = true\nutilization-gate = 0\nrecheck-delay = \"1s\"\n\
+const FAIR: &str = "[scheduler.fair]\npreemption = true\nutilization-gate = 0\nkill-wait = \"1500ms\"\nrecheck-delay = \"1s\"\n\
                     update-interval = \"100ms\"\n\
                     [scheduler.fair.root.pools.production]\nmin-maps = 1\nmin-reduces = 1\n\
                     min-share-timeout = \"200ms\"\n";
 
 const CAPACITY: &str = "[scheduler.capacity]\nmode = \"preemptive\"\n\
-                        [scheduler.capacity.monitor]\ninterval = \"200ms\"\ntotal-per-round = 1\ndead-zone = 0\n\
+                        [scheduler.capacity.monitor]\ninterval = \"200ms\"\nmax-wait-before-kill = \"1500ms\"\ntotal-per-round = 1\ndead-zone = 0\n\
                         natural-termination-factor = 1\n\
                         [[scheduler.capacity.queue]]\nname = \"production\"\nguaranteed-percent = 50\n\
                         [[scheduler.capacity.queue]]\nname = \"research\"\nguaranteed-percent = 50\n";

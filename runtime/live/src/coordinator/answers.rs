@@ -201,9 +201,7 @@ impl Coordinator {
             let why = detail.summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return Ok(vec![format!("{job} has ended, {how}{why}")]);
         };
-        let held = known.held().map(|why| {
-            format!("{job} is suspended by an operator: {why}; let it go on with: nap job resume {job}")
-        });
+        let held = known.held().map(|_| format!("let it go on with: nap job resume {job}"));
         match task {
             Some(task) if known.task_state(task).is_none() => {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))

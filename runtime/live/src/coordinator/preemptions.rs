@@ -136,19 +136,24 @@ impl PreemptionBook {
 
     fn slot_accounted(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
         let killed = account.what == Preempted::Killed;
+        let mut active_millis = account.active_millis;
         if let Some(stop) = self.standing_stop(attempt) {
             stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);
+            if killed {
+                // It has done nothing since.
+                active_millis = stop.active_millis;
+            }
         }
         let Some(open) = self.open(attempt) else { return };
         open.worker_micros = Some(account.micros);
-        open.active_millis = account.active_millis;
+        open.active_millis = active_millis;
         open.resident_bytes = account.resident_bytes;
         open.swapped_bytes = account.swapped_bytes;
         open.swapped_out_bytes = account.swapped_out_bytes;
         open.checkpoint_bytes = account.checkpoint_bytes;
         match killed {
-            true => open.work_lost_millis = account.active_millis,
-            false => open.work_saved_millis = account.active_millis,
+            true => open.work_lost_millis = active_millis,
+            false => open.work_saved_millis = active_millis,
         }
     }
 
