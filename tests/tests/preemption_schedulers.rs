@@ -89,10 +89,19 @@ fn undisturbed(name: &str) -> Vec<(String, Vec<u8>)> {
     parts(&folder.path(&format!("out-{name}")))
 }
 
-fn running(cluster: &OwnCluster, job: &str, phase: Phase) -> u64 {
-    let kind = if phase == Phase::Map { "map" } else { "reduce" };
-    let status = cluster.json(&["job", "status", job]);
-    status[0][kind]["running"].as_u64().expect("a number")
+/// How many of its tasks have begun, and may therefore be preempted.
+fn running(cluster: &OwnCluster, job: &str, phase: Phase) -> usize {
+    let kind = if phase == Phase::Map { "_m_" } else { "_r_" };
+    let tasks = cluster.json(&["task", "list", job]);
+    let live = tasks
+        .as_array()
+        .expect("an array")
+        .iter()
+        .flat_map(|task| task["live"].as_array().expect("an array"));
+    let runs = |live: &&Value| {
+        live["state"] == "running" && live["attempt"].as_str().is_some_and(|attempt| attempt.contains(kind))
+    };
+    live.filter(runs).count()
 }
 
 /// Runs both jobs under a policy; what became of the requests to preempt the large one.
