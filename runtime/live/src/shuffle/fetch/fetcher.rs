@@ -21,15 +21,21 @@ use crate::shuffle::gather::Arrival;
 const DAMAGED_MAX: u32 = 3;
 
 pub(super) fn run(shared: &Arc<Shared>) {
-    let mut connection = None;
+    let (mut connection, mut pauses) = (None, 0);
     loop {
+        // Before the look for something to do, which finds nothing during a pause.
+        let begun = shared.pause.begun();
+        if std::mem::replace(&mut pauses, begun) != begun {
+            // Closed between two batches.
+            connection = None;
+        }
         let next = shared.try_next().or_else(|| {
             // Nothing is kept open while there is nothing to fetch.
             connection = None;
             shared.wait_next()
         });
         let Some((address, items)) = next else { return };
-        let mut batch = Batch { items: items.into(), progressed: false, spent: Duration::ZERO };
+        let mut batch = Batch { items: items.into(), progressed: false, spent: Duration::ZERO, pauses };
         match batch.fetch(shared, &address, &mut connection) {
             Ok(()) => shared.queue().ended(&address),
             Err(error) => {
@@ -48,6 +54,8 @@ struct Batch {
     progressed: bool,
     /// Time spent in vain since then.
     spent: Duration,
+    /// Pauses that had begun before.
+    pauses: u64,
 }
 
 impl Batch {
@@ -85,7 +93,9 @@ impl Batch {
         let lost = |attempts: Vec<AttemptId>, reason: String| Arrival::Lost { attempts, reason };
         let reason = match error {
             // Closed by this process itself: nobody's failure.
-            FetchError::Stopped | FetchError::Broken(_) if shared.pause.is_on() => {
+            FetchError::Stopped | FetchError::Broken(_)
+                if shared.pause.is_on() || shared.pause.begun() != self.pauses =>
+            {
                 self.drop_open_blocks();
                 return shared.queue().put_back(address, self.items.into());
             }

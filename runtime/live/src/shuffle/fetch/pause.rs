@@ -3,7 +3,7 @@
 //! Owns which threads are at rest, and the sockets by which the others are woken. Does not own what they fetch (`queue`).
 
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub(super) struct Pause {
     threads: u64,
     on: AtomicBool,
+    /// How many have begun.
+    begun: AtomicU64,
     threads_now: Mutex<Threads>,
     rested: Condvar,
 }
@@ -31,11 +33,17 @@ struct Threads {
 impl Pause {
     pub(super) fn of(threads: u64) -> Pause {
         let (threads_now, rested) = (Mutex::default(), Condvar::new());
-        Pause { threads, on: AtomicBool::new(false), threads_now, rested }
+        Pause { threads, on: AtomicBool::new(false), begun: AtomicU64::new(0), threads_now, rested }
     }
 
     pub(super) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
+    }
+
+    /// How many have begun so far: when that has changed, a connection that was open meanwhile may have been closed by this
+    /// process itself, though it is noticed only after the pause.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
     }
 
     /// Nothing is left half-changed under this lock.
@@ -45,7 +53,9 @@ impl Pause {
 
     /// Begins it: whoever reads or writes finds the connection closed.
     pub(super) fn begin(&self) {
+        // In this order: whoever has seen the new number sees that it is on, unless it is over.
         self.on.store(true, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Release);
         for (_, socket) in &self.threads().sockets {
             // One that is closed already is what is wanted.
             let _ = socket.shutdown(Shutdown::Both);
