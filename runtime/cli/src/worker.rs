@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use napreduce_lab::ByteSize;
-use napreduce_live::{ClusterClient, WorkerConfiguration, WorkerSummary, run_worker};
+use napreduce_live::{ClusterClient, PageOut, WorkerConfiguration, WorkerSummary, run_worker};
 use serde_json::{Value, json};
 
-use crate::cluster::{ClusterArguments, WorkerTable, parse_time};
+use crate::cluster::{ClusterArguments, PageOutName, WorkerTable, parse_time};
 use crate::coordinator::set;
 use crate::format::{FormatArguments, span, table};
 use crate::ids::find_worker;
@@ -100,6 +100,26 @@ pub struct DaemonArguments {
     /// A task process that says nothing for so long is ended
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_TASK_SILENCE_MAX")]
     pub task_silence_max: Option<Duration>,
+
+    /// How long a task may take to come to a record before it is suspended where it is [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_SUSPEND_GRACE")]
+    pub suspend_grace: Option<Duration>,
+
+    /// What suspended tasks may hold in any case [default: no such limit]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_SUSPEND_BYTES_MAX")]
+    pub suspend_bytes_max: Option<ByteSize>,
+
+    /// What share of free swap they may fill, beside spare memory [default: 80]
+    #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_SWAP_PERCENT")]
+    pub suspend_swap_percent: Option<u32>,
+
+    /// Nothing is suspended while everything waits for memory for more than this part of the time [default: 10]
+    #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_PRESSURE_PERCENT")]
+    pub suspend_pressure_percent: Option<u32>,
+
+    /// When memory of suspended tasks is moved to swap at once [default: when-short]
+    #[arg(long, value_name = "WHEN", env = "NAPREDUCE_PAGE_OUT")]
+    pub page_out: Option<PageOutName>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -161,6 +181,11 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         log_bytes_max,
         logs_bytes_max,
         task_silence_max,
+        suspend_grace,
+        suspend_bytes_max,
+        suspend_swap_percent,
+        suspend_pressure_percent,
+        page_out,
     } = cluster.configuration()?.worker;
     let bytes = |size: Option<ByteSize>| size.map(|ByteSize(bytes)| bytes);
     let mut chosen = WorkerConfiguration::new(cluster.place()?);
@@ -176,10 +201,24 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
     set(&mut chosen.log_bytes_max, bytes(arguments.log_bytes_max), log_bytes_max);
     set(&mut chosen.logs_bytes_max, bytes(arguments.logs_bytes_max), logs_bytes_max);
     set(&mut chosen.task_silence_max, arguments.task_silence_max, task_silence_max);
+    let suspend = &mut chosen.suspend;
+    set(&mut suspend.grace, arguments.suspend_grace, suspend_grace);
+    suspend.memory_max = bytes(arguments.suspend_bytes_max).or(suspend_bytes_max);
+    set(&mut suspend.swap_share_percent, arguments.suspend_swap_percent, suspend_swap_percent);
+    set(&mut suspend.pressure_max_percent, arguments.suspend_pressure_percent, suspend_pressure_percent);
+    set(&mut suspend.page_out, arguments.page_out.map(when), page_out.map(when));
     if chosen.map_slots == 0 && chosen.reduce_slots == 0 {
         bail!("a worker without any slot would do nothing; give it --map-slots or --reduce-slots");
     }
     Ok(chosen)
+}
+
+fn when(name: PageOutName) -> PageOut {
+    match name {
+        PageOutName::WhenShort => PageOut::WhenShort,
+        PageOutName::Always => PageOut::Always,
+        PageOutName::Never => PageOut::Never,
+    }
 }
 
 fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()> {

@@ -80,6 +80,25 @@ pub struct WorkerTable {
     pub logs_bytes_max: Option<u64>,
     #[serde(deserialize_with = "time")]
     pub task_silence_max: Option<Duration>,
+    #[serde(deserialize_with = "time")]
+    pub suspend_grace: Option<Duration>,
+    #[serde(deserialize_with = "size")]
+    pub suspend_bytes_max: Option<u64>,
+    pub suspend_swap_percent: Option<u32>,
+    pub suspend_pressure_percent: Option<u32>,
+    pub page_out: Option<PageOutName>,
+}
+
+/// When memory of suspended tasks is moved to swap at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageOutName {
+    /// When less is available than a task may use
+    WhenShort,
+    /// Whenever there is swap
+    Always,
+    /// Never; the kernel does it when it has to
+    Never,
 }
 
 /// `[up]`

@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::Args;
 use napreduce_live::{ClientError, ClusterClient, ClusterDirectory, ClusterPlace, Patience};
 
-pub use configuration::{Configuration, CoordinatorTable, WorkerTable};
+pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
 
 /// Where a cluster is.
 #[derive(Debug, Clone, Default, Args)]

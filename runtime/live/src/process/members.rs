@@ -40,7 +40,7 @@ fn running_members(leader: i32) -> usize {
     running
 }
 
-fn children_of(process: i32) -> Vec<i32> {
+pub(super) fn children_of(process: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let lists =
         threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -52,7 +52,7 @@ fn children_of(process: i32) -> Vec<i32> {
 }
 
 /// The letter of its state, and its process group.
-fn state_of(process: i32) -> Option<(char, i32)> {
+pub(super) fn state_of(process: i32) -> Option<(char, i32)> {
     parse_state(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 

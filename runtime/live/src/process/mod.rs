@@ -7,6 +7,7 @@ mod exit;
 mod heap;
 mod members;
 mod memory;
+mod orphans;
 mod paging;
 mod signals;
 mod spawn;

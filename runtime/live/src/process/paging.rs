@@ -136,6 +136,31 @@ mod tests {
     }
 
     #[test]
+    fn advice_about_another_process_needs_a_privilege() {
+        use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+        let mut other = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let paged = PagedProcess::open(Pid::from_child(&other)).expect("a pidfd");
+        let mut sets = capabilities(None).expect("its capabilities");
+        let privileged = sets.effective.contains(CapabilitySet::SYS_NICE);
+        assert_eq!(paged.is_permitted().is_ok(), privileged);
+        if privileged {
+            assert!(paged.advise(Paging::Out, &AtomicBool::new(false)).is_ok());
+            // Of this one thread.
+            sets.effective.remove(CapabilitySet::SYS_NICE);
+            sets.permitted.remove(CapabilitySet::SYS_NICE);
+            let without = std::thread::spawn(move || {
+                set_capabilities(None, sets).expect("one may give up what one has");
+                // Of itself it still may.
+                page_out_self();
+                paged.is_permitted().map_err(|error| error.kind())
+            });
+            assert_eq!(without.join().expect("no panic"), Err(io::ErrorKind::PermissionDenied));
+        }
+        other.kill().expect("killed");
+        other.wait().expect("reaped");
+    }
+
+    #[test]
     fn a_process_may_advise_about_itself_and_goes_on() {
         let memory = vec![7_u8; 32 << 20];
         let own = PagedProcess::open(getpid()).expect("a pidfd");

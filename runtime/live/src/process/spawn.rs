@@ -4,6 +4,7 @@
 //! without ever signalling a process number that was given to somebody else. Does not own what a task process does.
 #![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -12,7 +13,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
+
+use super::orphans::{adopt, sweep};
 
 /// First argument of a task process; the second is the process number of its parent.
 const MARKER: &str = "--napreduce-task-process";
@@ -65,9 +68,10 @@ pub(crate) struct TaskOutput {
     pub(crate) stderr: File,
 }
 
-struct Request {
-    launch: Launch,
-    reply: oneshot::Sender<io::Result<Started>>,
+enum Request {
+    Start(Box<Launch>, oneshot::Sender<io::Result<Started>>),
+    /// The attempt of this name has ended; nothing that it started is to go on.
+    Sweep(String),
 }
 
 struct Started {
@@ -81,6 +85,17 @@ struct Started {
 #[derive(Debug, Default)]
 pub(crate) struct Spawner {
     forking: Mutex<Option<ForkingThread>>,
+    /// Whether orphans of tasks become children of this process.
+    adopts: bool,
+    own: Own,
+}
+
+/// Task processes that are not reaped.
+type Own = Arc<Mutex<BTreeSet<i32>>>;
+
+/// A panic while it was held can only have come between whole changes.
+fn lock(own: &Own) -> MutexGuard<'_, BTreeSet<i32>> {
+    own.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug)]
@@ -90,19 +105,37 @@ struct ForkingThread {
 }
 
 impl Spawner {
+    /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other children.
+    pub(crate) fn adopting() -> io::Result<Spawner> {
+        adopt()?;
+        let mut spawner = Spawner::default();
+        spawner.adopts = true;
+        Ok(spawner)
+    }
+
+    /// An attempt has ended, and its process is reaped: ends what it has started in other process groups.
+    pub(crate) fn sweep(&self, attempt: &str) {
+        if self.adopts
+            && let Ok(requests) = self.requests()
+        {
+            // A thread that is gone has taken its children along.
+            let _ = requests.send(Request::Sweep(attempt.to_owned()));
+        }
+    }
+
     /// Starts a task process; it runs when this returns, and has been killed and reaped when the result is dropped.
     pub(crate) async fn spawn(&self, launch: Launch) -> io::Result<TaskProcess> {
         let (reply, answer) = oneshot::channel();
         let gone = || io::Error::other("the spawner thread is gone");
-        self.requests()?.send(Request { launch, reply }).map_err(|_| gone())?;
-        TaskProcess::adopt(answer.await.map_err(|_| gone())??)
+        self.requests()?.send(Request::Start(Box::new(launch), reply)).map_err(|_| gone())?;
+        TaskProcess::adopt(answer.await.map_err(|_| gone())??, &self.own)
     }
 
     fn requests(&self) -> io::Result<mpsc::Sender<Request>> {
         // A panic while it was held can only have come before a thread was put in.
         let mut forking = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
         if forking.is_none() {
-            *forking = Some(ForkingThread::begin()?);
+            *forking = Some(ForkingThread::begin(Arc::clone(&self.own))?);
         }
         let requests = forking.as_ref().map(|forking| forking.requests.clone());
         requests.ok_or_else(|| io::Error::other("there is no spawner thread"))
@@ -110,13 +143,16 @@ impl Spawner {
 }
 
 impl ForkingThread {
-    fn begin() -> io::Result<ForkingThread> {
+    fn begin(own: Own) -> io::Result<ForkingThread> {
         let (requests, inbox) = mpsc::channel::<Request>();
         let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || {
             for request in inbox {
-                // A requester that is gone drops the process, which ends it: its control channel closes.
-                if let Err(Ok(mut unwanted)) = request.reply.send(start(request.launch)) {
-                    end_unwanted(&mut unwanted.child);
+                match request {
+                    Request::Start(launch, reply) => answer(*launch, reply, &own),
+                    Request::Sweep(attempt) => {
+                        let own = lock(&own).clone();
+                        sweep(&own, &attempt);
+                    }
                 }
             }
         })?;
@@ -132,6 +168,17 @@ impl Drop for Spawner {
             // A panic of that thread has been printed; there is nothing to add.
             let _ = thread.join();
         }
+    }
+}
+
+fn answer(launch: Launch, reply: oneshot::Sender<io::Result<Started>>, own: &Own) {
+    let started = start(launch);
+    let process = started.as_ref().ok().map(|started| pid_of(&started.child).as_raw_nonzero().get());
+    lock(own).extend(process);
+    // A requester that is gone drops the process, which ends it: its control channel closes.
+    if let Err(Ok(mut unwanted)) = reply.send(started) {
+        end_unwanted(&mut unwanted.child);
+        lock(own).retain(|other| Some(*other) != process);
     }
 }
 
@@ -214,10 +261,12 @@ pub(crate) struct TaskProcess {
     pidfd: AsyncFd<OwnedFd>,
     control: UnixStream,
     reaped: bool,
+    own: Own,
 }
 
 impl TaskProcess {
-    fn adopt(started: Started) -> io::Result<TaskProcess> {
+    fn adopt(started: Started, own: &Own) -> io::Result<TaskProcess> {
+        let own = Arc::clone(own);
         let Started { mut child, pidfd, control } = started;
         let registered = UnixStream::from_std(control).and_then(|control| {
             // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else gets at it.
@@ -225,9 +274,10 @@ impl TaskProcess {
             Ok((control, pidfd?))
         });
         match registered {
-            Ok((control, pidfd)) => Ok(TaskProcess { child, pidfd, control, reaped: false }),
+            Ok((control, pidfd)) => Ok(TaskProcess { child, pidfd, control, reaped: false, own }),
             Err(error) => {
                 end_unwanted(&mut child);
+                lock(&own).remove(&pid_of(&child).as_raw_nonzero().get());
                 Err(error)
             }
         }
@@ -271,6 +321,7 @@ impl TaskProcess {
         self.kill();
         let status = self.child.wait()?;
         self.reaped = true;
+        lock(&self.own).remove(&self.id().as_raw_nonzero().get());
         Ok(status)
     }
 }
@@ -279,6 +330,7 @@ impl Drop for TaskProcess {
     fn drop(&mut self) {
         if !self.reaped {
             end_unwanted(&mut self.child);
+            lock(&self.own).remove(&self.id().as_raw_nonzero().get());
         }
     }
 }

@@ -55,7 +55,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     };
     let body = Body {
         station: Arc::new(station(configuration, &home, secret)?),
-        spawner: Arc::new(Spawner::default()),
+        spawner: Arc::new(Spawner::adopting().map_err(WorkerError::io("take in what tasks leave behind"))?),
         task_silence_max: configuration.task_silence_max,
         suspend: configuration.suspend,
     };

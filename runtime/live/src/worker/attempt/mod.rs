@@ -131,6 +131,7 @@ impl Supervision {
         if let Some(logs) = &mut self.logs {
             logs.keep_bound();
         }
+        self.spawner.sweep(&self.description.attempt.to_string());
         let end = self.blame(end).await;
         let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
         self.tell(AttemptEvent::Ended { end, idle_scratch });

@@ -119,3 +119,26 @@ async fn a_stranger_is_told_why_it_cannot_come_in() {
     let said = daemon.said();
     assert!(said.contains("does not let this worker in: ") && said.contains("secret"), "{said}");
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_a_task_has_left_in_a_session_of_its_own_is_ended_with_the_attempt() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut other = script.job("m_0000.1 work outcast SOCKET;m_0000.2 work outcast SOCKET");
+    other.reduces = 1;
+    line.define(other).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    let outcast = script.moment().await;
+    line.launch(map(2), script.map_work()).await;
+    line.assert_happened(2, map(2), Report::Started).await;
+    let another = script.moment().await;
+    let outcast = outcast.go_on().await;
+    line.assert_finished(3, map(1)).await;
+    outcast.assert_gone().await;
+    assert!(!another.process.is_gone(), "what a running attempt started is its own business");
+    let another = another.go_on().await;
+    line.assert_finished(4, map(2)).await;
+    another.assert_gone().await;
+}

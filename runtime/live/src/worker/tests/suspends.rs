@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use napreduce_core::{FailureClass, Report};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use super::line::Line;
 use super::processes::{Daemon, Moment, states_of};
 use super::script::*;
+use crate::process::ProcessMemory;
 use crate::protocol::{Preempted, PreemptionAccount, WorkerOrder};
 
 /// A map attempt that lives in this manner.
@@ -230,13 +231,23 @@ async fn what_the_machine_cannot_keep_is_not_suspended() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn memory_is_moved_out_or_it_is_said_why_not() {
-    let mut scene = living("tame", &["page_out=always"]).await;
+    let mut scene = living("large", &["page_out=always"]).await;
+    assert_eq!(scene.moment.line().await, "filled");
     let account = scene.suspend().await;
-    let swap = crate::process::SpareMemory::read().unwrap().swap_free;
-    if swap == 0 {
+    let most = 32 << 20;
+    assert!(account.resident_bytes > most, "{account:?}");
+    if crate::process::SpareMemory::read().unwrap().swap_free < 3 * most {
+        println!("not all of it was tested: there is no swap");
         assert_eq!(account.notes, ["its memory was not moved out: there is no free swap"]);
+        scene.resume().await;
+    } else {
+        let id = scene.moment.process.id();
+        let swapped = || ProcessMemory::of(Pid::from_raw(id).unwrap()).unwrap().swapped;
+        until("the moving out", || swapped() > most).await;
+        let account = scene.resume().await;
+        assert!(account.swapped_out_bytes > most && account.notes.is_empty(), "{account:?}");
+        println!("after {} us it runs again: {account:?}", account.micros);
     }
-    scene.resume().await;
     assert_eq!(scene.moment.line().await, "suspend");
     assert_eq!(scene.moment.line().await, "resume");
     scene.finish().await;

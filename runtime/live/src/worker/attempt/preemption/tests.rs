@@ -1,0 +1,172 @@
+//! Every row of the table, and the ways through it that orders take when they come close together.
+//!
+//! Owns the states and steps. Does not own real processes (the tests of the worker).
+
+use super::*;
+
+const SUSPEND: Input = Input::Wanted(Wish::Suspend);
+const RESUME: Input = Input::Wanted(Wish::Resume);
+const CHECKPOINT: Input = Input::Wanted(Wish::Checkpoint);
+const STAGES: [Stage; 8] = [
+    Stage::Starting,
+    Stage::Running,
+    Stage::Suspending { epoch: 1 },
+    Stage::Stopping { epoch: 1, again: false },
+    Stage::Stopping { epoch: 1, again: true },
+    Stage::Suspended { epoch: 1 },
+    Stage::Resuming { epoch: 1 },
+    Stage::Checkpointing,
+];
+const INPUTS: [Input; 10] = [
+    Input::Hello,
+    SUSPEND,
+    RESUME,
+    CHECKPOINT,
+    Input::Granted,
+    Input::Ready { epoch: 1 },
+    Input::GraceOver,
+    Input::Stopped,
+    Input::Continued,
+    Input::Resumed { epoch: 1 },
+];
+
+fn at(stage: Stage) -> Preemption {
+    let epoch = if matches!(stage, Stage::Starting | Stage::Running) { 0 } else { 1 };
+    Preemption { stage, epoch, ..Preemption::default() }
+}
+
+/// The steps that these inputs lead to, and where.
+fn check(inputs: &[Input], steps: &[Step], stage: Stage) {
+    let mut preemption = at(Stage::Running);
+    let taken: Vec<Step> = inputs.iter().flat_map(|input| preemption.on(*input).expect("legal")).collect();
+    assert_eq!((taken.as_slice(), preemption.stage()), (steps, stage));
+    assert!(preemption.waiting.is_empty());
+}
+
+#[test]
+fn every_row_of_the_table() {
+    use Stage::*;
+    let rows: &[(Stage, Input, Stage, &[Step])] = &[
+        (Starting, Input::Hello, Running, &[]),
+        (Running, SUSPEND, Suspending { epoch: 1 }, &[Step::AskToSuspend { epoch: 1 }]),
+        (Running, CHECKPOINT, Checkpointing, &[Step::AskToCheckpoint]),
+        (
+            Suspending { epoch: 1 },
+            Input::Ready { epoch: 1 },
+            Stopping { epoch: 1, again: false },
+            &[Step::Stop],
+        ),
+        (Suspending { epoch: 1 }, Input::GraceOver, Stopping { epoch: 1, again: false }, &[Step::Stop]),
+        (
+            Stopping { epoch: 1, again: false },
+            Input::GraceOver,
+            Stopping { epoch: 1, again: false },
+            &[Step::Stop],
+        ),
+        (
+            Stopping { epoch: 1, again: true },
+            Input::GraceOver,
+            Stopping { epoch: 1, again: true },
+            &[Step::Stop],
+        ),
+        (Stopping { epoch: 1, again: false }, Input::Stopped, Suspended { epoch: 1 }, &[Step::TellSuspended]),
+        (Stopping { epoch: 1, again: true }, Input::Stopped, Suspended { epoch: 1 }, &[]),
+        (Suspended { epoch: 1 }, Input::Continued, Stopping { epoch: 1, again: true }, &[Step::Stop]),
+        (Suspended { epoch: 1 }, RESUME, Resuming { epoch: 1 }, &[Step::Continue { epoch: 1 }]),
+        (
+            Suspended { epoch: 1 },
+            CHECKPOINT,
+            Checkpointing,
+            &[Step::AskToCheckpoint, Step::Continue { epoch: 1 }],
+        ),
+        (Resuming { epoch: 1 }, Input::Resumed { epoch: 1 }, Running, &[Step::TellResumed]),
+    ];
+    for stage in STAGES {
+        for input in INPUTS {
+            let row = rows.iter().find(|(from, on, ..)| (*from, *on) == (stage, input));
+            let mut preemption = at(stage);
+            let taken = preemption.on(input);
+            match (row, input) {
+                (Some((.., to, steps)), _) => {
+                    assert_eq!(
+                        (taken.as_deref(), preemption.stage()),
+                        (Ok(*steps), *to),
+                        "{stage:?} {input:?}"
+                    );
+                }
+                // An order waits where something is under way, and is refused where it makes no sense.
+                (None, Input::Wanted(wish)) if preemption.is_busy() => {
+                    assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage));
+                    assert_eq!(preemption.waiting, [wish]);
+                }
+                (None, Input::Wanted(wish)) => {
+                    assert_eq!((taken, preemption.stage()), (Err(Illegal { stage, wish }), stage));
+                }
+                // Anything else comes late or early, and changes nothing.
+                (None, _) => assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage)),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_of_an_earlier_epoch_is_none() {
+    let mut preemption = at(Stage::Suspending { epoch: 1 });
+    assert_eq!(preemption.on(Input::Ready { epoch: 9 }), Ok(vec![]));
+    preemption.stage = Stage::Resuming { epoch: 1 };
+    assert_eq!(preemption.on(Input::Resumed { epoch: 9 }), Ok(vec![]));
+}
+
+#[test]
+fn a_resume_waits_until_the_stop_was_seen() {
+    let (epoch, resume) = (1, Step::Continue { epoch: 1 });
+    check(
+        &[SUSPEND, RESUME, Input::Ready { epoch }, Input::Stopped],
+        &[Step::AskToSuspend { epoch }, Step::Stop, Step::TellSuspended, resume],
+        Stage::Resuming { epoch },
+    );
+}
+
+#[test]
+fn a_checkpoint_of_an_attempt_that_is_being_suspended_wakes_it_again() {
+    let epoch = 1;
+    check(
+        &[SUSPEND, CHECKPOINT, Input::GraceOver, Input::Stopped, Input::Continued, Input::Resumed { epoch }],
+        &[
+            Step::AskToSuspend { epoch },
+            Step::Stop,
+            Step::TellSuspended,
+            Step::AskToCheckpoint,
+            Step::Continue { epoch },
+        ],
+        Stage::Checkpointing,
+    );
+}
+
+#[test]
+fn a_resumed_attempt_is_suspended_again_in_another_epoch() {
+    check(
+        &[SUSPEND, Input::GraceOver, Input::Stopped, RESUME, SUSPEND, Input::Resumed { epoch: 1 }],
+        &[
+            Step::AskToSuspend { epoch: 1 },
+            Step::Stop,
+            Step::TellSuspended,
+            Step::Continue { epoch: 1 },
+            Step::TellResumed,
+            Step::AskToSuspend { epoch: 2 },
+        ],
+        Stage::Suspending { epoch: 2 },
+    );
+}
+
+#[test]
+fn an_attempt_that_may_commit_is_not_stopped() {
+    check(&[Input::Granted, SUSPEND, Input::GraceOver], &[], Stage::Suspending { epoch: 1 });
+}
+
+#[test]
+fn an_attempt_that_starts_is_stopped_when_it_has_said_hello() {
+    let mut preemption = Preemption::default();
+    assert_eq!(preemption.on(SUSPEND), Ok(vec![]));
+    assert_eq!(preemption.on(Input::Hello), Ok(vec![Step::AskToSuspend { epoch: 1 }]));
+}
