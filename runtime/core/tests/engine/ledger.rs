@@ -107,28 +107,7 @@ impl Ledger {
                 let before = self.granted.insert(attempt.task, *attempt);
                 assert_eq!(before, None, "{attempt}: granted while another has the right");
             }
-            Record::TaskDone(attempt) => {
-                self.over.push(*attempt);
-                self.done_once.insert(attempt.task);
-                if attempt.task.kind == TaskKind::Reduce {
-                    let maps = self
-                        .done_once
-                        .range(TaskId { kind: TaskKind::Map, index: 0, ..attempt.task }..attempt.task);
-                    let maps = maps.filter(|task| task.kind == TaskKind::Map).count();
-                    assert_eq!(
-                        maps,
-                        self.specs[&attempt.task.job].maps.len(),
-                        "{attempt}: done before its maps"
-                    );
-                }
-                let right = self.granted.get(&attempt.task);
-                assert_eq!(
-                    right.copied(),
-                    self.commits(attempt.task).then_some(*attempt),
-                    "{attempt}: no right"
-                );
-                assert!(self.done.insert(attempt.task, *attempt).is_none(), "{attempt}: done twice");
-            }
+            Record::TaskDone(attempt) => self.task_done(*attempt),
             Record::OutputLost(task) => {
                 assert!(!self.commits(*task), "{task}: what was committed is not lost");
                 assert!(self.done.remove(task).is_some(), "{task}: lost, but not done");
@@ -149,6 +128,20 @@ impl Ledger {
                 }
             }
         }
+    }
+
+    fn task_done(&mut self, attempt: AttemptId) {
+        let task = attempt.task;
+        self.over.push(attempt);
+        self.done_once.insert(task);
+        if task.kind == TaskKind::Reduce {
+            let maps = self.done_once.range(TaskId { kind: TaskKind::Map, index: 0, ..task }..task);
+            let maps = maps.filter(|task| task.kind == TaskKind::Map).count();
+            assert_eq!(maps, self.specs[&task.job].maps.len(), "{attempt}: done before its maps");
+        }
+        let right = self.granted.get(&task).copied();
+        assert_eq!(right, self.commits(task).then_some(attempt), "{attempt}: no right");
+        assert!(self.done.insert(task, attempt).is_none(), "{attempt}: done twice");
     }
 
     fn check_complete(&self, job: JobId) {
