@@ -55,15 +55,22 @@ enum Phase {
 
 /// A word count whose maps and reduces take some seconds, or hardly any time.
 fn arguments(name: &str, pause: &str) -> Vec<String> {
+    let reduces = if name == "small" { "1" } else { "2" };
+    let output = format!("out-{name}");
+    let all = [name, "--job", "slow", "--output", &output, "--number", pause, "--name", name];
+    let more = ["--reduces", reduces, "--conf", "slowstart=1"];
+    all.into_iter().chain(more).map(str::to_owned).collect()
+}
+
+/// Hands one in; its id. The small one is more urgent in every respect.
+fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, pause: &str) -> String {
     let (queue, priority, deadline) = match name {
         "small" => ("production", "5", "20s"),
         _ => ("research", "0", "600s"),
     };
-    let all = [name, "--job", "slow", "--output", &format!("out-{name}"), "--number", pause, "--name", name]
-        .map(str::to_owned);
-    let more = ["--reduces", if name == "small" { "1" } else { "2" }, "--conf", "slowstart=1"];
-    let wanted = ["--queue", queue, "--priority", priority, "--deadline", deadline];
-    all.into_iter().chain(more.into_iter().chain(wanted).map(str::to_owned)).collect()
+    let wanted = ["--queue", queue, "--priority", priority, "--deadline", deadline].map(str::to_owned);
+    let all: Vec<String> = arguments(name, pause).into_iter().chain(wanted).collect();
+    cluster.submit(folder, &all.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The inputs: two files of the large job and one of the small one, each for a map of its own.
@@ -117,11 +124,9 @@ fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -
     let tables = if scheduler == "trigger" { rule.as_str() } else { tables };
     let file = format!("[preemption]\nprimitive = \"{primitive}\"\n{tables}");
     let cluster = OwnCluster::start(&folder, 2, scheduler, &file);
-    let large: Vec<String> = arguments("large", PAUSE);
-    let large = cluster.submit(&folder, &large.iter().map(String::as_str).collect::<Vec<_>>());
+    let large = submit(&cluster, &folder, "large", PAUSE);
     wait_until(&format!("{what}: two tasks run"), || running(&cluster, &large, phase) == 2);
-    let small: Vec<String> = arguments("small", "1000");
-    let small = cluster.submit(&folder, &small.iter().map(String::as_str).collect::<Vec<_>>());
+    let small = submit(&cluster, &folder, "small", "1000");
     cluster.wait(&[&large, &small]).succeeded();
     for name in ["large", "small"] {
         let out = folder.path(&format!("out-{name}"));
@@ -191,8 +196,7 @@ fn rules_do_all_they_can_to_real_tasks() {
     let third = fs::read(folder.path("large/1")).expect("an input");
     folder.write("large/3", third);
     let cluster = OwnCluster::start(&folder, 2, "trigger", RULES);
-    let large: Vec<String> = arguments("large", PAUSE);
-    let id = cluster.submit(&folder, &large.iter().map(String::as_str).collect::<Vec<_>>());
+    let id = submit(&cluster, &folder, "large", PAUSE);
     cluster.wait(&[&id]).succeeded();
     let alone = Folder::new();
     inputs(&alone);
