@@ -179,13 +179,15 @@ const RULES: &str = r#"
 [scheduler.trigger]
 rules = """
 when submitted(large) do hold(large/m2)
-when progress(large/m0) >= 0.2 and progress(large/m1) >= 0.2 do suspend(large/m0), checkpoint(large/m1)
-when suspended(large/m0) do resume(large/m0), launch(large/m1)
-when finished(large/m0) do release(large/m2)
-when progress(large/m2) >= 0.2 do kill(large/m2), launch(large/m2)
-when progress(large/r0) >= 0.2 do checkpoint(large/r0), launch(large/r0)
-when progress(large/r1) >= 0.2 do suspend(large/r1)
-when finished(large/r0) do resume(large/r1)
+when started(large/m0) and started(large/m1) do suspend(large/m0), kill(large/m1)
+when suspended(large/m0) do resume(large/m0)
+when finished(large/m0) do launch(large/m1), release(large/m2)
+when started(large/m2) do checkpoint(large/m2)
+when finished(large/m1) do launch(large/m2)
+when started(large/r0) do checkpoint(large/r0)
+when started(large/r1) do suspend(large/r1)
+when suspended(large/r1) do resume(large/r1)
+when finished(large/r1) do launch(large/r0)
 """
 "#;
 
@@ -218,8 +220,8 @@ fn rules_do_all_they_can_to_real_tasks() {
         done,
         [
             "m_0000.1 suspended",
-            "m_0001.1 checkpointed",
-            "m_0002.1 killed",
+            "m_0001.1 killed",
+            "m_0002.1 checkpointed",
             "r_0000.1 checkpointed",
             "r_0001.1 suspended"
         ]
