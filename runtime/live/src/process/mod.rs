@@ -21,7 +21,7 @@ pub(crate) use memory::{
     ProcessMemory, SpareMemory, bytes_of, oom_score_adjustment, set_oom_score_adjustment, stalled_micros,
 };
 pub(crate) use paging::{PagedProcess, Paging, page_out_self};
-pub(crate) use signals::{Interrupts, signal_name};
+pub(crate) use signals::{Interrupts, heed_hang_ups, signal_name};
 pub(crate) use spawn::{Launch, Program, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
 pub(crate) use stop_signals::StopSignals;
 pub(crate) use stops::{Awaited, Turn, await_turn};

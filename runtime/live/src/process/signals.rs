@@ -79,6 +79,18 @@ impl Drop for Interrupts {
     }
 }
 
+/// Lets hang-ups end this process and what it starts, also where its program was told to ignore them (`nohup`). With one
+/// the kernel ends what a stopped task that dies leaves stopped in its process group, and with nothing else.
+pub(crate) fn heed_hang_ups() -> io::Result<()> {
+    // SAFETY: all zeroes is a valid sigaction: the default action, an empty mask and no flags.
+    let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the action is initialised; no old value is asked for.
+    if unsafe { libc::sigaction(libc::SIGHUP, &action, std::ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null new action only asks; the out pointer is valid for one sigaction.

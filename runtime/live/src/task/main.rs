@@ -25,7 +25,7 @@ use super::memory::sample_memory;
 use super::panics::catch_panics;
 use crate::body::{Definitions, MapResult, PartOutput, ReduceResult, SavedCheckpoint};
 use crate::counters::{Counter, CounterValues, user_values};
-use crate::process::parent_of_task_process;
+use crate::process::{heed_hang_ups, parent_of_task_process};
 use crate::protocol::{
     FromTask, PROTOCOL_VERSION, ReduceWork, TaskDescription, ToTask, WireError, Work, read_message,
     write_message,
@@ -70,6 +70,7 @@ pub fn task_process_main(definitions: &dyn Definitions) -> ! {
 fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
     die_with(&parent)?;
+    heed_hang_ups()?;
     let stream = take_control_channel()?;
     write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
     let description = match read_message(&stream)? {
