@@ -50,7 +50,7 @@ const POLICIES: [(&str, &str, &[&str]); 14] = [
     ("natjam-deadline", NATJAM_DEADLINE_SUSPENDS, &["suspend"]),
     ("fcs", "", &[]),
     ("hfsp", "", &[]),
-    ("trigger", RULES, &["checkpoint", "kill", "suspend"]),
+    ("trigger", RULES, &["checkpoint", "suspend"]),
 ];
 
 const NATJAM: &str = "[scheduler.natjam]\npreempt-maps = true\ntask-eviction = \"youngest\"\n";
@@ -75,9 +75,10 @@ const HARD_CAP: &str = "[scheduler.capacity]\nmode = \"hard-cap\"\n\
                         [[scheduler.capacity.queue]]\nname = \"production\"\nguaranteed-percent = 50\n\
                         [[scheduler.capacity.queue]]\nname = \"research\"\nguaranteed-percent = 50\n";
 
-const RULES: &str = "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(b) do suspend(a/m0), checkpoint(a/m1)\n\
-                     when submitted(c) do kill(a/m2)\n\
-                     when finished(b) do resume(a/m0), launch(a)\n\"\"\"\n";
+const RULES: &str = "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(b) do suspend(a/m0)\n\
+                     when submitted(c) do checkpoint(a/m1)\n\
+                     when finished(b) do resume(a/m0)\n\
+                     when finished(c) do launch(a)\n\"\"\"\n";
 
 /// What happens in the simulated run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
