@@ -101,6 +101,10 @@ async fn a_stop_is_told_when_every_thread_and_child_has_stopped() {
     assert_eq!(states_of(child), "T");
     scene.resume().await;
     assert_ne!(states_of(child), "T");
+    assert_eq!(scene.moment.line().await, "suspend");
+    assert_eq!(scene.moment.line().await, "resume");
+    scene.finish().await;
+    until("the end of the child", || matches!(states_of(child).as_str(), "" | "Z")).await;
 }
 
 #[tokio::test(flavor = "current_thread")]
