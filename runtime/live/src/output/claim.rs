@@ -12,7 +12,7 @@ use napreduce_core::JobId;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::layout::{JobPaths, PART_PREFIX, SUCCESS, SUCCESS_UNFINISHED, TEMPORARY};
+use super::layout::{JobPaths, PART_PREFIX, SUCCESS, SUCCESS_UNFINISHED, TEMPORARY, is_temporary};
 use super::removal::remove_temporary;
 use crate::report::JobError;
 
@@ -61,7 +61,8 @@ impl OutputClaim {
         let paths = JobPaths::new(output, job, extension);
         let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
         fs::create_dir_all(paths.temporary()).map_err(failed)?;
-        let lock = lock(&paths)?;
+        let lock = lock(&paths, &paths.temporary())?;
+        make_folders(&paths)?;
         Ok(OutputClaim { paths, made, _lock: lock })
     }
 
@@ -117,50 +118,100 @@ fn inspect(paths: &JobPaths, overwrite: bool, token: SubmissionToken) -> Result<
     let output = paths.output();
     let path = || output.display().to_string().trim_end_matches('/').to_owned();
     let names = list(output)?;
-    if names.is_empty() {
+    let unfinished: Vec<&OsString> = names.iter().filter(|name| is_temporary(name)).collect();
+    for name in &unfinished {
+        if is_locked(&output.join(name))? {
+            return Err(JobError::OutputInUse { path: path() });
+        }
+    }
+    let of_this_submission = |name: &OsString| {
+        let entry = output.join(name);
+        entry == paths.staged(token)
+            || entry == paths.retired(token)
+            || (name == TEMPORARY && paths.claimant(token).exists())
+    };
+    if overwrite || names.iter().all(of_this_submission) {
         return Ok(());
     }
-    let unfinished = names.iter().any(|name| name == TEMPORARY);
-    if unfinished && is_locked(&paths.temporary())? {
-        return Err(JobError::OutputInUse { path: path() });
-    }
-    let own = names.len() == 1 && paths.claimant(token).exists();
-    if overwrite || own {
-        return Ok(());
-    }
-    Err(match names.as_slice() {
-        [_] if unfinished => JobError::OutputUnfinished { path: path() },
-        _ => JobError::OutputExists { path: path() },
+    Err(if unfinished.len() == names.len() {
+        JobError::OutputUnfinished { path: path() }
+    } else {
+        JobError::OutputExists { path: path() }
     })
 }
 
 /// Makes `_temporary` anew and locks it.
+///
+/// It is made under a name that says whose it is and renamed when it is whole, and the one in its place goes by a rename,
+/// too: a coordinator may be killed at any moment, and the submission that comes again has to know its own.
 fn prepare(paths: &JobPaths, token: SubmissionToken) -> Result<File, JobError> {
-    let temporary = paths.temporary();
     let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
-    match fs::remove_dir_all(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(JobError::io(format!("remove {}", temporary.display()), error));
-        }
-        _ => {}
+    // Nobody holds a lock on these, and the directory may be overwritten: `inspect` has seen to both.
+    for name in list(paths.output())?.iter().filter(|name| is_temporary(name) && *name != TEMPORARY) {
+        remove(&paths.output().join(name))?;
     }
-    fs::create_dir(&temporary).map_err(failed)?;
-    let lock = lock(paths)?;
-    File::create(paths.claimant(token)).map_err(failed)?;
+    let staged = paths.staged(token);
+    fs::create_dir(&staged).map_err(failed)?;
+    let prepared = File::create(paths.claimant_in(&staged, token))
+        .map_err(failed)
+        .and_then(|_| lock(paths, &staged))
+        .and_then(|lock| put_in_place(paths, token).map(|()| lock));
+    if prepared.is_err() {
+        // What remains of it was not what went wrong.
+        let _ = remove(&staged);
+    }
+    let lock = prepared?;
+    make_folders(paths)?;
     Ok(lock)
 }
 
-/// Locks `_temporary` and makes what belongs into it.
-fn lock(paths: &JobPaths) -> Result<File, JobError> {
+/// Gives a claim that is whole its name.
+fn put_in_place(paths: &JobPaths, token: SubmissionToken) -> Result<(), JobError> {
+    let (temporary, retired) = (paths.temporary(), paths.retired(token));
+    match fs::rename(&temporary, &retired) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(JobError::io(format!("remove {}", temporary.display()), error)),
+        Ok(()) => remove(&retired)?,
+    }
+    let path = paths.output().display().to_string();
+    match fs::rename(paths.staged(token), &temporary) {
+        // Another run was faster: there is at least its claimant in it.
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Err(JobError::OutputInUse { path }),
+        Err(source) => Err(JobError::OutputUnusable { path, source }),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Removes what an earlier run left.
+fn remove(directory: &Path) -> Result<(), JobError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(JobError::io(format!("remove {}", directory.display()), error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Locks a `_temporary`, under whatever name.
+fn lock(paths: &JobPaths, temporary: &Path) -> Result<File, JobError> {
     let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
-    let lock = File::open(paths.temporary()).map_err(failed)?;
-    if !lock_exclusively(&lock).map_err(failed)? {
-        return Err(JobError::OutputInUse { path: paths.output().display().to_string() });
+    let lock = File::open(temporary).map_err(failed)?;
+    if lock_exclusively(&lock).map_err(failed)? {
+        Ok(lock)
+    } else {
+        Err(JobError::OutputInUse { path: paths.output().display().to_string() })
     }
+}
+
+/// Makes what belongs into `_temporary`.
+fn make_folders(paths: &JobPaths) -> Result<(), JobError> {
     for directory in [paths.shuffle(), paths.committed()] {
-        fs::create_dir_all(directory).map_err(failed)?;
+        fs::create_dir_all(directory).map_err(|source| {
+            let path = paths.output().display().to_string();
+            JobError::OutputUnusable { path, source }
+        })?;
     }
-    Ok(lock)
+    Ok(())
 }
 
 /// Whether a running job holds this `_temporary`.

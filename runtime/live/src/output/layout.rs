@@ -4,6 +4,8 @@
 //!
 //! ```text
 //! OUT/_temporary/submission-<token>          who claimed it; empty
+//! OUT/_temporary.<token>                     `_temporary` until it is locked and says who claimed it
+//! OUT/_temporary.<token>.old                 the `_temporary` of an earlier run while it is removed
 //! OUT/_temporary/<job>/<attempt>/            scratch of an attempt, and its part file until it may commit
 //! OUT/_temporary/<job>/shuffle/<attempt>.segment   sealed map output
 //! OUT/_temporary/<job>/checkpoints/<attempt>/      what an attempt saved when it was checkpointed; kept until the job ends,
@@ -13,6 +15,7 @@
 //! OUT/part-r-00000, OUT/_SUCCESS                   once the job has committed
 //! ```
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
@@ -56,7 +59,22 @@ impl JobPaths {
 
     /// An empty file that says which submission claimed the directory.
     pub(crate) fn claimant(&self, token: u128) -> PathBuf {
-        self.temporary().join(format!("submission-{token:032x}"))
+        self.claimant_in(&self.temporary(), token)
+    }
+
+    /// The same file while `_temporary` still has another name.
+    pub(crate) fn claimant_in(&self, temporary: &Path, token: u128) -> PathBuf {
+        temporary.join(format!("submission-{token:032x}"))
+    }
+
+    /// `_temporary` until a claim is whole.
+    pub(crate) fn staged(&self, token: u128) -> PathBuf {
+        self.output.join(format!("{TEMPORARY}.{token:032x}"))
+    }
+
+    /// The `_temporary` of an earlier run that a claim is removing.
+    pub(crate) fn retired(&self, token: u128) -> PathBuf {
+        self.output.join(format!("{TEMPORARY}.{token:032x}.old"))
     }
 
     /// Sealed map output.
@@ -98,4 +116,12 @@ impl JobPaths {
         let dot = if self.extension.is_empty() { "" } else { "." };
         format!("{PART_PREFIX}{letter}-{:05}{dot}{}", task.index, self.extension)
     }
+}
+
+/// Whether an entry of an output directory is work in progress: `_temporary`, or what a claim makes or removes.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { return false };
+    let token = rest.strip_suffix(".old").unwrap_or(rest).strip_prefix('.');
+    rest.is_empty()
+        || token.is_some_and(|token| token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

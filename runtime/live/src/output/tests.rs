@@ -1,9 +1,9 @@
-//! The commit of a job by a coordinator that dies on the way and is started again.
+//! The claim and the commit of a job by a coordinator that dies on the way and is started again.
 //!
 //! Owns every point at which it can die. Does not own the rest of the output directory, which whole jobs test.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use tempfile::TempDir;
@@ -160,4 +160,82 @@ fn a_claim_that_another_run_has_by_now_is_not_taken_up() {
     let output = job.directory.path().join("out");
     let refused = OutputClaim::resume(&output, JOB, "", Vec::new());
     assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+}
+
+/// What a coordinator that is killed while it claims a directory may leave there, in the order of its steps; `7` is the
+/// token of the submission, `8` that of an older run which ended in the middle.
+const CLAIM_STEPS: [&[&str]; 7] = [
+    &["_temporary.7"],
+    &["_temporary.7/submission-7"],
+    &["_temporary/submission-8", "_temporary/job_0001/shuffle", "_temporary.7/submission-7"],
+    &["_temporary.7.old/submission-8", "_temporary.7/submission-7"],
+    &["_temporary.7.old", "_temporary.7/submission-7"],
+    &["_temporary/submission-7"],
+    &["_temporary/submission-7", "_temporary/job_0007/shuffle"],
+];
+
+/// A step of [`CLAIM_STEPS`] on the disk.
+fn killed_while_claiming(output: &Path, entries: &[&str]) {
+    for entry in entries {
+        let named = |name: &str| {
+            let mut name = name.to_owned();
+            for (short, token) in [("7", 7_u128), ("8", 8)] {
+                name = name
+                    .replace(&format!("_temporary.{short}"), &format!("_temporary.{token:032x}"))
+                    .replace(&format!("submission-{short}"), &format!("submission-{token:032x}"));
+            }
+            name
+        };
+        let path = output.join(named(entry));
+        if entry.contains("submission") {
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, "").expect("written");
+        } else {
+            fs::create_dir_all(path).expect("made");
+        }
+    }
+}
+
+#[test]
+fn a_submission_that_comes_again_takes_over_what_its_killed_claim_left() {
+    for (step, entries) in CLAIM_STEPS.into_iter().enumerate() {
+        let directory = tempfile::tempdir().expect("a directory");
+        killed_while_claiming(directory.path(), entries);
+        // Where an older run is in the way, it took leave to overwrite to get there.
+        let overwrite = entries[0] == CLAIM_STEPS[2][0];
+        let claim = OutputClaim::take(directory.path(), JOB, "", overwrite, 7)
+            .unwrap_or_else(|error| panic!("step {step}: {error}"));
+        assert_eq!(super::claim::list(directory.path()).expect("names"), ["_temporary"], "step {step}");
+        assert!(claim.paths().claimant(7).exists() && claim.paths().shuffle().exists(), "step {step}");
+        assert!(!claim.paths().claimant(8).exists(), "step {step}");
+        let again = OutputClaim::take(directory.path(), JOB, "", true, 7);
+        assert!(matches!(again, Err(JobError::OutputInUse { .. })), "step {step}: {again:?}");
+    }
+}
+
+#[test]
+fn a_killed_claim_stands_in_the_way_of_another_submission_until_it_may_overwrite() {
+    for (step, entries) in CLAIM_STEPS.into_iter().enumerate() {
+        let directory = tempfile::tempdir().expect("a directory");
+        killed_while_claiming(directory.path(), entries);
+        let refused = OutputClaim::take(directory.path(), JOB, "", false, 9);
+        assert!(matches!(refused, Err(JobError::OutputUnfinished { .. })), "step {step}: {refused:?}");
+        let claim = OutputClaim::take(directory.path(), JOB, "", true, 9).expect("a claim");
+        assert_eq!(super::claim::list(directory.path()).expect("names"), ["_temporary"], "step {step}");
+        claim.discard().expect("removed");
+        assert_eq!(super::claim::list(directory.path()).expect("names"), [""; 0], "step {step}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_work_in_progress_is_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let names = ["_temporary.bak", "_temporary.old", "_temporary_7"];
+    for name in names {
+        fs::create_dir(directory.path().join(name)).expect("made");
+    }
+    let refused = OutputClaim::take(directory.path(), JOB, "", false, 7);
+    assert!(matches!(refused, Err(JobError::OutputExists { .. })), "{refused:?}");
+    OutputClaim::take(directory.path(), JOB, "", true, 7).expect("a claim").discard().expect("removed");
+    assert!(names.iter().all(|name| directory.path().join(name).exists()));
 }
