@@ -39,6 +39,7 @@ mod output;
 mod program;
 mod records;
 mod state;
+pub mod streaming;
 mod task;
 pub mod testing;
 mod text_field;

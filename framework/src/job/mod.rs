@@ -5,6 +5,7 @@
 
 mod combine;
 mod mapper;
+mod part_map;
 mod partition;
 mod pipeline;
 mod reducer;
@@ -14,6 +15,7 @@ mod stages;
 
 pub use combine::{CombineStage, Fold, NoCombine};
 pub use mapper::{MapClosure, Mapper};
+pub(crate) use part_map::PartMap;
 pub(crate) use partition::{Grouping, PartitionChoice};
 pub(crate) use pipeline::Pipeline;
 pub use reducer::{ReduceClosure, Reducer};

@@ -7,7 +7,7 @@ use napreduce_live::{
 };
 
 use crate::input::{InputError, InputFile, InputFormat, Split, Splitting, plan_splits};
-use crate::output::{Output, OutputFormat};
+use crate::output::OutputFormat;
 use crate::state::Save;
 use crate::task;
 use crate::task::map::MapWork;
@@ -15,6 +15,7 @@ use crate::task::reduce::ReduceWork;
 
 use super::combine::CombineStage;
 use super::mapper::Mapper;
+use super::part_map::PartMap;
 use super::partition::{Grouping, PartitionChoice};
 use super::reducer::Reducer;
 use super::{Settings, sampling};
@@ -137,7 +138,7 @@ impl<I, O, F> JobBody for MapOnly<I, O, F>
 where
     I: InputFormat,
     O: OutputFormat,
-    F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError>,
+    F: PartMap<I, O>,
 {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
         task::map_only::run(&self.input, &self.output, &self.map, task, context)
@@ -152,7 +153,7 @@ impl<I, O, F> Pipeline for MapOnly<I, O, F>
 where
     I: InputFormat,
     O: OutputFormat,
-    F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError>,
+    F: PartMap<I, O>,
 {
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError> {
         plan_splits(files, split_size, &self.input)
@@ -175,7 +176,10 @@ where
     }
 
     fn checkpoint_support(&self) -> CheckpointSupport {
-        CheckpointSupport { map: saves(self.output.save(&mut Vec::new())), reduce: false }
+        CheckpointSupport {
+            map: saves(Ok(self.map.save())) && saves(self.output.save(&mut Vec::new())),
+            reduce: false,
+        }
     }
 
     /// Nothing of the settings concerns a job that sorts nothing.

@@ -74,7 +74,7 @@ fn sample_split<M: Mapper>(
         index: 0,
     };
     let attempt = napreduce_core::AttemptId { task, number: 0 };
-    mapper.setup(&TaskInfo::new(attempt, Some(&split.path)))?;
+    mapper.setup(&TaskInfo::of_sample(attempt, &split.path))?;
     let mut reader = input.open(split, memory as usize)?;
     let sampled = catch_unwind(AssertUnwindSafe(|| {
         loop {

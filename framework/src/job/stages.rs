@@ -11,6 +11,7 @@ use crate::values::Values;
 
 use super::combine::{CombineStage, Fold, NoCombine};
 use super::mapper::{MapClosure, Mapper};
+use super::part_map::{PartClosure, PartMap};
 use super::partition::{Grouping, PartitionChoice};
 use super::pipeline::{MapOnly, MapReduce};
 use super::reducer::{ReduceClosure, Reducer};
@@ -67,11 +68,13 @@ impl<I: InputFormat> Source<I> {
         F: Fn(I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
-        Job::new(MapOnly {
-            input: self.input,
-            output,
-            map: move |record: I::Record<'_>, out: &mut Output<O>| map(record, out).outcome(),
-        })
+        let map = move |record: I::Record<'_>, out: &mut Output<O>| map(record, out).outcome();
+        Job::new(MapOnly { input: self.input, output, map: PartClosure::new(map) })
+    }
+
+    /// A job without reduce whose map has set-up, finish and hooks of its own.
+    pub(crate) fn part_map(self, map: impl PartMap<I, Text>) -> Job {
+        Job::new(MapOnly { input: self.input, output: Text, map })
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Owns the flags, their defaults and their help. Does not own what a job does with them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use napreduce_live::ProgressMode;
 
 use super::cluster::ClusterArguments;
@@ -106,10 +107,14 @@ const REPORT_ID: &str = "napreduce-report-format";
 ///
 /// A program that defines `--format` for itself (terasort's rows) keeps it; the report is then chosen with
 /// `--report-format`.
-pub(crate) fn command<P: Args>(name: &str, about: &str, examples: &str) -> Command {
+pub(crate) fn command<P: Args>(face: &Face) -> Command {
+    let Face { name, about, examples, .. } = face;
     let mut command = P::augment_args(Command::new(name.to_owned()));
     let format_taken = command.get_arguments().any(|argument| argument.get_long() == Some("format"));
     command = RunArguments::augment_args(command);
+    if face.names_inputs {
+        command = command.mut_arg("inputs", |inputs| inputs.long("input").action(ArgAction::Append));
+    }
     let report = Arg::new(REPORT_ID)
         .long(if format_taken { "report-format" } else { "format" })
         .value_name("FORMAT")
@@ -138,9 +143,20 @@ pub(crate) fn program_name() -> String {
     if name.is_empty() { "job".to_owned() } else { name }
 }
 
-/// Parses the arguments of this process; ends it with status 2 and a message when they are wrong.
-pub(crate) fn parse<P: Args>(name: &str, about: &str, examples: &str) -> CommandLine<P> {
-    let matches = command::<P>(name, about, examples).get_matches();
+/// What a program shows of itself, and what it was called with.
+pub(crate) struct Face {
+    pub name: String,
+    pub about: String,
+    pub examples: String,
+    /// Inputs are given as `--input`, and not by where they stand.
+    pub names_inputs: bool,
+    pub arguments: Vec<OsString>,
+}
+
+/// Parses the arguments; ends this process with status 2 and a message when they are wrong.
+pub(crate) fn parse<P: Args>(face: &Face) -> CommandLine<P> {
+    let line = std::iter::once(OsString::from(&face.name)).chain(face.arguments.iter().cloned());
+    let matches = command::<P>(face).get_matches_from(line);
     from_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 

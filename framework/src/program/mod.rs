@@ -11,6 +11,7 @@ mod report;
 mod side_files;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use napreduce_live::{Definitions, JobBody, TaskError, task_process_main, task_pr
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use arguments::Face;
 pub use driver::{Driver, JobRun};
 pub use error::Error;
 pub use side_files::side_file;
@@ -120,6 +122,9 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 pub struct Program {
     about: String,
     examples: String,
+    /// As which subcommand of another program, with which arguments.
+    called: Option<(String, Vec<OsString>)>,
+    names_inputs: bool,
     definitions: BTreeMap<String, Build>,
 }
 
@@ -138,6 +143,21 @@ impl Program {
     /// Command lines for the end of `--help`, one a line.
     pub fn examples(mut self, examples: &str) -> Program {
         self.examples = examples.to_owned();
+        self
+    }
+
+    /// Has inputs given as `--input INPUT`, which may be said several times.
+    pub fn inputs_by_name(mut self) -> Program {
+        self.names_inputs = true;
+        self
+    }
+
+    /// Makes this the subcommand of another program: what it is called by people, and its arguments.
+    ///
+    /// That program's `main` calls [`Program::drive`] or [`Program::main`] as well, without this and with the same jobs, when it
+    /// is a task process: before it reads its own arguments.
+    pub fn called(mut self, name: &str, arguments: impl IntoIterator<Item = OsString>) -> Program {
+        self.called = Some((name.to_owned(), arguments.into_iter().collect()));
         self
     }
 
@@ -182,8 +202,9 @@ impl Program {
         if task_process_requested() {
             task_process_main(&self);
         }
-        let name = arguments::program_name();
-        let line = arguments::parse::<P>(&name, &self.about, &self.examples);
+        let face = self.face();
+        let line = arguments::parse::<P>(&face);
+        let name = face.name;
         let settings = match Settings::parse(&line.run.conf) {
             Ok(settings) => settings,
             Err(error) => return report::failure(&name, &Error::from(error)),
@@ -203,6 +224,15 @@ impl Program {
 }
 
 impl Program {
+    fn face(&self) -> Face {
+        let (name, arguments) = match &self.called {
+            Some((name, arguments)) => (name.clone(), arguments.clone()),
+            None => (arguments::program_name(), std::env::args_os().skip(1).collect()),
+        };
+        let (about, examples) = (self.about.clone(), self.examples.clone());
+        Face { name, about, examples, names_inputs: self.names_inputs, arguments }
+    }
+
     fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
         let build = self.definitions.get(definition).ok_or_else(|| {
             let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();

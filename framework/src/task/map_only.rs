@@ -8,31 +8,39 @@ use napreduce_live::{
     Checkpoint, Counter, MapResult, MapTask, SavedCheckpoint, Stage, SuspendHooks, TaskContext, TaskError,
 };
 
+use super::TaskInfo;
 use super::map::check_split;
 use super::reading::{Place, Read, RecordSink, read_all};
 use super::saving::{Refusal, Saving, Start, UserState, base_of, part_error, restored_format, start};
 use crate::input::InputFormat;
+use crate::job::PartMap;
 use crate::output::{Output, OutputFormat, Pieces};
-use crate::state::Save;
 
 /// Runs one map and writes its part file.
 pub(crate) fn run<I: InputFormat, O: OutputFormat>(
     input: &I,
     format: &O,
-    map: impl Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError>,
+    map: &impl PartMap<I, O>,
     task: &MapTask,
     context: &TaskContext,
 ) -> Result<MapResult, TaskError> {
     let begun = start(
         (task.restore.as_deref(), true),
         context,
-        |directory, checkpoint| resume(format, task, directory, checkpoint),
-        || Ok((Output::create(format.clone(), &task.output)?, Place::start_of(&task.split))),
+        |directory, checkpoint| {
+            let (out, place) = resume(format, task, directory, checkpoint)?;
+            Ok((set_up(map, task, context)?, out, place))
+        },
+        || {
+            let out = Output::create(format.clone(), &task.output)?;
+            Ok((set_up(map, task, context)?, out, Place::start_of(&task.split)))
+        },
     )?;
-    let Start { with: (out, place), restored } = begun;
+    let Start { with: (map, out, place), restored } = begun;
     let mut sink = LineSink { map, out, saved: None };
     match read_all::<I, _>(input, task, context, (place, restored), &mut sink)? {
         Read::ToTheEnd => {
+            PartMap::<I, O>::finish(&mut sink.map, &mut sink.out)?;
             let restore = task.restore.as_deref().filter(|_| restored);
             let part = sink.out.finish().map_err(|error| part_error(error, restore))?;
             context.counters().add(Counter::MapOutputRecords, part.records);
@@ -41,6 +49,16 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
         }
         Read::UpTo(place) => Ok(MapResult::Checkpointed(save(sink.out, sink.saved, place, task, context)?)),
     }
+}
+
+fn set_up<I: InputFormat, O: OutputFormat, M: PartMap<I, O>>(
+    map: &M,
+    task: &MapTask,
+    context: &TaskContext,
+) -> Result<M, TaskError> {
+    let mut map = map.clone();
+    map.setup(&TaskInfo::new(context, Some(&task.split.path)))?;
+    Ok(map)
 }
 
 fn resume<O: OutputFormat>(
@@ -75,21 +93,21 @@ fn save<O: OutputFormat>(
     saving.finish(stage, pieces, saved.unwrap_or_default())
 }
 
-struct LineSink<F, O> {
-    map: F,
+struct LineSink<M, O> {
+    map: M,
     out: Output<O>,
     saved: Option<UserState>,
 }
 
-impl<I, O, F> RecordSink<I> for LineSink<F, O>
+impl<I, O, M> RecordSink<I> for LineSink<M, O>
 where
     I: InputFormat,
     O: OutputFormat,
-    F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError>,
+    M: PartMap<I, O>,
 {
     #[inline(always)]
     fn take(&mut self, record: I::Record<'_>) -> Result<(), TaskError> {
-        (self.map)(record, &mut self.out)
+        self.map.map(record, &mut self.out)
     }
 
     fn check(&mut self) -> Result<(), TaskError> {
@@ -97,18 +115,18 @@ where
     }
 
     fn prepare_checkpoint(&mut self) -> Result<bool, TaskError> {
-        self.saved = UserState::ask(|_| Ok(Save::Stateless), |state| self.out.save_format(state))?;
+        self.saved =
+            UserState::ask(|_| Ok(PartMap::<I, O>::save(&self.map)), |state| self.out.save_format(state))?;
         Ok(self.saved.is_some())
     }
 }
 
-/// A closure has no hooks.
-impl<F, O> SuspendHooks for LineSink<F, O> {
+impl<M: SuspendHooks, O> SuspendHooks for LineSink<M, O> {
     fn on_suspend(&mut self) -> Result<(), TaskError> {
-        Ok(())
+        self.map.on_suspend()
     }
 
     fn on_resume(&mut self) -> Result<(), TaskError> {
-        Ok(())
+        self.map.on_resume()
     }
 }

@@ -14,17 +14,29 @@ mod saving;
 use std::path::Path;
 
 use napreduce_core::{AttemptId, TaskId};
+use napreduce_live::TaskContext;
 
 /// What user code may know about the attempt it runs in.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskInfo<'a> {
     attempt: AttemptId,
     input: Option<&'a Path>,
+    /// There is none while the input is sampled.
+    context: Option<&'a TaskContext>,
 }
 
 impl<'a> TaskInfo<'a> {
-    pub(crate) fn new(attempt: AttemptId, input: Option<&'a Path>) -> TaskInfo<'a> {
-        TaskInfo { attempt, input }
+    pub(crate) fn new(context: &'a TaskContext, input: Option<&'a Path>) -> TaskInfo<'a> {
+        TaskInfo { attempt: context.attempt(), input, context: Some(context) }
+    }
+
+    /// Of a look at the beginning of some input, before there is any task.
+    pub(crate) fn of_sample(attempt: AttemptId, input: &'a Path) -> TaskInfo<'a> {
+        TaskInfo { attempt, input: Some(input), context: None }
+    }
+
+    pub(crate) fn context(&self) -> Option<&'a TaskContext> {
+        self.context
     }
 
     /// The attempt, which prints as `job_0007_m_0003.1`.

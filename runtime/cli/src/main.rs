@@ -11,6 +11,7 @@ mod job;
 mod lab;
 mod parent;
 mod sim;
+mod streaming;
 mod task;
 mod up;
 mod worker;
@@ -40,6 +41,7 @@ Examples:
   nap job list                           its jobs
   nap job wait last                      progress of the job submitted last
   nap worker list --format json          its workers, for programs
+  nap streaming --input logs --output out --mapper 'cut -f 2' --reducer 'uniq -c'     any program as mapper and reducer
   nap sim --workload fcs-map-heavy --scheduler fcs,fair      schedulers compared in simulated time
   nap lab speed                          wordcount and terasort of 1 GiB against what is installed
 
@@ -53,6 +55,7 @@ enum Command {
     Worker(worker::Arguments),
     Job(job::Arguments),
     Task(task::Arguments),
+    Streaming(streaming::Arguments),
     Sim(Box<sim::Arguments>),
     /// Experiments: measure napreduce on this machine
     Lab(lab::Arguments),
@@ -71,7 +74,7 @@ const FAILED: u8 = 1;
 fn main() -> ExitCode {
     // Experiments call this same binary by other names, and so do workers for the tasks of their jobs.
     if napreduce_lab::job_program_requested() {
-        return napreduce_lab::job_program();
+        return napreduce_lab::job_program(napreduce::streaming::add_to(napreduce::Program::new()));
     }
     if napreduce_lab::guard_requested() {
         return napreduce_lab::guard_program();
@@ -95,6 +98,7 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Worker(arguments) => worker::run(arguments, cluster),
         Command::Job(arguments) => job::run(arguments, cluster),
         Command::Task(arguments) => task::run(arguments, cluster),
+        Command::Streaming(arguments) => return Ok(streaming::run(arguments)),
         Command::Sim(arguments) => sim::run(arguments, cluster),
         Command::Lab(arguments) => return Ok(lab::run(arguments)),
     }

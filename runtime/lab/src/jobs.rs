@@ -59,13 +59,13 @@ pub(crate) fn called(name: &str) -> bool {
     Path::new(&own).file_name() == Some(OsStr::new(name))
 }
 
-/// The main function of the job program.
-pub fn job_program() -> ExitCode {
+/// The main function of the job program, which may have other jobs as well.
+pub fn job_program(program: Program) -> ExitCode {
     if !task_process_requested() && !ends_with_parent() {
         eprintln!("{JOB_PROGRAM}: the experiment that started this has ended");
         return ExitCode::FAILURE;
     }
-    let program = Program::new()
+    let program = program
         .about("Jobs of nap lab")
         .job("steps", steps::by_map)
         .job("steps-of-reduces", steps::by_reduces);

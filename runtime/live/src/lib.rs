@@ -57,6 +57,7 @@ mod body;
 mod checkpoint;
 mod client;
 mod cluster_directory;
+mod command;
 mod coordinator;
 mod counters;
 mod embedded;
@@ -91,6 +92,7 @@ pub use client::{
     TaskSummary, WorkerSummary,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};
+pub use command::{CommandError, RunningCommand, TakeOutput};
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedEvent, replay_journal, run_coordinator,
 };
@@ -103,8 +105,8 @@ pub use plan::{CheckpointSupport, EmbeddedSettings, JobPlan, ProgressMode};
 pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use task::{
-    Ask, Boundary, Position, PositionUnit, Script, SuspendHooks, TaskContext, TaskError, TaskProgress,
-    task_process_main, task_process_requested,
+    Ask, Boundary, Position, PositionUnit, Presence, Script, SuspendHooks, TaskContext, TaskError,
+    TaskProgress, task_process_main, task_process_requested,
 };
 pub use transport::{Secret, SecretError};
 pub use worker::{PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker};

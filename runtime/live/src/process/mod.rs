@@ -3,7 +3,9 @@
 //! Owns every call that makes, signals or reaps a process. Does not own what the processes say to each other
 //! (`protocol`) nor which of them should run (`worker`).
 
+mod command_process;
 mod exit;
+mod family;
 mod heap;
 mod members;
 mod memory;
@@ -14,7 +16,9 @@ mod spawn;
 mod stop_signals;
 mod stops;
 
+pub(crate) use command_process::{become_command, command_requested, start_command};
 pub(crate) use exit::describe_exit;
+pub(crate) use family::Family;
 pub(crate) use heap::trim_heap;
 pub(crate) use members::await_stopped_members;
 pub(crate) use memory::{

@@ -3,8 +3,8 @@
 //! Owns the shared cells: progress, counters, position, and the way to its gate and clock. Does not own who reads them
 //! (the control thread of the task process), nor what happens at the gate (`gate`).
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use napreduce_core::AttemptId;
 
@@ -12,6 +12,7 @@ use super::clock::TaskClock;
 use super::error::TaskError;
 use super::gate::{Boundary, Gate, Script, SuspendHooks};
 use super::position::Position;
+use super::presence::Presence;
 use crate::counters::Counters;
 
 /// How far an attempt is, in bytes of input.
@@ -67,10 +68,10 @@ pub struct TaskContext {
     attempt: AttemptId,
     memory: u64,
     counters: Counters,
-    progress: TaskProgress,
+    progress: Arc<TaskProgress>,
     position: Position,
     interrupted: AtomicBool,
-    gate: Gate,
+    gate: Arc<Gate>,
     clock: TaskClock,
     refused: OnceLock<String>,
 }
@@ -91,10 +92,10 @@ impl TaskContext {
             attempt,
             memory,
             counters: Counters::default(),
-            progress: TaskProgress::default(),
+            progress: Arc::default(),
             position: Position::default(),
             interrupted: AtomicBool::new(false),
-            gate,
+            gate: Arc::new(gate),
             clock: TaskClock::default(),
             refused: OnceLock::new(),
         }
@@ -182,6 +183,11 @@ impl TaskContext {
     /// Adds the time for which earlier attempts, whose work this one goes on with, were active.
     pub fn goes_on_after(&self, active_millis: u64) {
         self.clock.goes_on_after(active_millis);
+    }
+
+    /// A way to the gate for code that waits for somebody outside.
+    pub fn presence(&self) -> Presence {
+        Presence::new(&self.gate, &self.progress)
     }
 
     pub(crate) fn gate(&self) -> &Gate {

@@ -11,9 +11,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::bell::Bell;
 use super::error::TaskError;
 use crate::process::{page_out_self, trim_heap};
 use crate::protocol::{FromTask, WireError};
@@ -103,6 +105,8 @@ pub(crate) struct Gate {
     boundaries: AtomicU64,
     restored: AtomicBool,
     worker: OnceLock<Box<dyn Worker>>,
+    /// Made by the first who waits for somebody else than the worker.
+    bell: OnceLock<Bell>,
 }
 
 impl Gate {
@@ -135,6 +139,27 @@ impl Gate {
         let mut asked = self.lock();
         (asked.suspend, asked.page_out) = (Some(epoch), page_out);
         self.is_asked.store(true, Ordering::Relaxed);
+        self.ring();
+    }
+
+    /// Whether the work is to stand still now, or is on its way there.
+    pub(super) fn is_suspending(&self) -> bool {
+        self.lock().suspend.is_some()
+    }
+
+    /// What rings when something changes here.
+    pub(super) fn bell(&self) -> io::Result<&Bell> {
+        if let Some(bell) = self.bell.get() {
+            return Ok(bell);
+        }
+        let made = Bell::make()?;
+        Ok(self.bell.get_or_init(|| made))
+    }
+
+    fn ring(&self) {
+        if let Some(bell) = self.bell.get() {
+            bell.ring();
+        }
     }
 
     /// The process was stopped and runs again; true when nobody is at the gate to acknowledge it.
@@ -145,6 +170,7 @@ impl Gate {
             self.is_asked.store(asked.checkpoint, Ordering::Relaxed);
         }
         self.changed.notify_all();
+        self.ring();
         asked.held != Some(epoch)
     }
 
@@ -152,6 +178,7 @@ impl Gate {
     pub(crate) fn checkpoint(&self) {
         self.lock().checkpoint = true;
         self.is_asked.store(true, Ordering::Relaxed);
+        self.ring();
     }
 
     pub(super) fn pass(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
@@ -245,147 +272,4 @@ impl fmt::Debug for Gate {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::mpsc::{Sender, channel};
-    use std::time::Duration;
-
-    use super::*;
-
-    const DEADLINE: Duration = Duration::from_secs(60);
-
-    struct Told(Sender<FromTask>);
-
-    impl Worker for Told {
-        fn tell(&self, message: &FromTask) -> Result<(), WireError> {
-            self.0.send(message.clone()).map_err(|_| WireError::CutShort)
-        }
-
-        fn catch_up(&self) {}
-    }
-
-    #[derive(Default)]
-    struct Calls(Vec<&'static str>);
-
-    impl SuspendHooks for Calls {
-        fn on_suspend(&mut self) -> Result<(), TaskError> {
-            self.0.push("suspend");
-            Ok(())
-        }
-
-        fn on_resume(&mut self) -> Result<(), TaskError> {
-            self.0.push("resume");
-            Ok(())
-        }
-    }
-
-    fn attached() -> (Arc<Gate>, std::sync::mpsc::Receiver<FromTask>) {
-        let (told, heard) = channel();
-        let gate = Arc::new(Gate::default());
-        gate.attach(Box::new(Told(told)));
-        (gate, heard)
-    }
-
-    #[test]
-    fn nothing_is_asked_unless_somebody_asks() {
-        let (gate, heard) = attached();
-        assert!(!gate.is_asked());
-        assert_eq!(gate.pass(&mut ()), Ok(Boundary::GoOn));
-        assert!(heard.try_recv().is_err());
-    }
-
-    #[test]
-    fn the_work_waits_at_the_gate_until_it_is_resumed() {
-        let (gate, heard) = attached();
-        gate.suspend(1, false);
-        assert!(gate.is_asked());
-        let passing = {
-            let gate = Arc::clone(&gate);
-            std::thread::spawn(move || {
-                let mut calls = Calls::default();
-                let passed = gate.pass(&mut calls);
-                (passed, calls.0)
-            })
-        };
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
-        assert!(!gate.resume(1), "whoever is at the gate acknowledges");
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
-        assert_eq!(passing.join().expect("no panic"), (Ok(Boundary::GoOn), vec!["suspend", "resume"]));
-        assert!(!gate.is_asked());
-    }
-
-    #[test]
-    fn a_stop_that_found_nobody_at_the_gate_is_acknowledged_by_the_control_thread() {
-        let (gate, _heard) = attached();
-        gate.suspend(1, false);
-        assert!(gate.resume(1));
-        assert!(!gate.is_asked());
-        assert_eq!(gate.pass(&mut ()), Ok(Boundary::GoOn));
-    }
-
-    #[test]
-    fn a_resume_for_a_checkpoint_comes_out_at_the_checkpoint() {
-        let (gate, heard) = attached();
-        gate.suspend(3, false);
-        let passing = {
-            let gate = Arc::clone(&gate);
-            std::thread::spawn(move || gate.pass(&mut ()))
-        };
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 3 }));
-        gate.checkpoint();
-        gate.resume(3);
-        assert_eq!(passing.join().expect("no panic"), Ok(Boundary::Checkpoint));
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 3 }));
-    }
-
-    #[test]
-    fn a_hook_that_fails_fails_the_task() {
-        struct Failing;
-        impl SuspendHooks for Failing {
-            fn on_suspend(&mut self) -> Result<(), TaskError> {
-                Err(TaskError::task("cannot let go"))
-            }
-            fn on_resume(&mut self) -> Result<(), TaskError> {
-                Ok(())
-            }
-        }
-        let (gate, heard) = attached();
-        gate.suspend(1, false);
-        assert_eq!(gate.pass(&mut Failing), Err(TaskError::task("cannot let go")));
-        assert!(heard.try_recv().is_err(), "it is not ready");
-    }
-
-    #[test]
-    fn a_worker_that_is_gone_fails_the_task() {
-        let (gate, heard) = attached();
-        drop(heard);
-        gate.suspend(1, false);
-        let error = gate.pass(&mut ()).expect_err("nobody hears it");
-        assert!(error.message.starts_with("control channel: "), "{error}");
-    }
-
-    #[test]
-    fn a_script_is_followed_boundary_by_boundary() {
-        let script =
-            Script::new([(4, Ask::Checkpoint), (2, Ask::Suspend), (4, Ask::Suspend), (2, Ask::Suspend)]);
-        let gate = Gate::scripted(script);
-        let mut calls = Calls::default();
-        let passed: Vec<Boundary> =
-            (0..3).map(|_| gate.pass(&mut calls).expect("hooks do not fail")).collect();
-        assert_eq!(passed, [Boundary::GoOn; 3]);
-        assert_eq!(calls.0, ["suspend", "resume", "suspend", "resume"]);
-        assert_eq!(gate.pass(&mut calls), Ok(Boundary::Checkpoint));
-        assert_eq!((gate.boundaries(), gate.is_asked()), (4, true));
-    }
-
-    #[test]
-    fn what_was_restored_is_told_once() {
-        let (gate, heard) = attached();
-        gate.tell_restored();
-        gate.tell_restored();
-        gate.tell_restore_refused("damaged");
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Restored));
-        let refused = FromTask::RestoreRefused { reason: "damaged".to_owned() };
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(refused));
-    }
-}
+mod tests;

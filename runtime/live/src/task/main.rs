@@ -25,7 +25,7 @@ use super::memory::sample_memory;
 use super::panics::catch_panics;
 use crate::body::{Definitions, MapResult, PartOutput, ReduceResult, SavedCheckpoint};
 use crate::counters::{Counter, CounterValues, user_values};
-use crate::process::{heed_hang_ups, parent_of_task_process};
+use crate::process::{become_command, command_requested, heed_hang_ups, parent_of_task_process};
 use crate::protocol::{
     FromTask, PROTOCOL_VERSION, ReduceWork, TaskDescription, ToTask, WireError, Work, read_message,
     write_message,
@@ -49,13 +49,17 @@ enum TaskProcessError {
     Io(#[from] io::Error),
 }
 
-/// Whether this process was started as a task process; then [`task_process_main`] is to be called before anything else.
+/// Whether this process was started as a task process, or to become a command of one; then [`task_process_main`] is to be
+/// called before anything else.
 pub fn task_process_requested() -> bool {
-    parent_of_task_process().is_some()
+    parent_of_task_process().is_some() || command_requested()
 }
 
 /// Runs the one attempt this process was started for, and exits.
 pub fn task_process_main(definitions: &dyn Definitions) -> ! {
+    if command_requested() {
+        become_command();
+    }
     let status = match serve(definitions) {
         Ok(()) => 0,
         Err(error) => {

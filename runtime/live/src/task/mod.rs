@@ -2,6 +2,7 @@
 //!
 //! Owns the context a body sees, its errors, and the process around it. Does not own its supervision (`worker`).
 
+mod bell;
 mod clock;
 mod context;
 mod control;
@@ -11,9 +12,11 @@ mod main;
 mod memory;
 mod panics;
 mod position;
+mod presence;
 
 pub use context::{TaskContext, TaskProgress};
 pub use error::TaskError;
 pub use gate::{Ask, Boundary, Script, SuspendHooks};
 pub use main::{task_process_main, task_process_requested};
 pub use position::{Position, PositionUnit};
+pub use presence::Presence;

@@ -1,0 +1,123 @@
+//! A command of one attempt: lines in, lines out.
+//!
+//! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between (live
+//! runtime).
+
+use napreduce_live::{RunningCommand, SuspendHooks, TaskError};
+
+use super::lines::{LineTooLong, OutputLines, key_and_value};
+use crate::emit::Emit;
+use crate::output::{Output, Text};
+use crate::task::TaskInfo;
+
+/// What takes the lines of a command.
+pub(super) trait Lines {
+    fn line(&mut self, line: &[u8]);
+
+    /// An error that was kept until now. A command may write for ever without reading a record.
+    fn check(&mut self) -> Result<(), TaskError>;
+}
+
+/// Records for the reduces.
+impl Lines for Emit<Vec<u8>, Vec<u8>> {
+    #[inline]
+    fn line(&mut self, line: &[u8]) {
+        let (key, value) = key_and_value(line);
+        self.emit(key, value);
+    }
+
+    fn check(&mut self) -> Result<(), TaskError> {
+        Emit::check(self)
+    }
+}
+
+/// Lines of a part file, as they are.
+impl Lines for Output<Text> {
+    #[inline]
+    fn line(&mut self, line: &[u8]) {
+        self.emit(line, ());
+    }
+
+    fn check(&mut self) -> Result<(), TaskError> {
+        Ok(Output::check(self)?)
+    }
+}
+
+/// A command as a job knows it; what of it is at work belongs to one attempt, and no clone has it.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    role: &'static str,
+    command: String,
+    at_work: Option<(RunningCommand, OutputLines)>,
+}
+
+impl Clone for Conversation {
+    fn clone(&self) -> Conversation {
+        Conversation::new(self.role, self.command.clone())
+    }
+}
+
+impl Conversation {
+    pub(super) fn new(role: &'static str, command: String) -> Conversation {
+        Conversation { role, command, at_work: None }
+    }
+
+    /// Starts the command.
+    pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        let context = task.context().ok_or_else(|| {
+            TaskError::fatal(format!(
+                "the input of the {} `{}` cannot be sampled for a total order: a command is run on whole splits only",
+                self.role, self.command
+            ))
+        })?;
+        let running = RunningCommand::start(self.role, &self.command, context.presence())?;
+        let longest = usize::try_from(context.memory()).unwrap_or(usize::MAX);
+        self.at_work = Some((running, OutputLines::new(longest)));
+        Ok(())
+    }
+
+    /// Gives the command more input, in parts.
+    pub(super) fn say(&mut self, parts: &[&[u8]], out: &mut impl Lines) -> Result<(), TaskError> {
+        let (role, command) = (self.role, &self.command);
+        let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
+        running.feed(parts, &mut |piece| pass_on(piece, lines, out, role, command))
+    }
+
+    /// Takes what the command still has to say, and waits for its end.
+    pub(super) fn end(&mut self, out: &mut impl Lines) -> Result<(), TaskError> {
+        let (role, command) = (self.role, &self.command);
+        let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
+        running.finish(&mut |piece| pass_on(piece, lines, out, role, command))?;
+        lines.finish(|line| out.line(line));
+        self.at_work = None;
+        out.check()
+    }
+}
+
+fn pass_on(
+    piece: &[u8],
+    lines: &mut OutputLines,
+    out: &mut impl Lines,
+    role: &str,
+    command: &str,
+) -> Result<(), TaskError> {
+    lines
+        .take(piece, |line| out.line(line))
+        .map_err(|error: LineTooLong| TaskError::task(format!("the {role} `{command}` wrote {error}")))?;
+    out.check()
+}
+
+/// The loops of tasks call `setup` first; a test of one's own may not.
+fn never_begun(role: &str, command: &str) -> TaskError {
+    TaskError::task(format!("the {role} `{command}` was given a record before its set-up"))
+}
+
+impl SuspendHooks for Conversation {
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.at_work.as_mut().map_or(Ok(()), |(running, _)| running.on_suspend())
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.at_work.as_mut().map_or(Ok(()), |(running, _)| running.on_resume())
+    }
+}

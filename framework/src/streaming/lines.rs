@@ -1,0 +1,130 @@
+//! The output of a command as lines, and a line as key and value.
+//!
+//! Owns where lines end and how long one may be. Does not own what is done with them.
+
+use thiserror::Error;
+
+/// A line did not end within the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a line of more than {limit} bytes; a line may be as long as --task-memory")]
+pub(super) struct LineTooLong {
+    limit: usize,
+}
+
+/// Makes lines of pieces of any length.
+#[derive(Debug)]
+pub(super) struct OutputLines {
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+    limit: usize,
+}
+
+impl OutputLines {
+    pub(super) fn new(limit: usize) -> OutputLines {
+        OutputLines { begun: Vec::new(), limit }
+    }
+
+    /// Hands out each line that ends in this piece, without its newline.
+    pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), LineTooLong> {
+        let mut rest = piece;
+        while let Some(newline) = memchr::memchr(b'\n', rest) {
+            let (line, after) = (&rest[..newline], &rest[newline + 1..]);
+            if self.begun.is_empty() {
+                self.check(line.len())?;
+                each(line);
+            } else {
+                self.begin(line)?;
+                each(&self.begun);
+                self.begun.clear();
+            }
+            rest = after;
+        }
+        self.begin(rest)
+    }
+
+    /// Hands out what comes after the last newline, if anything does.
+    pub(super) fn finish(&mut self, mut each: impl FnMut(&[u8])) {
+        if !self.begun.is_empty() {
+            each(&self.begun);
+            self.begun.clear();
+        }
+    }
+
+    fn begin(&mut self, part: &[u8]) -> Result<(), LineTooLong> {
+        self.check(self.begun.len() + part.len())?;
+        self.begun.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn check(&self, length: usize) -> Result<(), LineTooLong> {
+        if length > self.limit { Err(LineTooLong { limit: self.limit }) } else { Ok(()) }
+    }
+}
+
+/// What stands before and after the first TAB; without one all is key.
+pub(super) fn key_and_value(line: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'\t', line) {
+        Some(tab) => (&line[..tab], &line[tab + 1..]),
+        None => (line, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(pieces: &[&[u8]], limit: usize) -> Result<Vec<Vec<u8>>, LineTooLong> {
+        let (mut lines, mut found) = (OutputLines::new(limit), Vec::new());
+        for piece in pieces {
+            lines.take(piece, |line| found.push(line.to_vec()))?;
+        }
+        lines.finish(|line| found.push(line.to_vec()));
+        Ok(found)
+    }
+
+    #[test]
+    fn lines_end_at_newlines_and_the_last_one_needs_none() {
+        let found = lines(&[b"a\n\nb", b"", b"c\n\xFF", b"d"], 10);
+        assert_eq!(found, Ok(vec![b"a".to_vec(), b"".to_vec(), b"bc".to_vec(), b"\xFFd".to_vec()]));
+        assert_eq!(lines(&[b"a\n"], 10), Ok(vec![b"a".to_vec()]));
+        assert_eq!(lines(&[], 10), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+        assert_eq!(lines(&[b"123", b"4\n1234"], 4).map(|lines| lines.len()), Ok(2));
+        for pieces in [&[&b"12345\n"[..]][..], &[b"12345"], &[b"123", b"45"], &[b"123", b"45\n"]] {
+            assert_eq!(lines(pieces, 4), Err(LineTooLong { limit: 4 }), "{pieces:?}");
+        }
+        let text = LineTooLong { limit: 4 }.to_string();
+        assert_eq!(text, "a line of more than 4 bytes; a line may be as long as --task-memory");
+    }
+
+    #[test]
+    fn the_first_tab_divides_key_and_value() {
+        assert_eq!(key_and_value(b"a\tb\tc"), (&b"a"[..], &b"b\tc"[..]));
+        assert_eq!(key_and_value(b"a"), (&b"a"[..], &b""[..]));
+        assert_eq!(key_and_value(b"\ta"), (&b""[..], &b"a"[..]));
+        assert_eq!(key_and_value(b""), (&b""[..], &b""[..]));
+    }
+
+    proptest! {
+        #[test]
+        fn how_output_is_cut_into_pieces_does_not_matter(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), any::<u8>()], 0..200),
+            cuts in proptest::collection::vec(0_usize..200, 0..8),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            let mut expected: Vec<Vec<u8>> = bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+            if expected.last().is_some_and(Vec::is_empty) {
+                expected.pop();
+            }
+            prop_assert_eq!(lines(&pieces, 1000), Ok(expected));
+        }
+    }
+}

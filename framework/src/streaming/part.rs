@@ -1,0 +1,52 @@
+//! A command as the map of a job without reduce.
+//!
+//! Owns what the command reads. Does not own the command's process (`conversation`).
+
+use napreduce_live::{SuspendHooks, TaskError};
+
+use super::conversation::Conversation;
+use crate::input::ByteLines;
+use crate::job::PartMap;
+use crate::output::{Output, Text};
+use crate::state::Save;
+use crate::task::TaskInfo;
+
+/// Lines in, lines of a part file out.
+#[derive(Debug, Clone)]
+pub(super) struct CommandPart {
+    conversation: Conversation,
+}
+
+impl CommandPart {
+    pub(super) fn new(command: String) -> CommandPart {
+        CommandPart { conversation: Conversation::new("mapper", command) }
+    }
+}
+
+impl PartMap<ByteLines, Text> for CommandPart {
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        self.conversation.begin(task)
+    }
+
+    fn map(&mut self, line: &[u8], out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.say(&[line, b"\n"], out)
+    }
+
+    fn save(&self) -> Save {
+        Save::Unsupported
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.end(out)
+    }
+}
+
+impl SuspendHooks for CommandPart {
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_resume()
+    }
+}

@@ -1,0 +1,70 @@
+//! A command as a reducer.
+//!
+//! Owns what the command reads. Does not own the command's process (`conversation`).
+
+use napreduce_live::{SuspendHooks, TaskError};
+
+use super::conversation::Conversation;
+use crate::job::Reducer;
+use crate::output::{Output, Text};
+use crate::task::TaskInfo;
+use crate::values::Values;
+
+/// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and what it writes is
+/// the part file, line by line.
+///
+/// Keys and values are written as they are: one that holds a newline, or a key that holds a TAB, becomes something else to
+/// the command. See the [module](crate::streaming).
+#[derive(Debug, Clone)]
+pub struct CommandReducer {
+    conversation: Conversation,
+}
+
+impl CommandReducer {
+    /// A command for `sh -c`.
+    pub fn new(command: impl Into<String>) -> CommandReducer {
+        CommandReducer { conversation: Conversation::new("reducer", command.into()) }
+    }
+}
+
+// It says nothing about its state: there is no way to ask a command for it.
+impl Reducer for CommandReducer {
+    type Group = Vec<u8>;
+    type Key = Vec<u8>;
+    type Value = Vec<u8>;
+    type Output = Text;
+
+    fn setup(&mut self, task: &TaskInfo<'_>, _: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.begin(task)
+    }
+
+    fn reduce(
+        &mut self,
+        key: &[u8],
+        values: &mut Values<'_, Vec<u8>, Vec<u8>>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        while let Some(value) = values.next() {
+            self.conversation.say(&[key, b"\t", value, b"\n"], out)?;
+        }
+        Ok(())
+    }
+
+    /// The command does not see where a call ends and the next one begins. So it is told of a suspend in the middle of a group
+    /// as well.
+    fn resumes_in_group(&self) -> bool {
+        true
+    }
+
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_resume()
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.end(out)
+    }
+}

@@ -1,0 +1,34 @@
+//! `nap streaming`: any program as mapper and reducer of a job.
+//!
+//! Owns what its help says. Does not own its arguments, which are those of any job program, nor the job (`napreduce`).
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Args;
+use napreduce::{Program, streaming};
+
+const ABOUT: &str = "\
+Any program as mapper and reducer. Both are commands for sh -c, one process for each attempt: the mapper reads lines and writes \
+lines of key TAB value, which are sorted by key; the reducer reads those lines and writes the output. Inputs are files, \
+directories or globs.";
+
+const EXAMPLES: &str = "\
+nap streaming --input books --output counts --mapper \"tr -cs a-zA-Z '\\n'\" --reducer 'cut -f 1 | uniq -c'
+nap streaming --input logs --output errors --mapper 'grep -a ERROR || true'
+nap streaming --input logs --output out --mapper 'python3 map.py' --reducer 'python3 reduce.py' --cluster DIR";
+
+/// Run a job whose mapper and reducer are commands; nap streaming --help has its options
+#[derive(Debug, Clone, Args)]
+#[command(disable_help_flag = true)]
+pub struct Arguments {
+    /// Those of a job program: --input, --output, --mapper, --reducer, --reduces, --cluster and more
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<OsString>,
+}
+
+/// Runs the job.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let program = Program::new().about(ABOUT).examples(EXAMPLES);
+    streaming::main(program.called("nap streaming", arguments.rest.iter().cloned()))
+}

@@ -1,0 +1,136 @@
+//! The two pipes to a command, of which neither ever blocks, and the wait for any of them.
+//!
+//! Owns what is not yet written, and the answers of the kernel. Does not own when one waits (`running`).
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{ChildStdin, ChildStdout};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+
+/// As much as a pipe holds, usually.
+const READ_BYTES: usize = 64 << 10;
+
+/// What waiting is for, and what came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Ready {
+    pub(super) input: bool,
+    pub(super) output: bool,
+    pub(super) ended: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Pipes {
+    /// Closed when the command has all of its input, or wants no more.
+    input: Option<ChildStdin>,
+    /// Closed when the command, and whatever else has it, has closed it.
+    output: Option<ChildStdout>,
+    unwritten: Vec<u8>,
+    written: usize,
+    read: Box<[u8]>,
+}
+
+impl Pipes {
+    pub(super) fn new(input: ChildStdin, output: ChildStdout) -> io::Result<Pipes> {
+        ioctl_fionbio(&input, true)?;
+        ioctl_fionbio(&output, true)?;
+        let read = vec![0; READ_BYTES].into_boxed_slice();
+        Ok(Pipes { input: Some(input), output: Some(output), unwritten: Vec::new(), written: 0, read })
+    }
+
+    /// Appends to what is to be written; a command that wants nothing is given nothing.
+    pub(super) fn append(&mut self, parts: &[&[u8]]) {
+        if self.input.is_some() {
+            parts.iter().for_each(|part| self.unwritten.extend_from_slice(part));
+        }
+    }
+
+    pub(super) fn unwritten(&self) -> usize {
+        self.unwritten.len() - self.written
+    }
+
+    pub(super) fn takes_input(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// The command reads the end of its input after what is written.
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
+        (self.unwritten, self.written) = (Vec::new(), 0);
+    }
+
+    /// Writes as much as there is room for. A command that reads no more is no error here: its exit status says what it is.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        let Some(input) = &mut self.input else { return Ok(()) };
+        match input.write(&self.unwritten[self.written..]) {
+            Ok(count) => self.written += count,
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => return Ok(()),
+                io::ErrorKind::BrokenPipe => self.close_input(),
+                _ => return Err(error),
+            },
+        }
+        if self.written == self.unwritten.len() {
+            self.unwritten.clear();
+            self.written = 0;
+        }
+        Ok(())
+    }
+
+    /// What there is to read, at most a pipe full; empty when there is nothing now, or nothing any more.
+    pub(super) fn read(&mut self) -> io::Result<&[u8]> {
+        let Some(output) = &mut self.output else { return Ok(&[]) };
+        match output.read(&mut self.read) {
+            Ok(0) => self.output = None,
+            Ok(count) => return Ok(&self.read[..count]),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+                _ => return Err(error),
+            },
+        }
+        Ok(&[])
+    }
+
+    /// Waits until something can be done with one of the pipes, the bell rings, the time is over, or, once its output is
+    /// closed, the command has ended.
+    pub(super) fn wait(
+        &self,
+        bell: BorrowedFd<'_>,
+        end: &OwnedFd,
+        timeout: Option<Timespec>,
+    ) -> io::Result<Ready> {
+        // A pipe that is not of interest is represented by the bell, which may be looked at several times.
+        let input = self.input.as_ref().filter(|_| self.unwritten() > 0).map(AsFd::as_fd);
+        let output = self.output.as_ref().map(AsFd::as_fd);
+        // While there is output its end comes first; a command that ended wakes nobody before that is read.
+        let ended = output.is_none().then(|| end.as_fd());
+        let mut interest = [
+            PollFd::from_borrowed_fd(bell, PollFlags::IN),
+            PollFd::from_borrowed_fd(
+                input.unwrap_or(bell),
+                if input.is_some() { PollFlags::OUT } else { PollFlags::empty() },
+            ),
+            PollFd::from_borrowed_fd(
+                output.unwrap_or(bell),
+                if output.is_some() { PollFlags::IN } else { PollFlags::empty() },
+            ),
+            PollFd::from_borrowed_fd(
+                ended.unwrap_or(bell),
+                if ended.is_some() { PollFlags::IN } else { PollFlags::empty() },
+            ),
+        ];
+        match poll(&mut interest, timeout.as_ref()) {
+            // After a stop, say.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Also when the other end is gone: then reading and writing say so.
+        let is_so = |index: usize| !interest[index].revents().is_empty();
+        Ok(Ready {
+            input: input.is_some() && is_so(1),
+            output: output.is_some() && is_so(2),
+            ended: ended.is_some() && is_so(3),
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What code that waits for somebody outside needs of its attempt.
+//!
+//! Owns the handle that such code keeps. Does not own what is asked at the gate (`gate`), nor what is waited for.
+
+use std::io;
+use std::sync::Arc;
+
+use super::bell::Bell;
+use super::context::TaskProgress;
+use super::error::TaskError;
+use super::gate::{Boundary, Gate, SuspendHooks};
+
+/// A way to the gate of an attempt for code that waits inside one of its steps: it can stand still there as well.
+#[derive(Debug, Clone)]
+pub struct Presence {
+    gate: Arc<Gate>,
+    progress: Arc<TaskProgress>,
+}
+
+impl Presence {
+    pub(super) fn new(gate: &Arc<Gate>, progress: &Arc<TaskProgress>) -> Presence {
+        Presence { gate: Arc::clone(gate), progress: Arc::clone(progress) }
+    }
+
+    /// Whether the attempt is to stand still.
+    pub(crate) fn is_suspending(&self) -> bool {
+        self.gate.is_suspending()
+    }
+
+    /// Stands still if that is asked for. Whether a checkpoint is asked for as well is for the next boundary of the work.
+    pub(crate) fn stand_still(&self, hooks: &mut dyn SuspendHooks) -> Result<(), TaskError> {
+        if !self.gate.is_suspending() {
+            return Ok(());
+        }
+        match self.gate.pass(hooks)? {
+            Boundary::GoOn | Boundary::Checkpoint => Ok(()),
+        }
+    }
+
+    /// What rings when something is asked for, or no more.
+    pub(crate) fn bell(&self) -> io::Result<&Bell> {
+        self.gate.bell()
+    }
+
+    /// Says that the task is well.
+    pub(crate) fn is_well(&self) {
+        self.progress.still_waiting();
+    }
+}
