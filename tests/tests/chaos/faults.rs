@@ -1,6 +1,6 @@
 //! Everything that is done to the cluster, and the proof that it was.
 //!
-//! Owns one function for each kind of fault. Does not own when it is called.
+//! Owns one function for each kind of fault but preemption (`preemptions`). Does not own when it is called.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use rand_pcg::Pcg64;
 use rustix::process::Signal;
 
 use crate::daemons::{Daemons, LIVENESS, TASK_SILENCE};
+use crate::preemptions;
 use crate::processes::{Process, wait_until};
 
 /// A consequence that must follow takes no longer.
@@ -28,6 +29,13 @@ pub enum Fault {
     LinkCut,
     LinkDelayed,
     LinkSilenced,
+    TaskSuspended,
+    JobSuspended,
+    TaskCheckpointed,
+    SuspendedTaskKilled,
+    SavingTaskKilled,
+    CoordinatorKilledWhileSuspended,
+    WorkerKilledWhileSuspended,
 }
 
 /// Whether it happened.
@@ -40,7 +48,7 @@ pub enum Injected {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 10] = [
+    pub const ALL: [Fault; 17] = [
         Fault::TaskKilled,
         Fault::TaskStopped,
         Fault::WorkerKilled,
@@ -51,6 +59,13 @@ impl Fault {
         Fault::LinkCut,
         Fault::LinkDelayed,
         Fault::LinkSilenced,
+        Fault::TaskSuspended,
+        Fault::JobSuspended,
+        Fault::TaskCheckpointed,
+        Fault::SuspendedTaskKilled,
+        Fault::SavingTaskKilled,
+        Fault::CoordinatorKilledWhileSuspended,
+        Fault::WorkerKilledWhileSuspended,
     ];
 
     /// Does it to a victim that the seed chooses, and undoes what has to be undone.
@@ -87,6 +102,15 @@ impl Fault {
             }),
             Fault::LinkDelayed => delay_link(random, daemons, victim),
             Fault::LinkSilenced => silence_link(daemons, victim),
+            Fault::TaskSuspended => preemptions::suspend_task(random, daemons),
+            Fault::JobSuspended => preemptions::suspend_job(random, daemons),
+            Fault::TaskCheckpointed => preemptions::checkpoint_task(random, daemons),
+            Fault::SuspendedTaskKilled => preemptions::kill_suspended_task(random, daemons),
+            Fault::SavingTaskKilled => preemptions::kill_while_saving(random, daemons),
+            Fault::CoordinatorKilledWhileSuspended => {
+                preemptions::kill_coordinator_while_suspended(random, daemons)
+            }
+            Fault::WorkerKilledWhileSuspended => preemptions::kill_worker_while_suspended(random, daemons),
         }
     }
 }
@@ -101,7 +125,9 @@ fn pause(random: &mut Pcg64, millis: std::ops::Range<u64>) {
 
 fn any_task(random: &mut Pcg64, daemons: &Daemons) -> Option<Process> {
     let workers = daemons.workers.iter();
-    let tasks: Vec<Process> = workers.flat_map(|worker| Process::tasks_of(worker.process.id())).collect();
+    let tasks = workers.flat_map(|worker| Process::tasks_of(worker.process.id()));
+    // What the cluster itself has stopped is not ended for being stopped.
+    let tasks: Vec<Process> = tasks.filter(|task| !task.is_stopped()).collect();
     tasks.choose(random).copied()
 }
 

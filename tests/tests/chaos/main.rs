@@ -1,4 +1,5 @@
-//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and delayed.
+//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and delayed, and tasks
+//! are suspended and checkpointed.
 //!
 //! Owns the runs: each from its seed, with every kind of fault until each has really happened, and outputs that must equal
 //! those of an undisturbed run. Does not own a fault (`faults`) nor what is run (`workload`).
@@ -9,6 +10,7 @@
 
 mod daemons;
 mod faults;
+mod preemptions;
 mod processes;
 mod proxy;
 mod workload;

@@ -1,0 +1,204 @@
+//! Preemption by an operator, with a fault in the middle of it.
+//!
+//! Owns the orders (`nap task`, `nap job`), the choice of whom they are for, and what must be seen of each. Does not own
+//! the kills and restarts themselves (`daemons`).
+
+use std::path::Path;
+use std::time::Duration;
+
+use napreduce_tests::{program, run};
+use rand::Rng;
+use rand::seq::IndexedRandom;
+use rand_pcg::Pcg64;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::daemons::Daemons;
+use crate::faults::Injected;
+use crate::processes::{Process, wait_until};
+
+/// An order of an operator is carried out within this time, also after a restart of the coordinator.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A live attempt as `nap task list` shows it.
+#[derive(Debug, Clone)]
+struct Live {
+    attempt: String,
+    state: String,
+}
+
+/// The live attempts; none when the coordinator does not answer.
+fn live(cluster: &Path) -> Vec<Live> {
+    let listed = run(program("nap").arg("--dir").arg(cluster).args(["task", "list", "--format", "json"]));
+    let tasks: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
+    let of = |task: &Value| task["live"].as_array().cloned().unwrap_or_default();
+    let tasks = tasks.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    tasks
+        .iter()
+        .flat_map(of)
+        .map(|live| Live { attempt: text(&live["attempt"]), state: text(&live["state"]) })
+        .collect()
+}
+
+fn state_of(cluster: &Path, attempt: &str) -> Option<String> {
+    live(cluster).into_iter().find(|live| live.attempt == attempt).map(|live| live.state)
+}
+
+/// Whether the coordinator took the order. It may not: the attempt may have ended meanwhile.
+fn order(cluster: &Path, words: &[&str]) -> bool {
+    run(program("nap").arg("--dir").arg(cluster).args(words)).status.success()
+}
+
+fn any_running(random: &mut Pcg64, cluster: &Path) -> Option<String> {
+    let running: Vec<Live> = live(cluster).into_iter().filter(|live| live.state == "running").collect();
+    running.choose(random).map(|live| live.attempt.clone())
+}
+
+/// A suspended attempt that a seed chooses; `None` when none was running, or it ended before it could be stopped.
+fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, String> {
+    let Some(attempt) = any_running(random, cluster) else { return Ok(None) };
+    if !order(cluster, &["task", "suspend", &attempt]) {
+        return Ok(None);
+    }
+    let mut state = None;
+    wait_until(&format!("{attempt} suspended, or its end"), DEADLINE, || {
+        state = state_of(cluster, &attempt);
+        state.as_deref().is_none_or(|state| state == "suspended")
+    })?;
+    Ok(state.map(|_| attempt))
+}
+
+/// Lets an attempt go on that an operator suspended; one that is gone needs nothing.
+fn resume(cluster: &Path, attempt: &str) -> Result<(), String> {
+    wait_until(&format!("{attempt} told to go on, or its end"), DEADLINE, || {
+        order(cluster, &["task", "resume", attempt])
+            || (coordinator_answers(cluster)
+                && state_of(cluster, attempt).is_none_or(|state| state != "suspended"))
+    })
+}
+
+fn coordinator_answers(cluster: &Path) -> bool {
+    order(cluster, &["worker", "list"])
+}
+
+fn hit(attempt: &Option<String>) -> Injected {
+    if attempt.is_some() { Injected::Fired } else { Injected::NothingToHit }
+}
+
+fn pause(random: &mut Pcg64, millis: std::ops::Range<u64>) {
+    std::thread::sleep(Duration::from_millis(random.random_range(millis)));
+}
+
+/// Suspended, and resumed after a while.
+pub fn suspend_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
+    let cluster = daemons.directory();
+    let suspended = suspend_one(random, cluster)?;
+    if let Some(attempt) = &suspended {
+        pause(random, 0..500);
+        resume(cluster, attempt)?;
+    }
+    Ok(hit(&suspended))
+}
+
+/// A whole job, which goes on after a while.
+pub fn suspend_job(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
+    let cluster = daemons.directory();
+    let Some(attempt) = any_running(random, cluster) else { return Ok(Injected::NothingToHit) };
+    let job = attempt.split_inclusive('_').take(2).collect::<String>();
+    let job = job.trim_end_matches('_');
+    if !order(cluster, &["job", "suspend", job]) {
+        return Ok(Injected::NothingToHit);
+    }
+    pause(random, 0..700);
+    wait_until(&format!("{job} told to go on, or its end"), DEADLINE, || {
+        order(cluster, &["job", "resume", job])
+            || live(cluster).iter().all(|live| !live.attempt.starts_with(job))
+    })?;
+    Ok(Injected::Fired)
+}
+
+/// Saved and ended; the task goes on from there by itself.
+pub fn checkpoint_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
+    let cluster = daemons.directory();
+    let Some(attempt) = any_running(random, cluster) else { return Ok(Injected::NothingToHit) };
+    if !order(cluster, &["task", "checkpoint", &attempt]) {
+        return Ok(Injected::NothingToHit);
+    }
+    wait_until(&format!("the end of {attempt}, which was to save its work"), DEADLINE, || {
+        coordinator_answers(cluster) && state_of(cluster, &attempt).is_none()
+    })?;
+    Ok(Injected::Fired)
+}
+
+fn tasks(daemons: &Daemons) -> Vec<Process> {
+    daemons.workers.iter().flat_map(|worker| Process::tasks_of(worker.process.id())).collect()
+}
+
+/// Killed from outside while it is stopped: it never goes on, and its task is run again.
+pub fn kill_suspended_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
+    let suspended = suspend_one(random, daemons.directory())?;
+    let Some(attempt) = &suspended else { return Ok(Injected::NothingToHit) };
+    for task in tasks(daemons).into_iter().filter(Process::is_stopped) {
+        if task.signal(Signal::KILL) {
+            wait_until("the end of a stopped task that was killed", DEADLINE, || task.is_gone())?;
+        }
+    }
+    wait_until(&format!("the end of {attempt}, whose process was killed"), DEADLINE, || {
+        coordinator_answers(daemons.directory()) && state_of(daemons.directory(), attempt).is_none()
+    })?;
+    Ok(Injected::Fired)
+}
+
+/// Every task process killed at a moment while a checkpoint is being written, or one is being restored.
+pub fn kill_while_saving(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
+    let cluster = daemons.directory();
+    let Some(attempt) = any_running(random, cluster) else { return Ok(Injected::NothingToHit) };
+    if !order(cluster, &["task", "checkpoint", &attempt]) {
+        return Ok(Injected::NothingToHit);
+    }
+    pause(random, 0..40);
+    let killed = tasks(daemons).into_iter().filter(|task| task.signal(Signal::KILL)).count();
+    Ok(if killed > 0 { Injected::Fired } else { Injected::NothingToHit })
+}
+
+/// The coordinator dies while an attempt is suspended, and finds it suspended when it is back.
+pub fn kill_coordinator_while_suspended(
+    random: &mut Pcg64,
+    daemons: &mut Daemons,
+) -> Result<Injected, String> {
+    let suspended = suspend_one(random, daemons.directory())?;
+    let Some(attempt) = &suspended else { return Ok(Injected::NothingToHit) };
+    if !daemons.kill_coordinator() {
+        return Err("it is not true that the coordinator was killed".to_owned());
+    }
+    pause(random, 0..1_500);
+    daemons.restart_coordinator();
+    resume(daemons.directory(), attempt)?;
+    Ok(Injected::Fired)
+}
+
+/// A worker dies with what is suspended on it.
+pub fn kill_worker_while_suspended(random: &mut Pcg64, daemons: &mut Daemons) -> Result<Injected, String> {
+    let suspended = suspend_one(random, daemons.directory())?;
+    let Some(attempt) = &suspended else { return Ok(Injected::NothingToHit) };
+    let stopped = |worker: &crate::daemons::Worker| {
+        Process::tasks_of(worker.process.id()).iter().any(Process::is_stopped)
+    };
+    let victim = daemons.workers.iter().position(stopped);
+    let Some(victim) = victim else {
+        resume(daemons.directory(), attempt)?;
+        return Ok(Injected::NothingToHit);
+    };
+    let left = Process::tasks_of(daemons.workers[victim].process.id());
+    if !daemons.kill_worker(victim) {
+        return Err("it is not true that the worker was killed".to_owned());
+    }
+    wait_until("the end of the tasks of a worker that was killed", DEADLINE, || {
+        left.iter().all(Process::is_gone)
+    })?;
+    daemons.restart_worker(victim);
+    // Another one may have been suspended there than the one that was chosen.
+    resume(daemons.directory(), attempt)?;
+    Ok(Injected::Fired)
+}
