@@ -50,6 +50,14 @@ pub(super) enum Occurrence {
     Blind(io::Error),
 }
 
+/// What a waiting thread has seen.
+#[derive(Debug)]
+struct Seen {
+    turn: Turn,
+    /// Of what the task has started, so many did not stop in time.
+    running: usize,
+}
+
 /// Memory that is on its way out or back.
 #[derive(Debug)]
 struct Moving {
@@ -76,7 +84,7 @@ pub(super) struct Suspension {
     swapped_in: u64,
     oom_before: Option<i32>,
     timer: Option<Pin<Box<Sleep>>>,
-    turn: Option<(Awaited, JoinHandle<io::Result<Turn>>)>,
+    turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
     moving: Option<Moving>,
     notes: Vec<String>,
 }
@@ -140,10 +148,11 @@ impl Suspension {
     fn wait_for(&mut self, awaited: Awaited, process: Pid, watched: io::Result<OwnedFd>) {
         let waiting = spawn_blocking(move || {
             let turn = await_turn(&watched?, awaited)?;
-            if turn == Turn::Stopped {
-                await_stopped_members(process, MEMBERS_PATIENCE);
-            }
-            Ok(turn)
+            let running = match turn {
+                Turn::Stopped => await_stopped_members(process, MEMBERS_PATIENCE),
+                Turn::Continued | Turn::Ended => 0,
+            };
+            Ok(Seen { turn, running })
         });
         self.turn = Some((awaited, waiting));
     }
@@ -305,14 +314,9 @@ impl Suspension {
     /// Waits for what comes next, if anything is to come. Nothing is lost when it is dropped.
     pub(super) async fn next(&mut self) -> Occurrence {
         let Suspension { timer, turn, moving, .. } = self;
-        let joined = |result: Result<io::Result<Turn>, tokio::task::JoinError>| match result {
-            Ok(Ok(turn)) => Occurrence::Turned(turn),
-            Ok(Err(error)) => Occurrence::Blind(error),
-            Err(error) => Occurrence::Blind(io::Error::other(error)),
-        };
         let occurrence = tokio::select! {
             biased;
-            result = awaiting(turn.as_mut().map(|(_, waiting)| waiting)) => joined(result),
+            result = awaiting(turn.as_mut().map(|(_, waiting)| waiting)) => self.on_turned(result),
             result = awaiting(moving.as_mut().map(|moving| &mut moving.done)) => {
                 return self.on_moved(result);
             }
@@ -323,6 +327,19 @@ impl Suspension {
             _ => self.turn = None,
         }
         occurrence
+    }
+
+    fn on_turned(&mut self, result: Result<io::Result<Seen>, tokio::task::JoinError>) -> Occurrence {
+        match result {
+            Ok(Ok(Seen { turn, running })) => {
+                if running > 0 {
+                    self.note(format!("{running} processes that it had started ran on when it was stopped"));
+                }
+                Occurrence::Turned(turn)
+            }
+            Ok(Err(error)) => Occurrence::Blind(error),
+            Err(error) => Occurrence::Blind(io::Error::other(error)),
+        }
     }
 
     fn on_moved(&mut self, result: Result<io::Result<u64>, tokio::task::JoinError>) -> Occurrence {
