@@ -58,6 +58,13 @@ impl Ratio {
         u64::try_from(share.max(0)).unwrap_or(u64::MAX)
     }
 
+    /// The least whole amount that is not below this share of an amount; saturates at both ends of the range.
+    pub fn of_raised(self, amount: u64) -> u64 {
+        let share = i128::from(amount).saturating_mul(*self.0.numer());
+        let raised = share.div_euclid(*self.0.denom()) + i128::from(share.rem_euclid(*self.0.denom()) != 0);
+        u64::try_from(raised.max(0)).unwrap_or(u64::MAX)
+    }
+
     /// This share of an amount, to the nearest integer, halves up; saturates at both ends of the range.
     pub fn of_rounded(self, amount: u64) -> u64 {
         let doubled = i128::from(amount).saturating_mul(2).saturating_mul(*self.0.numer());
@@ -188,6 +195,10 @@ mod tests {
 
     #[test]
     fn shares_are_cut_or_rounded_half_up_and_saturate() {
+        let raised = [(1, 2, 0), (1, 2, 1), (1, 2, 4), (2, 3, 3), (2, 3, 4), (-1, 2, 3)];
+        let raised = raised.map(|(above, below, amount)| Ratio::new(above, below).of_raised(amount));
+        assert_eq!(raised, [0, 1, 2, 2, 3, 0]);
+        assert_eq!(Ratio::new(3, 2).of_raised(u64::MAX), u64::MAX);
         assert_eq!((Ratio::new(1, 2).of(5), Ratio::new(1, 2).of_rounded(5)), (2, 3));
         assert_eq!((Ratio::new(1, 3).of_rounded(4), Ratio::new(1, 3).of_rounded(5)), (1, 2));
         assert_eq!(Ratio::new(-1, 2).of(5), 0);

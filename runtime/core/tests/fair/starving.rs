@@ -73,8 +73,11 @@ proptest! {
         }
         if patience.min_share_timeout.is_none() {
             for (job, amount) in before.iter().zip(&amounts) {
-                let bound = patience.fair_share_threshold.of(job.share).min(job.demand);
-                prop_assert!(*amount == 0 || job.usage + amount == bound);
+                let part = patience.fair_share_threshold * Ratio::whole(job.share);
+                let least = |amount| Ratio::whole(amount) >= part || amount == job.demand;
+                // With what it lacks it has its part, or all it wants, and with one less it has not.
+                let held = job.usage + amount;
+                prop_assert!(*amount == 0 || (least(held) && !least(held - 1)));
             }
         }
     }
@@ -119,5 +122,19 @@ proptest! {
             .min();
         let found = Search::new(hosts.clone(), holders.clone()).make_room(request);
         prop_assert_eq!(found.map(|room| (masters(room.host, &room.taken), room.host)), fewest);
+    }
+}
+
+#[test]
+fn a_job_without_a_slot_starves_though_its_share_is_a_single_one() {
+    // Of its share, what it holds, and what it lacks to half of the share.
+    for (share, usage, lacks) in [(0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 1), (2, 1, 0), (5, 2, 1), (5, 3, 0)]
+    {
+        let fair_share_timeout = Some(Span(0));
+        let patience =
+            Patience { min_share_timeout: None, fair_share_timeout, fair_share_threshold: Ratio::new(1, 2) };
+        let mut pool = PoolNeed { usage, min: 0, demand: 9, patience, last_at_min: Time(0) };
+        let job = JobNeed { usage, share, demand: 9, last_at_share: Time(0), next_check: Time(0) };
+        assert_eq!(starvation(NOW, &mut pool, &mut [job]), [lacks], "{usage} of {share}");
     }
 }

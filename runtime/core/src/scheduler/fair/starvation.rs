@@ -52,8 +52,9 @@ impl JobNeed {
         self.demand.saturating_sub(self.usage)
     }
 
+    /// Below that it starves. Raised to a whole amount: less than half of one slot is no slot at all.
     fn bound(&self, patience: &Patience) -> u64 {
-        patience.fair_share_threshold.of(self.share).min(self.demand)
+        patience.fair_share_threshold.of_raised(self.share).min(self.demand)
     }
 
     /// What it lacks to its part of its share, if it has lacked something for long enough.
