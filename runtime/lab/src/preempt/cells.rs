@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::{Strategy, Weight};
-use crate::statistics::{Interval, Summary, median, median_interval, ratio_interval};
+use crate::statistics::{Interval, Summary, median, median_interval};
 
 /// One run: the low job, the high job that came at some per cent of it, and the end of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,7 +80,7 @@ pub fn cells(runs: &[TwoJobsRun]) -> Vec<Cell> {
     keys.sort();
     keys.dedup();
     let cell = |(weight, percent, primitive)| {
-        let of = |seconds: Seconds| Summary::of(&samples(runs, weight, primitive, Some(percent), seconds));
+        let of = |seconds: Seconds| Summary::of(&samples(runs, weight, primitive, percent, seconds));
         let (sojourn, makespan) = (of(sojourn)?, of(makespan)?);
         Some(Cell { weight, primitive, percent, sojourn, makespan })
     };
@@ -99,19 +99,20 @@ fn samples(
     runs: &[TwoJobsRun],
     weight: Weight,
     primitive: Strategy,
-    percent: Option<u32>,
+    percent: u32,
     seconds: Seconds,
 ) -> Vec<f64> {
-    let of_cell = |run: &&TwoJobsRun| {
-        run.weight == weight && run.primitive == primitive && percent.is_none_or(|at| run.percent == at)
-    };
+    let of_cell =
+        |run: &&TwoJobsRun| (run.weight, run.primitive, run.percent) == (weight, primitive, percent);
     runs.iter().filter(of_cell).map(seconds).collect()
 }
 
-/// What conserving primitives cost against kill (the high job) and wait (both), in the middle and over all runs.
+/// What conserving primitives cost against kill (the high job) and wait (both), in the middle and over all runs: ratios
+/// within each repetition.
 pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
     let mut found = Vec::new();
     let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
+    let several = runs.iter().any(|run| Some(run.percent) != middle);
     for weight in Weight::ALL {
         for primitive in [Strategy::Suspend, Strategy::Checkpoint] {
             let comparisons: [(&str, Strategy, Seconds); 2] = [
@@ -121,8 +122,11 @@ pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
             for (what, against, seconds) in comparisons {
                 let one = Comparison { weight: *weight, primitive, against, seconds };
                 let bound = bound(*weight, primitive, against);
-                found.extend(middle.and_then(|percent| one.at(runs, percent, what, bound)));
-                found.extend(one.paired(runs, what));
+                let at = middle.map(|percent| (Some(percent), format!("{what}, at {percent} %"), bound));
+                let everywhere = several.then(|| (None, format!("{what}, everywhere"), None));
+                for (percent, what, bound) in at.into_iter().chain(everywhere) {
+                    found.extend(one.verdict(runs, percent, what, bound));
+                }
             }
         }
     }
@@ -148,24 +152,15 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// The ratio of medians at one per cent.
-    fn at(&self, runs: &[TwoJobsRun], percent: u32, what: &str, bound: Option<f64>) -> Option<Verdict> {
-        let of = |primitive| samples(runs, self.weight, primitive, Some(percent), self.seconds);
-        let (above, below) = (of(self.primitive), of(self.against));
-        let ratio = median(&above)? / median(&below)?;
-        Some(Verdict {
-            weight: self.weight,
-            primitive: self.primitive,
-            what: format!("{what}, at {percent} %"),
-            ratio,
-            interval: ratio_interval(&above, &below)?,
-            bound,
-            kept: bound.map(|bound| ratio <= bound),
-        })
-    }
-
-    /// The median of the ratios of runs that belong together: same per cent, same repetition.
-    fn paired(&self, runs: &[TwoJobsRun], what: &str) -> Option<Verdict> {
+    /// The median of the ratios of runs that belong together, which were made one after another: same per cent, same
+    /// repetition. A machine that is slower for some minutes is so for both, which medians apart would take for a cost.
+    fn verdict(
+        &self,
+        runs: &[TwoJobsRun],
+        percent: Option<u32>,
+        what: String,
+        bound: Option<f64>,
+    ) -> Option<Verdict> {
         let of = |primitive: Strategy| {
             runs.iter().filter(move |run| run.weight == self.weight && run.primitive == primitive)
         };
@@ -174,16 +169,17 @@ impl Comparison {
                 |other: &&TwoJobsRun| (other.percent, other.repetition) == (run.percent, run.repetition);
             of(self.against).find(same).map(self.seconds)
         };
-        let ratios: Vec<f64> =
-            of(self.primitive).filter_map(|run| Some((self.seconds)(run) / partner(run)?)).collect();
+        let judged = of(self.primitive).filter(|run| percent.is_none_or(|at| run.percent == at));
+        let ratios: Vec<f64> = judged.filter_map(|run| Some((self.seconds)(run) / partner(run)?)).collect();
+        let ratio = median(&ratios)?;
         Some(Verdict {
             weight: self.weight,
             primitive: self.primitive,
-            what: format!("{what}, all pairs"),
-            ratio: median(&ratios)?,
+            what,
+            ratio,
             interval: median_interval(&ratios)?,
-            bound: None,
-            kept: None,
+            bound,
+            kept: bound.map(|bound| ratio <= bound),
         })
     }
 }
@@ -195,7 +191,7 @@ pub fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
         .filter(|run| run.primitive == Strategy::Suspend)
         .filter_map(|run| {
             let gib = run.swapped_bytes.filter(|bytes| *bytes > 0)? as f64 / f64::from(1 << 30);
-            let waited = samples(runs, run.weight, Strategy::Wait, Some(run.percent), makespan);
+            let waited = samples(runs, run.weight, Strategy::Wait, run.percent, makespan);
             Some((run.makespan_seconds - median(&waited)?) / gib)
         })
         .collect();
@@ -274,6 +270,26 @@ mod tests {
         let suspend = &hungry[0];
         assert_eq!((suspend.bound, suspend.kept), (Some(1.20), Some(true)));
         assert!((suspend.ratio - 8.402 / 8.002).abs() < 1e-9, "{suspend:?}");
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_for_a_while_is_no_cost() {
+        let mut runs = canned::runs(Weight::Light);
+        for run in &mut runs {
+            let mood = [1.0, 1.07, 1.15][run.repetition as usize - 1];
+            (run.sojourn_seconds, run.makespan_seconds) =
+                (run.sojourn_seconds * mood, run.makespan_seconds * mood);
+        }
+        let found = verdicts(&runs);
+        assert!(found.iter().all(|verdict| (verdict.ratio - 1.0).abs() < 1e-9), "{found:?}");
+    }
+
+    #[test]
+    fn one_per_cent_has_one_verdict_for_each_ratio() {
+        let runs: Vec<_> = canned::runs(Weight::Light).into_iter().filter(|run| run.percent == 10).collect();
+        let found = verdicts(&runs);
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().all(|verdict| verdict.what.ends_with("at 10 %") && verdict.bound.is_some()));
     }
 
     #[test]
