@@ -6,6 +6,7 @@
 //! OUT/_temporary/submission-<token>          who claimed it; empty
 //! OUT/_temporary.<token>                     `_temporary` until it is locked and says who claimed it
 //! OUT/_temporary.<token>.old                 the `_temporary` of an earlier run while it is removed
+//! OUT/_temporary.ended                       that of this run while it is removed
 //! OUT/_temporary/<job>/<attempt>/            scratch of an attempt, and its part file until it may commit
 //! OUT/_temporary/<job>/shuffle/<attempt>.segment   sealed map output
 //! OUT/_temporary/<job>/checkpoints/<attempt>/      what an attempt saved when it was checkpointed; kept until the job ends,
@@ -22,6 +23,8 @@ use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 
 /// Work in progress; its presence without a running job means that a run was killed.
 pub(crate) const TEMPORARY: &str = "_temporary";
+/// How its name goes on when the job has ended.
+const ENDED: &str = ".ended";
 /// Written last, when everything else is in place.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
 /// `_SUCCESS` while it is being written.
@@ -55,6 +58,11 @@ impl JobPaths {
     /// Removed when the job ends.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.output.join(TEMPORARY)
+    }
+
+    /// The name of `temporary` while it is removed, under which nobody looks for it.
+    pub(crate) fn ended(&self) -> PathBuf {
+        self.output.join(format!("{TEMPORARY}{ENDED}"))
     }
 
     /// An empty file that says which submission claimed the directory.
@@ -123,5 +131,6 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { return false };
     let token = rest.strip_suffix(".old").unwrap_or(rest).strip_prefix('.');
     rest.is_empty()
+        || rest == ENDED
         || token.is_some_and(|token| token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -89,7 +89,7 @@ fn the_part_of_the_attempt_that_was_done_is_taken() {
 
 #[test]
 fn a_commit_is_done_again_after_a_crash_at_any_step() {
-    let crashes: [fn(&Committing); 6] = [
+    let crashes: [fn(&Committing); 7] = [
         |_| {},
         Committing::begin,
         |job| {
@@ -106,6 +106,12 @@ fn a_commit_is_done_again_after_a_crash_at_any_step() {
             job.move_part(0);
             job.move_part(1);
             fs::remove_dir_all(job.out("_temporary")).expect("removed");
+        },
+        |job| {
+            job.begin();
+            job.move_part(0);
+            job.move_part(1);
+            fs::rename(job.out("_temporary"), job.out("_temporary.ended")).expect("renamed");
         },
         |job| job.commit(CommitTry::First).expect("a commit"),
     ];
@@ -174,6 +180,9 @@ const CLAIM_STEPS: [&[&str]; 7] = [
     &["_temporary/submission-7", "_temporary/job_0007/shuffle"],
 ];
 
+/// What one that is killed while it removes everything leaves, after the commit or after a failure.
+const ENDED: &[&str] = &["_temporary.ended/job_0007/shuffle"];
+
 /// A step of [`CLAIM_STEPS`] on the disk.
 fn killed_while_claiming(output: &Path, entries: &[&str]) {
     for entry in entries {
@@ -215,7 +224,7 @@ fn a_submission_that_comes_again_takes_over_what_its_killed_claim_left() {
 
 #[test]
 fn a_killed_claim_stands_in_the_way_of_another_submission_until_it_may_overwrite() {
-    for (step, entries) in CLAIM_STEPS.into_iter().enumerate() {
+    for (step, entries) in CLAIM_STEPS.into_iter().chain([ENDED]).enumerate() {
         let directory = tempfile::tempdir().expect("a directory");
         killed_while_claiming(directory.path(), entries);
         let refused = OutputClaim::take(directory.path(), JOB, "", false, 9);
