@@ -38,6 +38,8 @@ pub(crate) fn shared_cluster(executables: &Path) -> Option<&'static Path> {
 fn start(executables: &Path, flags: &[&str]) -> Result<SharedCluster, String> {
     let mut keeper = Command::new(executables.join("cluster_keeper"))
         .args(["--workers", "3", "--map-slots", "2", "--reduce-slots", "2"])
+        // Tests that know nothing of each other suspend tasks there.
+        .args(["--suspended-max", "unlimited"])
         .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

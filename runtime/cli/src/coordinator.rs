@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use napreduce_core::{SchedulerConfiguration, SchedulerName};
+use napreduce_core::{SchedulerConfiguration, SchedulerName, SuspendedMax};
 use napreduce_lab::ByteSize;
 use napreduce_live::{CoordinatorConfiguration, FsyncPolicy, run_coordinator};
 
@@ -63,6 +63,11 @@ pub struct Arguments {
     /// its table of the configuration file [default: fifo]
     #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
     pub scheduler: Option<SchedulerName>,
+
+    /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending one more is said in
+    /// [preemption] of the configuration file [default: 2]
+    #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
+    pub suspended_max: Option<SuspendedMax>,
 }
 
 impl Arguments {
@@ -79,6 +84,7 @@ impl Arguments {
             ("--history-max", self.history_max.map(|max| max.to_string())),
             ("--blob-bytes-max", self.blob_bytes_max.map(size)),
             ("--scheduler", self.scheduler.map(|scheduler| scheduler.to_string())),
+            ("--suspended-max", self.suspended_max.map(|max| max.to_string())),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
         let speculation = self.no_speculation.then(|| "--no-speculation".to_owned());
@@ -126,6 +132,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
     // Said before anything is started.
     chosen.scheduler.build().context("the scheduler cannot be set up")?;
     set(&mut chosen.preemption, None, file.preemption);
+    set(&mut chosen.preemption.suspended_max, arguments.suspended_max, None);
     anyhow::ensure!(
         chosen.liveness > chosen.heartbeat,
         "--liveness {:?} is not longer than --heartbeat {:?}: every worker would be lost; several heartbeats are usual",
@@ -195,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn workers_keep_two_suspended_attempts_unless_the_file_or_a_flag_says_otherwise() {
+        let max = |file: &str, flag: Option<SuspendedMax>| {
+            let (_folder, cluster) = cluster(file);
+            let flags = Arguments { suspended_max: flag, ..Arguments::default() };
+            configuration(&flags, &cluster).expect("it makes sense").preemption.suspended_max
+        };
+        let file = "[preemption]\nsuspended-max = \"unlimited\"\n";
+        assert_eq!(max("", None), SuspendedMax::AtMost(2));
+        assert_eq!(max("[preemption]\nwhen-full = \"kill\"\n", None), SuspendedMax::AtMost(2));
+        assert_eq!(max(file, None), SuspendedMax::Unlimited);
+        assert_eq!(max(file, Some(SuspendedMax::AtMost(5))), SuspendedMax::AtMost(5));
+    }
+
+    #[test]
     fn flags_are_passed_on_as_they_were_given() {
         use clap::Parser;
 
@@ -204,7 +225,7 @@ mod tests {
             arguments: Arguments,
         }
         let line = "--bind :1 --heartbeat 1s --liveness 1h --fsync 20ms --journal-bytes-max 1MiB --history-max 3 \
-                    --blob-bytes-max 2k --no-speculation --scheduler fifo";
+                    --blob-bytes-max 2k --no-speculation --scheduler fifo --suspended-max unlimited";
         let parsed = |line: Vec<String>| {
             let line = [vec!["nap".to_owned()], line].concat();
             Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments

@@ -17,6 +17,7 @@ mod ratio;
 mod scheduler;
 mod settings;
 mod states;
+mod suspended_max;
 pub mod time;
 
 /// The decisions of each policy as pure functions, for tests and simulators.
@@ -46,4 +47,5 @@ pub use states::{
     AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
     WorkerInput, WorkerState,
 };
+pub use suspended_max::{NoSuspendedMax, SuspendedMax};
 pub use time::{Span, Time};

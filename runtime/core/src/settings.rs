@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::TaskKind;
 use crate::preemption::Primitive;
+use crate::suspended_max::SuspendedMax;
 use crate::time::Span;
 
 /// What can be chosen about an engine.
@@ -63,9 +64,9 @@ pub struct PreemptionSettings {
     pub map: KindPreemption,
     /// How reduces can be preempted.
     pub reduce: KindPreemption,
-    /// How many suspended attempts a worker keeps at most; any number, without.
-    pub suspended_max: Option<u32>,
-    /// What becomes of a suspend when a worker keeps that many.
+    /// How many suspended attempts a worker keeps at most.
+    pub suspended_max: SuspendedMax,
+    /// What becomes of a suspend when a worker keeps that many, or did and still keeps more than half of them.
     pub when_full: Instead,
     /// When a primitive that saves work is not worth it; always is, without.
     pub cost: Option<CostRule>,
@@ -78,13 +79,13 @@ pub struct PreemptionSettings {
 }
 
 impl Default for PreemptionSettings {
-    /// Everything can be preempted as asked, everywhere.
+    /// Everything can be preempted as asked, everywhere, as long as a worker does not keep too much that is suspended.
     fn default() -> PreemptionSettings {
         let (map, reduce) = (KindPreemption::default(), KindPreemption::default());
         PreemptionSettings {
             map,
             reduce,
-            suspended_max: None,
+            suspended_max: SuspendedMax::default(),
             when_full: Instead::Wait,
             cost: None,
             limits: PreemptionLimits::default(),

@@ -191,7 +191,11 @@ mod tests {
             ("[coordinator]\nliveness = \"soon\"", "\"soon\" is not a time"),
             ("[coordinator]\nscheduler = \"fare\"", "allowed: fifo"),
             ("[scheduler.fifo]\nignore = true", "unknown field `ignore`"),
-            ("[preemption]\nsuspended-max = -1", "suspended-max"),
+            ("[preemption]\nsuspended-max = -1", "\"-1\" is neither a number of attempts nor \"unlimited\""),
+            (
+                "[preemption]\nsuspended-max = \"all\"",
+                "\"all\" is neither a number of attempts nor \"unlimited\"",
+            ),
             ("[worker]\nlog-bytes-max = \"many\"", "many"),
             ("[cluster]\n", "unknown field `cluster`"),
         ] {

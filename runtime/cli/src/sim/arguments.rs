@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use napreduce_core::{Primitive, SchedulerName, Slots, Span};
+use napreduce_core::{Primitive, SchedulerName, Slots, Span, SuspendedMax};
 use napreduce_lab::ByteSize;
 use napreduce_sim::{Cost, SimulationSettings};
 
@@ -46,6 +46,10 @@ pub struct Arguments {
     /// How slots are taken back, whatever the scheduler prefers
     #[arg(long, value_enum, value_name = "PRIMITIVE")]
     pub primitive: Option<PrimitiveName>,
+
+    /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says, else 2]
+    #[arg(long, value_name = "N")]
+    pub suspended_max: Option<SuspendedMax>,
 
     /// Workers [default: as the workload says, else 10]
     #[arg(long, value_name = "N")]

@@ -36,7 +36,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let source = Source::read(arguments)?;
     let mut settings = arguments.settings(&source)?;
     settings.engine.preemption = file.preemption.unwrap_or_default();
-    settings.engine.preemption.primitive = arguments.primitive.map(Into::into);
+    if let Some(primitive) = arguments.primitive {
+        settings.engine.preemption.primitive = Some(primitive.into());
+    }
+    if let Some(most) = arguments.suspended_max {
+        settings.engine.preemption.suspended_max = most;
+    }
     let schedulers = configurations(&arguments.scheduler, arguments, &file)?;
     let (seed, runs) = (arguments.seed.unwrap_or(source.seed()), arguments.runs);
     ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");

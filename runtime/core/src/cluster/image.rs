@@ -102,6 +102,7 @@ impl Cluster {
             return Err(format!("{id} belongs to no task"));
         }
         worker.attempts.insert(id);
+        worker.stopped += u32::from(attempt.state.is_stopped());
         worker.used[kind] += u32::from(attempt.holds_slot);
         job.live.insert(id);
         job.holding[kind] += u32::from(attempt.holds_slot);

@@ -39,6 +39,10 @@ pub struct Worker {
     pub(crate) used: ByKind<u32>,
     /// Live attempts, suspended ones included.
     pub(crate) attempts: BTreeSet<AttemptId>,
+    /// How many of them are suspended, or are just being suspended.
+    pub(crate) stopped: u32,
+    /// It had as many of those as it keeps, and still has more than half of them.
+    pub(crate) full: bool,
     pub(crate) reservations: Vec<Reservation>,
     pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
     /// Its slots are counted among those of the cluster.
@@ -57,6 +61,8 @@ pub(crate) struct WorkerImage {
     slots: ByKind<u32>,
     pub reservations: Vec<Reservation>,
     declined: ByKind<Option<Cow<'static, str>>>,
+    #[serde(default)]
+    full: bool,
 }
 
 impl Worker {
@@ -70,6 +76,8 @@ impl Worker {
             slots: ByKind::default(),
             used: ByKind::default(),
             attempts: BTreeSet::new(),
+            stopped: 0,
+            full: false,
             reservations: Vec::new(),
             declined: ByKind::default(),
             listed: ByKind::default(),
@@ -87,15 +95,25 @@ impl Worker {
             slots: self.slots,
             reservations: self.reservations.clone(),
             declined: self.declined.clone(),
+            full: self.full,
         }
     }
 
     /// A worker without its attempts and reservations: both are entered where others hear of them, too.
     pub(crate) fn from_image(image: WorkerImage) -> Worker {
-        let WorkerImage { state, left, aside_until, failures_in_row, failed_tasks, slots, declined, .. } =
-            image;
+        let WorkerImage {
+            state,
+            left,
+            aside_until,
+            failures_in_row,
+            failed_tasks,
+            slots,
+            declined,
+            full,
+            ..
+        } = image;
         let rest = Worker::new();
-        Worker { state, left, aside_until, failures_in_row, failed_tasks, slots, declined, ..rest }
+        Worker { state, left, aside_until, failures_in_row, failed_tasks, slots, declined, full, ..rest }
     }
 
     /// Whether it has the slots that its attempts hold.
@@ -163,6 +181,17 @@ impl Worker {
     /// Its live attempts, suspended ones included.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
         self.attempts.iter().copied()
+    }
+
+    /// How many of them are suspended, or are just being suspended.
+    pub fn suspended(&self) -> u32 {
+        self.stopped
+    }
+
+    /// Whether nothing more is suspended here: it has as many suspended attempts as a worker keeps, or had and still has more
+    /// than half of them.
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 
     /// Why the scheduler last left a slot of this kind empty, if it did and said so.

@@ -30,6 +30,7 @@ impl Engine {
         cluster.workers.keys().try_for_each(|id| check_worker(cluster, id))?;
         cluster.attempts.keys().try_for_each(|id| check_attempt(cluster, id))?;
         cluster.jobs.values().try_for_each(|job| check_job(cluster, job))?;
+        self.check_limits()?;
         self.check_requests()?;
         check_indices(cluster)
     }
@@ -46,6 +47,8 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
         draining == (worker.state == WorkerState::Draining),
         "{id}: draining, but not listed, or the reverse"
     );
+    let stopped = mine.iter().filter(|one| cluster.attempts[one].state.is_stopped()).count() as u32;
+    ensure!(worker.stopped == stopped, "{id}: {} stopped by count, {stopped} are", worker.stopped);
     if !worker.takes_attempts() {
         ensure!(worker.reservations.is_empty(), "{id}: keeps slots that nobody can use");
     }
@@ -217,6 +220,20 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
 }
 
 impl Engine {
+    fn check_limits(&self) -> Result<(), String> {
+        let most = self.settings.preemption.suspended_max;
+        for (id, worker) in self.cluster.workers.iter() {
+            let full = most.is_full(worker.full, worker.stopped);
+            ensure!(
+                worker.full == full,
+                "{id}: {} of {most} suspended, full: {}",
+                worker.stopped,
+                worker.full
+            );
+        }
+        Ok(())
+    }
+
     fn check_requests(&self) -> Result<(), String> {
         let cluster = &self.cluster;
         for (id, request) in &cluster.requests {

@@ -13,6 +13,7 @@ use crate::preemption::{Primitive, TaskEviction};
 use crate::scheduler::{Preempt, Release};
 use crate::settings::{CostRule, KindPreemption};
 use crate::states::AttemptState;
+use crate::suspended_max::SuspendedMax;
 use crate::time::{Span, Time};
 
 impl Engine {
@@ -39,15 +40,11 @@ impl Engine {
             let instead = can.otherwise.into();
             return (instead, Some(format!("{instead} instead of {asked}, which {kind}s cannot do here")));
         }
-        if let Some(most) = rules.suspended_max
-            && asked == Primitive::Suspend
-            && self.stopped_on(attempt.worker) >= most
+        if asked == Primitive::Suspend
+            && let Some(why) = self.why_full(attempt.worker)
         {
-            let (instead, worker) = (rules.when_full.into(), attempt.worker);
-            return (
-                instead,
-                Some(format!("{instead} instead of {asked}: {worker} keeps {most} suspended attempts")),
-            );
+            let instead = rules.when_full.into();
+            return (instead, Some(format!("{instead} instead of {asked}: {why}")));
         }
         let suspends = self.cluster.job(attempt.id.task.job).task(attempt.id.task).map(|task| task.suspends);
         if asked == Primitive::Suspend && rules.limits.suspends_max.is_some_and(|most| suspends >= Some(most))
@@ -102,12 +99,34 @@ impl Engine {
         (limited && ran < least).then(|| now + Span(least.0 - ran.0))
     }
 
-    /// How many attempts are suspended on a worker, or about to be.
-    pub(super) fn stopped_on(&self, worker: WorkerId) -> u32 {
-        let stopped = |id: &AttemptId| {
-            matches!(self.cluster.attempts[id].state, AttemptState::Suspended | AttemptState::Suspending)
-        };
-        self.cluster.workers[&worker].attempts().filter(stopped).count() as u32
+    /// Why nothing more can be suspended on a worker, if so: it keeps as many as it may, or did and still keeps more than
+    /// half of them.
+    pub(super) fn why_full(&self, id: WorkerId) -> Option<String> {
+        let worker = &self.cluster.workers[&id];
+        match self.settings.preemption.suspended_max {
+            SuspendedMax::AtMost(most) if worker.full && worker.stopped >= most => {
+                Some(format!("{id} keeps {most} suspended attempts (suspended-max)"))
+            }
+            SuspendedMax::AtMost(most) if worker.full => Some(format!(
+                "{id} kept {most} suspended attempts (suspended-max) and takes another one when {} are left",
+                most / 2
+            )),
+            SuspendedMax::AtMost(_) | SuspendedMax::Unlimited => None,
+        }
+    }
+
+    /// One attempt more is suspended on a worker, or about to be, or one less.
+    pub(super) fn count_stopped(&mut self, id: WorkerId, more: bool) {
+        let worker = self.cluster.worker_mut(id);
+        worker.stopped = if more { worker.stopped + 1 } else { worker.stopped - 1 };
+        self.find_full(id);
+    }
+
+    /// Finds whether a worker takes another suspended attempt, when it has more or less of them.
+    pub(super) fn find_full(&mut self, id: WorkerId) {
+        let most = self.settings.preemption.suspended_max;
+        let worker = self.cluster.worker_mut(id);
+        worker.full = most.is_full(worker.full, worker.stopped);
     }
 
     /// Opens requests for as many slots of a job as wanted, or as there are.

@@ -186,6 +186,10 @@ impl Engine {
         match before.on(input) {
             Ok(after) => {
                 attempt.state = after;
+                let worker = attempt.worker;
+                if before.is_stopped() != after.is_stopped() {
+                    self.count_stopped(worker, after.is_stopped());
+                }
                 Some((before, after))
             }
             Err(error) => {

@@ -20,6 +20,7 @@ impl Engine {
         let rules = &self.settings.preemption;
         let (can, kind, worker) = (self.can_do(id), id.task.kind, attempt.worker);
         let stopped = attempt.state == AttemptState::Suspended;
+        let full = self.why_full(worker);
         match (primitive, attempt.state) {
             (Primitive::Kill, _) => Ok(()),
             (Primitive::Wait, _) => Err("to let it finish nothing has to be done".to_owned()),
@@ -39,11 +40,8 @@ impl Engine {
                 Err(format!("{kind}s cannot be suspended here; checkpoint or kill it"))
             }
             (Primitive::Suspend, AttemptState::Suspending | AttemptState::Suspended) => Ok(()),
-            (Primitive::Suspend, _)
-                if rules.suspended_max.is_some_and(|most| self.stopped_on(worker) >= most) =>
-            {
-                let most = rules.suspended_max.unwrap_or_default();
-                Err(format!("{worker} keeps {most} suspended attempts already; checkpoint or kill it"))
+            (Primitive::Suspend, _) if full.is_some() => {
+                Err(format!("{}; checkpoint or kill it", full.unwrap_or_default()))
             }
             _ if !stopped && self.commits(id) => Err("it commits its output, and ends by itself".to_owned()),
             _ => Ok(()),

@@ -105,7 +105,15 @@ impl Engine {
         if request.state != RequestState::Created || now < begins || self.is_committing(id) {
             return;
         }
-        let state = self.cluster.attempt_mut(id).state;
+        let attempt = self.cluster.attempt_mut(id);
+        let (state, worker) = (attempt.state, attempt.worker);
+        // Others may have been suspended there since it was asked for.
+        if (primitive, state) == (Primitive::Suspend, AttemptState::Running)
+            && let Some(why) = self.why_full(worker)
+        {
+            let told = format!("{id} cannot be suspended and goes on: {why}");
+            return self.goes_on_instead(id, &why, told);
+        }
         let grace_over = now >= begins + grace.unwrap_or_default();
         let ordered = match (primitive, state) {
             (Primitive::Kill, _) if grace_over => self.order_kill(id),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, ClusterImage};
 use crate::engine::Engine;
+use crate::ids::WorkerId;
 use crate::scheduler::Scheduler;
 use crate::settings::EngineSettings;
 use crate::time::Time;
@@ -103,7 +104,7 @@ impl Engine {
             scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
         }
         let EngineSnapshot { wakes, armed, speculate_at, convert_at, random, .. } = snapshot;
-        let engine = Engine {
+        let mut engine = Engine {
             cluster,
             scheduler,
             settings,
@@ -115,6 +116,9 @@ impl Engine {
             declined_kind: false,
             random,
         };
+        // It may be from before there were limits, or from under other ones.
+        let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
+        workers.into_iter().for_each(|worker| engine.find_full(worker));
         engine.check().map_err(damaged)?;
         Ok(engine)
     }

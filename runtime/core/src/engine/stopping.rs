@@ -34,8 +34,7 @@ impl Engine {
         self.close_request(id, worker, true);
         self.cluster.refresh(id.task.job);
         if self.cluster.workers[&worker].state == WorkerState::Draining {
-            // Nothing is resumed there any more.
-            self.kill(id, format!("{worker} is draining"));
+            self.move_away(id, worker);
         }
     }
 
@@ -43,10 +42,16 @@ impl Engine {
     /// operator is told.
     pub(super) fn suspend_refused(&mut self, id: AttemptId, why: &str) {
         let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
+        let worker = self.cluster.attempt_mut(id).worker;
+        let told = format!("{id} cannot be suspended and goes on: {worker} says {why}");
+        self.goes_on_instead(id, why, told);
+    }
+
+    /// What cannot be suspended after all does what the settings say if a policy wanted it so; an operator is told.
+    pub(super) fn goes_on_instead(&mut self, id: AttemptId, why: &str, told: String) {
         let attempt = self.cluster.attempt_mut(id);
         attempt.held = false;
         attempt.recalled = false;
-        let worker = attempt.worker;
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
         let instead = Primitive::from(self.settings.preemption.when_full);
@@ -57,7 +62,7 @@ impl Engine {
         if by.is_some_and(|by| by != Requester::Policy) {
             self.remove_request(id);
             self.cluster.tally.requests_cancelled += 1;
-            self.warn(format!("{id} cannot be suspended and goes on: {worker} says {why}"));
+            self.warn(told);
         } else if let Some(primitive) = instead
             && let Some(mut request) = self.remove_request(id)
         {

@@ -12,6 +12,7 @@ impl Engine {
     pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots) {
         if self.step_worker(id, WorkerInput::Joined) {
             self.cluster.worker_mut(id).offer(slots);
+            self.find_full(id);
             self.cluster.list_worker(id);
             self.workers_changed();
         }

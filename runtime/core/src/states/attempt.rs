@@ -175,6 +175,11 @@ impl AttemptState {
         })
     }
 
+    /// Whether it is suspended, or just being suspended: its worker keeps only so many of these.
+    pub fn is_stopped(self) -> bool {
+        matches!(self, AttemptState::Suspending | AttemptState::Suspended)
+    }
+
     /// Whether the process may be using its slot. `Killing` and `Checkpointing` depend on whether it was stopped before:
     /// see the engine.
     pub fn holds_slot(self) -> bool {

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use napreduce_core::policy::capacity::CapacityConfiguration;
 use napreduce_core::{
     AttemptId, AttemptState, Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order,
-    Primitive, Record, Report, Scheduler, Slots, Span, TaskKind, Time, WorkerId,
+    PreemptionSettings, Primitive, Record, Report, Scheduler, Slots, Span, SuspendedMax, TaskKind, Time,
+    WorkerId,
 };
 
 /// The engine, its clock, and what was seen of it.
@@ -44,8 +45,11 @@ pub fn configuration(text: &str) -> CapacityConfiguration {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A worker with many slots stands for a cluster: any number may be suspended on it.
 pub fn settings() -> EngineSettings {
-    EngineSettings { strict: true, set_aside: None, ..EngineSettings::default() }
+    let preemption =
+        PreemptionSettings { suspended_max: SuspendedMax::Unlimited, ..PreemptionSettings::default() };
+    EngineSettings { strict: true, set_aside: None, preemption, ..EngineSettings::default() }
 }
 
 impl Cluster {

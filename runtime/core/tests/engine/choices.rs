@@ -5,6 +5,7 @@
 
 use napreduce_core::{
     CostRule, EngineSettings, Fifo, Instead, KindPreemption, PreemptionSettings, Primitive, Span,
+    SuspendedMax,
 };
 
 use crate::script::{check, check_settings};
@@ -56,9 +57,8 @@ fn work_that_a_jobs_code_cannot_save_is_not_checkpointed_and_that_of_another_job
 
 #[test]
 fn a_worker_keeps_so_many_suspended_attempts_and_no_more() {
-    let most = PreemptionSettings { suspended_max: Some(1), ..PreemptionSettings::default() };
-    check_preemption(
-        most,
+    keeping(
+        SuspendedMax::AtMost(1),
         "worker 1 2+0
          hold
          job 1 maps 2
@@ -71,9 +71,114 @@ fn a_worker_keeps_so_many_suspended_attempts_and_no_more() {
          policy suspend m0.1
              > suspend m0.1
          policy suspend m1.1
+         why m1
+             > active
+             > job_0001_m_0001.1 runs on worker_0001, launched 0.0 s ago; it is to give its slot (wait): the script says so (wait instead of suspend: worker_0001 keeps 1 suspended attempts (suspended-max))
          suspended m0.1
          tally requests_satisfied 1",
     );
+}
+
+fn keeping(suspended_max: SuspendedMax, script: &str) {
+    check_preemption(PreemptionSettings { suspended_max, ..PreemptionSettings::default() }, script);
+}
+
+/// So many attempts of job 1 are at work on one worker, and nothing takes the slots they give up.
+fn at_work(count: u32) -> String {
+    let launched: Vec<String> = (0..count).map(|index| format!("launch m{index}.1 on 1")).collect();
+    let started: Vec<String> = (0..count).map(|index| format!("started m{index}.1")).collect();
+    let (launched, started) = (launched.join("; "), started.join("\n"));
+    format!("worker 1 {count}+0\njob 1 maps {count}\n> {launched}\nhold\n{started}")
+}
+
+#[test]
+fn a_worker_keeps_two_unless_it_may_keep_more() {
+    let begin = at_work(4);
+    let two = format!(
+        "{begin}
+         policy suspend m0.1
+             > suspend m0.1
+         policy suspend m1.1
+             > suspend m1.1
+         policy suspend m2.1"
+    );
+    check_preemption(PreemptionSettings::default(), &two);
+    keeping(SuspendedMax::Unlimited, &format!("{two}\n> suspend m2.1"));
+    keeping(SuspendedMax::AtMost(0), &format!("{begin}\npolicy suspend m0.1"));
+}
+
+#[test]
+fn a_worker_that_was_full_takes_the_next_one_when_half_of_them_are_left() {
+    keeping(
+        SuspendedMax::AtMost(4),
+        &format!(
+            "{}
+             show records
+             operator suspend m0.1: a
+                 > record held m0.1; record wanted suspend m0.1; suspend m0.1
+             operator suspend m1.1: b
+                 > record held m1.1; record wanted suspend m1.1; suspend m1.1
+             operator suspend m2.1: c
+                 > record held m2.1; record wanted suspend m2.1; suspend m2.1
+             policy suspend m3.1
+                 > record wanted suspend m3.1; suspend m3.1
+             suspended m0.1
+                 > record suspended m0.1
+             suspended m1.1
+                 > record suspended m1.1
+             suspended m2.1
+                 > record suspended m2.1
+             operator suspend m4.1: d
+                 > warn job_0001_m_0004.1 cannot give its slot by suspend: worker_0001 keeps 4 suspended attempts (suspended-max); checkpoint or kill it; ignored
+             operator resume m0.1: back
+                 > record released m0.1; resume m0.1
+             operator suspend m4.1: e
+                 > warn job_0001_m_0004.1 cannot give its slot by suspend: worker_0001 kept 4 suspended attempts (suspended-max) and takes another one when 2 are left; checkpoint or kill it; ignored
+             policy suspend m4.1
+                 > record wanted wait m4.1
+             failed m3.1 task: it is out of memory
+                 > record ended m3.1: it is out of memory
+             policy suspend m5.1
+                 > record wanted suspend m5.1; suspend m5.1",
+            at_work(6)
+        ),
+    );
+}
+
+#[test]
+fn what_was_asked_for_before_the_others_were_stopped_finds_the_worker_full_too() {
+    let begin = "
+         worker 1 3+0
+         job 1 maps 3
+             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1
+         hold
+         policy suspend m0.1
+         policy suspend m1.1
+         operator suspend m2.1: please
+         started m0.1
+             > suspend m0.1
+         show records";
+    keeping(
+        SuspendedMax::AtMost(1),
+        &format!(
+            "{begin}
+             started m1.1
+                 > record refused m1.1 so wait; record wanted wait m1.1
+             started m2.1
+                 > record refused m2.1
+                 > warn job_0001_m_0002.1 cannot be suspended and goes on: worker_0001 keeps 1 suspended attempts (suspended-max)
+             why m2
+                 > active
+                 > job_0001_m_0002.1 runs on worker_0001, launched 0.0 s ago"
+        ),
+    );
+    let kill = PreemptionSettings {
+        suspended_max: SuspendedMax::AtMost(1),
+        when_full: Instead::Kill,
+        ..PreemptionSettings::default()
+    };
+    let killed = "record refused m1.1 so kill; record wanted kill m1.1; kill m1.1";
+    check_preemption(kill, &format!("{begin}\nstarted m1.1\n> {killed}"));
 }
 
 #[test]

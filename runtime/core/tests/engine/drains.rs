@@ -108,7 +108,7 @@ fn what_commits_may_finish_even_when_work_is_handed_back() {
 }
 
 #[test]
-fn what_is_suspended_on_a_draining_worker_runs_elsewhere() {
+fn what_is_suspended_on_a_draining_worker_saves_its_work_and_goes_on_elsewhere() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -122,15 +122,114 @@ fn what_is_suspended_on_a_draining_worker_runs_elsewhere() {
          policy suspend m1.1
              > suspend m1.1
          release
+         show records
          drain 1
-             > kill m0.1
+             > record draining 1; record given up m0.1 checkpoint; checkpoint m0.1
+         why m0
+             > active
+             > job_0001_m_0000.1 was woken to save its work, to go on elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 is draining
          suspended m1.1
-             > kill m1.1
-         killed m0.1
-         killed m1.1
-             > leave 1
+             > record suspended m1.1; record given up m1.1 checkpoint; checkpoint m1.1
+         checkpointed m0.1
+             > record checkpointed m0.1
+         checkpointed m1.1
+             > record checkpointed m1.1; record left 1; leave 1
          worker 2 2+0
-             > launch m0.2 on 2; launch m1.2 on 2",
+             > record launched m0.2 on 2; launch m0.2 on 2 from m0.1; record launched m1.2 on 2; launch m1.2 on 2 from m1.1",
+    );
+}
+
+/// An operator suspended the attempt of job 1, which can be saved or not.
+fn suspended_by_hand(job: &str, then: &str) {
+    check(&format!(
+        "worker 1 1+0
+         {job}
+             > launch m0.1 on 1
+         started m0.1
+         operator suspend m0.1: for now
+             > suspend m0.1
+         suspended m0.1
+         show records
+         {then}"
+    ));
+}
+
+#[test]
+fn what_is_suspended_and_cannot_be_saved_is_killed_and_tried_again_elsewhere() {
+    suspended_by_hand(
+        "job 1 maps 1 unsaved maps attempts 1",
+        "drain 1
+             > record draining 1; record given up m0.1 kill; kill m0.1
+         why m0
+             > active
+             > job_0001_m_0000.1 is being killed on worker_0001, launched 0.0 s ago; worker_0001 is draining, and maps of job_0001 cannot be checkpointed
+         killed m0.1
+             > record ended m0.1: killed: worker_0001 is draining, and maps of job_0001 cannot be checkpointed
+             > record left 1; leave 1
+         worker 2 1+0
+             > record launched m0.2 on 2; launch m0.2 on 2",
+    );
+}
+
+#[test]
+fn what_an_operator_holds_is_moved_away_too_and_so_when_work_is_handed_back() {
+    for drain in ["drain 1", "drain 1 now"] {
+        suspended_by_hand(
+            "job 1 maps 1",
+            &format!(
+                "{drain}
+                     > record draining 1; record given up m0.1 checkpoint; checkpoint m0.1
+                 checkpointed m0.1
+                     > record checkpointed m0.1; record left 1; leave 1
+                 worker 2 1+0
+                     > record launched m0.2 on 2; launch m0.2 on 2 from m0.1"
+            ),
+        );
+    }
+}
+
+#[test]
+fn what_takes_too_long_to_save_its_work_is_killed_when_the_work_is_to_be_handed_back() {
+    suspended_by_hand(
+        "job 1 maps 1",
+        "drain 1
+             > record draining 1; record given up m0.1 checkpoint; checkpoint m0.1
+         drain 1 now
+             > kill m0.1
+         killed m0.1
+             > record ended m0.1: killed: worker_0001 is draining; record left 1; leave 1",
+    );
+}
+
+#[test]
+fn what_cannot_save_its_work_after_all_is_tried_again() {
+    suspended_by_hand(
+        "job 1 maps 1",
+        "drain 1
+             > record draining 1; record given up m0.1 checkpoint; checkpoint m0.1
+         failed m0.1 retryable: the disk is full
+             > record ended m0.1: the disk is full; record left 1; leave 1
+         worker 2 1+0
+             > record launched m0.2 on 2; launch m0.2 on 2",
+    );
+}
+
+#[test]
+fn what_asked_to_commit_before_it_was_stopped_is_done_instead() {
+    check(
+        "worker 1 1+0
+         worker 2 0+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         operator suspend m0.1: for now
+             > suspend m0.1
+         commits m0.1
+         suspended m0.1
+         drain 1
+             > checkpoint m0.1; commit m0.1
+         done m0.1
+             > job 1 succeeded; leave 1",
     );
 }
 

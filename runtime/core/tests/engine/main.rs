@@ -17,6 +17,7 @@ mod fcs;
 mod fifo;
 mod hfsp;
 mod jobs;
+mod keeping;
 mod ledger;
 mod limits;
 mod lost_outputs;

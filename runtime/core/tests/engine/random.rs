@@ -16,6 +16,7 @@ use napreduce_core::{
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
+use crate::keeping::Keeping;
 use crate::ledger::Ledger;
 use crate::policy::RandomPolicy;
 use crate::script::spec;
@@ -42,6 +43,7 @@ pub struct Run {
     workers: u32,
     jobs: u32,
     ledger: Ledger,
+    keeping: Keeping,
     /// Whether reports may be lies, and actions illegal.
     hostile: bool,
     /// What an operator must be told, when what he asks for is not possible.
@@ -75,6 +77,7 @@ impl Run {
             workers: 0,
             jobs: 0,
             ledger: Ledger::default(),
+            keeping: Keeping::new(settings.preemption.suspended_max),
             hostile,
             refusal: String::new(),
             said: Vec::new(),
@@ -99,7 +102,9 @@ impl Run {
     fn handle(&mut self, event: Event) {
         self.said.push((self.now, event.clone()));
         let by_twin = self.twin.as_mut().map(|twin| twin.handle(self.now, event.clone()));
-        let effects = self.engine.handle(self.now, event);
+        let effects = self.engine.handle(self.now, event.clone());
+        let engine = &self.engine;
+        self.keeping.follow(&event, &effects, |id| engine.view().attempt(id).is_some());
         assert_eq!(by_twin.as_ref().unwrap_or(&effects), &effects, "the restored engine does something else");
         if self.said.len() % 16 == (self.seed % 16) as usize {
             self.part_with_twin();

@@ -98,8 +98,10 @@ impl Way {
             Way::Ideal => "[coordinator]\nscheduler = \"fifo\"\nspeculation = false\n".to_owned(),
             Way::HardCap => capacity("hard-cap"),
             Way::SoftCap => capacity("soft-cap"),
+            // What is taken is all the production job wants, in every way: no worker is full.
             Way::Kill | Way::Checkpoint | Way::Suspend => format!(
-                "[coordinator]\nscheduler = \"natjam\"\nspeculation = false\n\n[scheduler.natjam]\nprimitive = \"{}\"\n\
+                "[coordinator]\nscheduler = \"natjam\"\nspeculation = false\n\n[preemption]\n\
+                 suspended-max = \"unlimited\"\n\n[scheduler.natjam]\nprimitive = \"{}\"\n\
                  preemptor-interval = \"{}us\"\n",
                 self.name(),
                 (scale * 1e6).round().max(10_000.0) as u64

@@ -5,6 +5,7 @@
 use napreduce_core::{
     AttemptId, Conversion, Converted, CostRule, EngineSettings, Event, Instead, JobId, KindPreemption,
     PreemptionLimits, PreemptionSettings, Primitive, SetAsideSettings, Span, SpeculationSettings,
+    SuspendedMax,
 };
 use rand::Rng;
 
@@ -82,7 +83,11 @@ pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
         name_outputs: true,
         preemption: PreemptionSettings {
             map: KindPreemption { suspend: !seed.is_multiple_of(4), ..KindPreemption::default() },
-            suspended_max: (!seed.is_multiple_of(3)).then_some(1),
+            suspended_max: if seed.is_multiple_of(3) {
+                SuspendedMax::Unlimited
+            } else {
+                SuspendedMax::AtMost(seed as u32 % 5)
+            },
             when_full: if seed.is_multiple_of(2) { Instead::Kill } else { Instead::Wait },
             cost: seed.is_multiple_of(11).then_some(CostRule { measured: true, ..CostRule::default() }),
             limits: PreemptionLimits {

@@ -9,7 +9,8 @@ use napreduce_core::policy::hfsp::ranking::Order;
 use napreduce_core::policy::hfsp::size::{self, Confidence, Size};
 use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes};
 use napreduce_core::{
-    Actions, ClusterView, Event, JobId, Primitive, Ratio, Scheduler, Slots, Span, TaskKind, Time,
+    Actions, ClusterView, Event, JobId, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, TaskKind,
+    Time,
 };
 use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
@@ -64,8 +65,11 @@ fn known_times(jobs: &[JobPlan]) -> BTreeMap<String, KnownTimes> {
     jobs.iter().map(|job| (job.name.to_string(), times(job))).collect()
 }
 
+/// The marks of HFSP itself are the only limit.
 fn machines(nodes: u32, slots: Slots) -> SimulationSettings {
-    SimulationSettings::new(nodes, slots)
+    let mut settings = SimulationSettings::new(nodes, slots);
+    settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
+    settings
 }
 
 fn seconds(time: Time) -> Ratio {

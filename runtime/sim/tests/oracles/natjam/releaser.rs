@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Actions, AttemptState, ClusterView, Event, JobId, Primitive, Ratio, Release, Scheduler, Slots, Span,
-    TaskEviction, TaskId, TaskKind, Time, serving,
+    SuspendedMax, TaskEviction, TaskId, TaskKind, Time, serving,
 };
 use napreduce_sim::{JobPlan, MapTask, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
@@ -131,6 +131,7 @@ fn run<'a>(
     plan.maps = remaining.iter().map(|(_, left)| task(left)).collect();
     let slots = Slots { map: remaining.len() as u32, reduce: 0 };
     let mut settings = SimulationSettings::new(1, slots);
+    settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
     settings.progress_period = Some(Span::from_secs(1));
     let run = Simulation::new(Box::new(policy), settings, Workload::of(vec![plan])).run();
     let run = run.map_err(|error| error.to_string())?;

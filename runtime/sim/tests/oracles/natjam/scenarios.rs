@@ -4,7 +4,7 @@
 
 use napreduce_core::policy::capacity::{Capacity, CapacityConfiguration, Mode, QueueConfiguration};
 use napreduce_core::policy::natjam::{Natjam, NatjamConfiguration};
-use napreduce_core::{Fifo, Primitive, Ratio, Scheduler, Slots, Span, Time};
+use napreduce_core::{Fifo, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, Time};
 use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 
@@ -54,8 +54,11 @@ fn plan(case: &Value, class: &str) -> Result<JobPlan, String> {
     Ok(JobPlan { queue: class.into(), ..plan })
 }
 
+/// Every task of a machine may be suspended, as in the source.
 fn machines(machines: u32, slots: u32) -> SimulationSettings {
-    SimulationSettings::new(machines, Slots { map: slots, reduce: 0 })
+    let mut settings = SimulationSettings::new(machines, Slots { map: slots, reduce: 0 });
+    settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
+    settings
 }
 
 /// The slots of research and of production in the name of a hard cap.

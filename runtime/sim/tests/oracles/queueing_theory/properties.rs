@@ -2,7 +2,7 @@
 //!
 //! Owns the instances. Small whole numbers make ties likely, and exact ratios make them real.
 
-use napreduce_core::{Primitive, Ratio, Slots, Span, Time};
+use napreduce_core::{Primitive, Ratio, Slots, Span, SuspendedMax, Time};
 use napreduce_sim::fluid::{FluidJob, FluidPolicy, completions, jobs_over_time};
 use napreduce_sim::{Cost, JobPlan, Run, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};
@@ -132,6 +132,7 @@ fn one_slot_jobs(seed: u64) -> Vec<JobPlan> {
 
 fn run_on_slots(seed: u64, primitive: Primitive, cost: Span) -> Result<Run, String> {
     let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
+    settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
     settings.overheads.suspend = Cost::fixed(cost);
     settings.overheads.resume = Cost::fixed(cost);
     let policy: Box<dyn napreduce_core::Scheduler> = match primitive {

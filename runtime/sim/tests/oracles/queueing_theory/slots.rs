@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
-    ClusterView, Event, Fifo, JobId, Primitive, Report, Scheduler, Slots, Span, TaskId, Time,
+    ClusterView, Event, Fifo, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
 };
 use napreduce_sim::{Distribution, JobPlan, Run, Simulation, SimulationSettings, Workload};
 use rand_pcg::Pcg64;
@@ -19,8 +19,11 @@ fn time(seconds: f64) -> u64 {
     (seconds * 1e6).round() as u64
 }
 
+/// The theory knows no limit to what is interrupted.
 fn one_machine(slots: u32) -> SimulationSettings {
-    SimulationSettings::new(1, Slots { map: slots, reduce: 1 })
+    let mut settings = SimulationSettings::new(1, Slots { map: slots, reduce: 1 });
+    settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
+    settings
 }
 
 fn run(policy: Box<dyn Scheduler>, slots: u32, jobs: impl Iterator<Item = JobPlan> + 'static) -> Run {
