@@ -30,6 +30,7 @@ impl<J: Fn() -> Job> JobTest<J> {
     ///
     /// As there.
     pub fn assert_preemption_safe(&self) {
+        self.assert_saved();
         let (expected, most) = self.preparation();
         let once = Preemption::ALL
             .iter()
@@ -42,6 +43,20 @@ impl<J: Fn() -> Job> JobTest<J> {
         }
     }
 
+    /// The same by suspending only: for a job whose tasks cannot be checkpointed, such as one with commands. No process is
+    /// stopped; hooks are called, and a command that handles SIGTSTP is sent one.
+    ///
+    /// # Panics
+    ///
+    /// When what it writes or counts is not the same as undisturbed.
+    pub fn assert_suspend_safe(&self) {
+        let (expected, most) = self.preparation();
+        let once = |boundary| Schedule::Once(Interruption { boundary, how: Preemption::Suspend });
+        for schedule in (1..=most).map(once).chain([Schedule::SuspendEverywhere]) {
+            self.compare(&expected, &schedule);
+        }
+    }
+
     /// Preempts all tasks at random, `rounds` times, anew with each seed from `seed` on; the message of a failure names
     /// its own seed.
     ///
@@ -49,6 +64,7 @@ impl<J: Fn() -> Job> JobTest<J> {
     ///
     /// As [`assert_preemption_safe`](super::assert_preemption_safe).
     pub fn assert_safe_at_random(&self, seed: u64, rounds: u64) {
+        self.assert_saved();
         let (expected, most) = self.preparation();
         for seed in seed..seed.saturating_add(rounds) {
             let distance_max = 1 + seed % most.max(1);
@@ -56,8 +72,7 @@ impl<J: Fn() -> Job> JobTest<J> {
         }
     }
 
-    /// What the job makes undisturbed, and the boundaries of its longest task.
-    fn preparation(&self) -> (Ran, u64) {
+    fn assert_saved(&self) {
         let support = (self.job)().pipeline.checkpoint_support();
         let map_only = (self.job)().pipeline.map_only();
         assert!(
@@ -70,6 +85,10 @@ impl<J: Fn() -> Job> JobTest<J> {
             "the reduces of this job cannot be checkpointed: its reducer or its output format answers Unsupported when \
              it is to save its state; implement save and restore, or answer Stateless"
         );
+    }
+
+    /// What the job makes undisturbed, and the boundaries of its longest task.
+    fn preparation(&self) -> (Ran, u64) {
         let undisturbed = Trial::new(self).run(&Schedule::Undisturbed);
         let counted = self.compare(&undisturbed, &Schedule::Counted);
         let expected = Ran { boundaries: counted.boundaries, ..undisturbed };

@@ -37,6 +37,18 @@ pub enum CommandError {
         /// How it ended.
         status: ExitStatus,
     },
+    /// It ended well, without reading all of its input, and after it was sent a signal that it handles.
+    #[error(
+        "the {role} `{}` ended before it had read all of its input, after it was asked to stop (SIGTSTP, which it handles); its \
+         output may be cut short. A shell's `read` ends so when a trap is run: have another program do the reading",
+        shown(.command)
+    )]
+    Disturbed {
+        /// What it is for.
+        role: &'static str,
+        /// The command.
+        command: String,
+    },
     /// The system does not let it be talked to.
     #[error("cannot {doing} the {role} `{}`: {error}", shown(.command))]
     Pipe {
@@ -62,7 +74,7 @@ impl From<CommandError> for TaskError {
             {
                 TaskError::fatal(error.to_string())
             }
-            CommandError::NotStarted { .. } | CommandError::Pipe { .. } => {
+            CommandError::NotStarted { .. } | CommandError::Disturbed { .. } | CommandError::Pipe { .. } => {
                 TaskError::retryable(error.to_string())
             }
         }
@@ -136,6 +148,8 @@ mod tests {
         assert_eq!(class(not_started), FailureClass::Fatal);
         let pipe = CommandError::Pipe { doing: "write to", role, command: command.clone(), error: error() };
         assert_eq!(class(pipe), FailureClass::Retryable);
+        let disturbed = CommandError::Disturbed { role, command: command.clone() };
+        assert_eq!(class(disturbed), FailureClass::Retryable);
         let failed = CommandError::Failed { role, command, status: ExitStatus::from_raw(256) };
         assert_eq!(class(failed), FailureClass::Task);
     }

@@ -12,3 +12,6 @@ mod running;
 
 pub use error::CommandError;
 pub use running::{RunningCommand, TakeOutput};
+
+#[cfg(test)]
+mod tests;

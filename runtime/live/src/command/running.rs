@@ -43,6 +43,8 @@ pub struct RunningCommand {
     /// Pieces of input that came after it had enough.
     unwanted: u64,
     presence: Presence,
+    /// It was sent SIGTSTP, which it handles.
+    was_asked_to_stop: bool,
     /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
     may_stop_late: bool,
 }
@@ -81,6 +83,7 @@ impl RunningCommand {
                 done: false,
                 unwanted: 0,
                 presence,
+                was_asked_to_stop: false,
                 may_stop_late: false,
             }),
             Err(error) => {
@@ -146,10 +149,9 @@ impl RunningCommand {
             family.continue_stopped();
         }
         if ready.input {
-            let wanted = self.pipes.takes_input();
             self.pipes.write().map_err(|error| self.broken("write to", error))?;
             presence.is_well();
-            if wanted && !self.pipes.takes_input() {
+            if !self.pipes.takes_input() {
                 self.look_for_failure()?;
             }
         }
@@ -178,6 +180,10 @@ impl RunningCommand {
 
     /// A command that wants no more input has maybe ended; if not well, that is known now and not after all of the input.
     fn look_for_failure(&mut self) -> Result<(), TaskError> {
+        if self.was_asked_to_stop {
+            let (role, command) = (self.role, self.command.clone());
+            return Err(CommandError::Disturbed { role, command }.into());
+        }
         match self.child.try_wait().map_err(|error| self.broken("wait for", error))? {
             Some(status) => {
                 self.status = Some(status);
@@ -213,6 +219,7 @@ impl SuspendHooks for RunningCommand {
         if !family.ask_to_stop() {
             return Ok(());
         }
+        self.was_asked_to_stop = true;
         let mut is_in_order = false;
         while self.presence.is_suspending() && !is_in_order {
             let bell = self.presence.bell().map_err(|error| self.broken("wait for", error))?;

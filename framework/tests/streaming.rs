@@ -1,0 +1,167 @@
+//! Commands as mappers and reducers, in the loops of real tasks: what they read, what is made of what they write.
+//!
+//! Owns the protocol and its errors. Does not own processes that are stopped or killed (whole-system tests).
+
+use napreduce::streaming::{CommandMapper, CommandReducer, Commands, job};
+use napreduce::testing::JobTest;
+use napreduce::{Emit, Job};
+
+fn commands(mapper: &str, reducer: &str) -> impl Fn() -> Job + use<> {
+    let commands = Commands { mapper: mapper.to_owned(), reducer: Some(reducer.to_owned()) };
+    move || job(&commands)
+}
+
+fn mapped(command: &str) -> impl Fn() -> Job + use<> {
+    let commands = Commands { mapper: command.to_owned(), reducer: None };
+    move || job(&commands)
+}
+
+/// What a job says when it fails.
+fn failure(test: JobTest<impl Fn() -> Job>) -> String {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test.run()));
+    std::panic::set_hook(hook);
+    let panic = ended.expect_err("the job fails");
+    panic.downcast_ref::<String>().expect("a text").clone()
+}
+
+#[test]
+fn lines_go_to_a_command_and_its_lines_come_back() {
+    let output = JobTest::new(mapped("cat")).input("b\ta\n\nlast").run();
+    assert_eq!(output.text(), "b\ta\n\nlast\n");
+    assert_eq!(output.counters.get("MAP_INPUT_RECORDS"), 3);
+    assert_eq!(output.counters.get("MAP_OUTPUT_RECORDS"), 3);
+}
+
+#[test]
+fn records_are_sorted_by_the_bytes_of_their_keys() {
+    let output = JobTest::new(commands("cat", "cat")).input("b\t2\n\u{e9}\t4\nb\t1\na\tx\ty\nB\n").run();
+    assert_eq!(output.text(), "B\t\na\tx\ty\nb\t2\nb\t1\n\u{e9}\t4\n");
+    assert_eq!(output.counters.get("REDUCE_INPUT_GROUPS"), 4);
+}
+
+#[test]
+fn lines_are_any_bytes() {
+    let every: Vec<u8> = (0..=255).filter(|byte| !b"\n\r\t".contains(byte)).collect();
+    let line = [&every[..], b"\t", &every[..]].concat();
+    let output = JobTest::new(commands("cat", "cat")).input(&line).run();
+    assert_eq!(output.parts[0], [&line[..], b"\n"].concat());
+}
+
+#[test]
+fn each_attempt_has_one_command_whether_or_not_there_is_input() {
+    let output = JobTest::new(commands("wc -l", "wc -l")).input("a\nb\n").input("").reduces(2).run();
+    let lines: Vec<String> =
+        output.parts.iter().map(|part| String::from_utf8_lossy(part).trim().to_owned()).collect();
+    assert_eq!(lines.len(), 2, "a reduce without records has its command, too: {lines:?}");
+    let read: u32 = lines.iter().map(|line| line.parse::<u32>().expect("a number")).sum();
+    assert_eq!(read, 1, "an empty file is no split; the other one is");
+}
+
+#[test]
+fn more_output_than_input_and_more_input_than_output_go_through() {
+    let line = "x".repeat(1_000) + "\n";
+    let much = line.repeat(2_000);
+    let output =
+        JobTest::new(mapped("while read -r line; do echo \"$line$line$line\"; done")).input(&much).run();
+    assert_eq!(output.parts[0].len(), 2_000 * 3_001);
+    // All of its output before any of its input is read, and the other way round.
+    let writes_first = "head -c 3000000 /dev/zero | tr '\\0' '\\n'; cat > /dev/null";
+    assert_eq!(JobTest::new(mapped(writes_first)).input(&much).run().parts[0].len(), 3_000_000);
+    let reads_first = "cat > /dev/null; head -c 3000000 /dev/zero | tr '\\0' '\\n'";
+    assert_eq!(JobTest::new(mapped(reads_first)).input(&much).run().parts[0].len(), 3_000_000);
+}
+
+#[test]
+fn a_command_may_read_less_than_there_is_if_it_ends_well() {
+    let much = "line\n".repeat(500_000);
+    let output = JobTest::new(mapped("head -n 2")).input(&much).run();
+    assert_eq!(output.text(), "line\nline\n");
+    assert_eq!(output.counters.get("MAP_INPUT_RECORDS"), 500_000);
+    let closes = "exec < /dev/null; echo said; echo more";
+    assert_eq!(JobTest::new(mapped(closes)).input(&much).run().text(), "said\nmore\n");
+    assert_eq!(JobTest::new(commands("cat", "head -n 1")).input(&much).run().text(), "line\t\n");
+}
+
+#[test]
+fn a_broken_pipe_inside_a_command_ends_what_writes_to_it() {
+    assert_eq!(JobTest::new(mapped("yes | head -n 3")).input("x\n").run().text(), "y\ny\ny\n");
+}
+
+#[test]
+fn one_side_may_be_rust() {
+    let mapper = || {
+        Job::bytes()
+            .map(|line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>| {
+                line.split(|byte| *byte == b' ').for_each(|word| out.emit(word, b"1"));
+            })
+            .reducer(CommandReducer::new("cut -f 1 | uniq -c | sed 's/^ *//'"))
+    };
+    assert_eq!(JobTest::new(mapper).input("to be or\nnot to be").run().text(), "2 be\n1 not\n1 or\n2 to\n");
+    let reducer = || {
+        Job::bytes()
+            .mapper(CommandMapper::new("tr ' ' '\\n'"))
+            .reduce(|word, values, out| out.emit(word, values.count()))
+    };
+    assert_eq!(
+        JobTest::new(reducer).input("to be or\nnot to be").run().text(),
+        "be\t2\nnot\t1\nor\t1\nto\t2\n"
+    );
+}
+
+#[test]
+fn a_command_that_fails_is_named_with_its_status() {
+    for (test, says) in [
+        (JobTest::new(commands("exit 3", "cat")), "the mapper `exit 3` exited with status 3"),
+        (JobTest::new(commands("cat", "cat; exit 4")), "the reducer `cat; exit 4` exited with status 4"),
+        (
+            JobTest::new(commands("kill -9 $$", "cat")),
+            "the mapper `kill -9 $$` was ended by signal 9 (SIGKILL)",
+        ),
+        (
+            JobTest::new(commands("no-such-program-here", "cat")),
+            "exited with status 127, as a shell does that finds",
+        ),
+        (JobTest::new(commands("/", "cat")), "the mapper `/` exited with status 126"),
+        (JobTest::new(commands("head -n 1; exit 5", "cat")), "exited with status 5"),
+    ] {
+        let message = failure(test.input("a\tb\n".repeat(100_000)));
+        assert!(message.contains(says), "{says}: {message}");
+    }
+    let message = failure(JobTest::new(mapped("exit 6")).input("a\n"));
+    assert!(message.contains("the mapper `exit 6` exited with status 6"), "{message}");
+}
+
+#[test]
+fn an_endless_line_is_refused_before_it_fills_the_memory() {
+    let endless = "tr '\\0' x < /dev/zero";
+    let says = format!("`{endless}` wrote a line of more than 1048576 bytes");
+    let message = failure(JobTest::new(mapped(endless)).input("a\n").task_memory(1 << 20));
+    assert!(message.contains(&says), "{message}");
+    let message = failure(JobTest::new(commands("cat", endless)).input("a\n").task_memory(1 << 20));
+    assert!(message.contains(&says), "{message}");
+}
+
+#[test]
+fn a_suspend_at_any_boundary_changes_nothing() {
+    let lines = "b 1\na 2\nb 3\na 4\n";
+    let test = |mapper: &str, reducer: &str| JobTest::new(commands(mapper, reducer)).input(lines);
+    test("tr ' ' '\\t'", "cat").assert_suspend_safe();
+    // The shell stops itself when it is asked to, and goes on.
+    let stops = "trap 'kill -STOP $$' TSTP; exec 3<&0; tr ' ' '\\t' <&3 & while kill -0 $!; do wait $!; done 2> /dev/null";
+    test(stops, stops).assert_suspend_safe();
+    JobTest::new(mapped("trap '' TSTP; cat")).input(lines).assert_suspend_safe();
+}
+
+#[test]
+fn a_command_is_not_sampled_for_a_total_order() {
+    let job = || {
+        Job::bytes()
+            .mapper(CommandMapper::new("cat"))
+            .total_order()
+            .reduce(|word, values, out| out.emit(word, values.count()))
+    };
+    let message = failure(JobTest::new(job).input("a\n").reduces(2));
+    assert!(message.contains("`cat` cannot be sampled for a total order"), "{message}");
+}
