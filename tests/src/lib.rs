@@ -4,12 +4,16 @@
 //! expectation.
 
 mod folder;
+mod gated_job;
 mod output;
 mod own_cluster;
+mod processes;
 mod programs;
 mod shared_cluster;
 
 pub use folder::Folder;
+pub use gated_job::{COUNTERS_OF_RECORDS, GatedJob};
 pub use output::{counter, joined, parts, report, sorted_lines};
 pub use own_cluster::{OwnCluster, wait_until};
+pub use processes::Process;
 pub use programs::{Ended, cluster, program, run};

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::folder::Folder;
+use crate::processes::Process;
 use crate::programs::{Ended, program, run};
 
 /// How long anything on a cluster may take before a test gives up on it.
@@ -24,22 +25,28 @@ pub struct OwnCluster {
 
 impl OwnCluster {
     /// Starts it in the folder `cluster` of a test, with this configuration file, and waits for its workers.
-    pub fn start(folder: &Folder, workers: u32, scheduler: &str, file: &str) -> OwnCluster {
+    pub fn start(folder: &Folder, count: u32, scheduler: &str, file: &str) -> OwnCluster {
         let directory = folder.path("cluster");
         // A cluster directory holds a secret.
         fs::DirBuilder::new().mode(0o700).create(&directory).expect("a directory");
         fs::write(directory.join("napreduce.toml"), file).expect("a configuration");
-        let workers = workers.to_string();
+        let workers = count.to_string();
         let mut command = nap(&directory);
         command.args(["up", "--workers", &workers, "--map-slots", "1", "--reduce-slots", "1"]);
         command.args(["--no-speculation", "--scheduler", scheduler]).stdout(Stdio::null());
         let log = fs::File::create(folder.path("up.log")).expect("a log");
         let process = command.stderr(log).spawn().expect("nap up");
         let cluster = OwnCluster { process, directory };
-        wait_until("all workers", || {
-            run(cluster.nap().args(["worker", "list", "--wait", &workers])).status.success()
-        });
+        cluster.wait_for_workers(count);
         cluster
+    }
+
+    /// Waits until so many workers are there.
+    pub fn wait_for_workers(&self, count: u32) {
+        let count = count.to_string();
+        wait_until("all workers", || {
+            run(self.nap().args(["worker", "list", "--wait", &count])).status.success()
+        });
     }
 
     /// Its directory.
@@ -50,6 +57,22 @@ impl OwnCluster {
     /// A command of `nap` about it.
     pub fn nap(&self) -> Command {
         nap(&self.directory)
+    }
+
+    /// The process of its coordinator; that of the next one, when it was killed.
+    pub fn coordinator(&self) -> Process {
+        let mut found = Vec::new();
+        wait_until("a coordinator", || {
+            found = Process::children_of(self.process.id(), "coordinator");
+            !found.is_empty()
+        });
+        found[0]
+    }
+
+    /// The processes of the tasks on all of its workers.
+    pub fn tasks(&self) -> Vec<Process> {
+        let workers = Process::children_of(self.process.id(), "worker");
+        workers.iter().flat_map(|worker| Process::tasks_of(worker.number.unsigned_abs())).collect()
     }
 
     /// What a command of `nap` prints as JSON.

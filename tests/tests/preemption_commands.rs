@@ -2,18 +2,10 @@
 //!
 //! Owns the commands of `nap` on real attempts. Does not own what schedulers do by themselves (`preemption_schedulers`).
 
-use napreduce_tests::{Ended, Folder, cluster, counter, parts, program, run, wait_until};
+use napreduce_tests::{
+    COUNTERS_OF_RECORDS, Ended, Folder, cluster, counter, parts, program, run, wait_until,
+};
 use serde_json::Value;
-
-/// Counters that say what was done to records: the same however often an attempt was preempted.
-const OF_RECORDS: [&str; 6] = [
-    "MAP_INPUT_RECORDS",
-    "MAP_OUTPUT_RECORDS",
-    "REDUCE_INPUT_RECORDS",
-    "REDUCE_INPUT_GROUPS",
-    "REDUCE_OUTPUT_RECORDS",
-    "BYTES_WRITTEN",
-];
 
 fn nap(arguments: &[&str]) -> Ended {
     run(program("nap").env_remove("NAPREDUCE_CLUSTER").args(arguments))
@@ -77,7 +69,7 @@ impl SlowJob {
         let (out, undisturbed) = (self.folder.path("out"), self.folder.path("undisturbed"));
         assert_eq!(parts(&out).len(), 2);
         assert!(parts(&out) == parts(&undisturbed), "{}: its output is another one", self.id);
-        for name in OF_RECORDS {
+        for name in COUNTERS_OF_RECORDS {
             assert_eq!(counter(&out, name), counter(&undisturbed, name), "{name}");
         }
         assert!(!out.join("_temporary").exists(), "nothing is left of the checkpoints");

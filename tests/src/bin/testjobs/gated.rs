@@ -1,12 +1,13 @@
-//! A job whose tasks end when they are told to, and can be preempted until then.
+//! Jobs whose tasks end when they are told to, and can be preempted until then, each in its way.
 //!
 //! Owns the waiting for gates, which are files. Does not own who opens them, nor in which order.
 
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use napreduce::{Emit, Job};
+use napreduce::{Emit, Job, Mapper, Save, TaskError, TextLines};
 
 use crate::Choice;
 
@@ -27,6 +28,93 @@ pub fn gated(_: &Choice) -> Job {
             pass(gate, key);
             out.emit(key, counts.sum());
         })
+}
+
+/// The same with a mapper that counts its lines and does not say how that is saved.
+pub fn gated_unsaved(_: &Choice) -> Job {
+    counting(Saving::Never)
+}
+
+/// The same with a mapper that counts its lines, and takes its time to save that: a file with the name of its gate and
+/// `.saving` says that it does, and it is done when there is one with `.saved`.
+pub fn gated_saving(_: &Choice) -> Job {
+    counting(Saving::Gated)
+}
+
+fn counting(saving: Saving) -> Job {
+    let mapper = Counting { lines: 0, gates: (String::new(), String::new()), saving };
+    Job::text().mapper(mapper).reduce(|key, counts, out| {
+        let (gate, _) = key.split_once('\t').unwrap_or((key, key));
+        pass(gate, key);
+        out.emit(key, counts.sum());
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Saving {
+    Never,
+    Gated,
+}
+
+#[derive(Clone)]
+struct Counting {
+    lines: u64,
+    /// That of the map and that of its reduce.
+    gates: (String, String),
+    saving: Saving,
+}
+
+impl Mapper for Counting {
+    type Input = TextLines;
+    type Key = String;
+    type Value = u64;
+
+    fn map(&mut self, line: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        let (own, rest) = line.split_once('\t').unwrap_or((line, line));
+        let (reduce, _) = rest.split_once('\t').unwrap_or((rest, rest));
+        if self.lines == 0 {
+            self.gates = (own.to_owned(), reduce.to_owned());
+        }
+        self.lines += 1;
+        pass(own, line);
+        out.emit(rest, 1);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+        out.emit(&format!("{}\tlines", self.gates.1), self.lines);
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        let gate = &self.gates.0;
+        match self.saving {
+            Saving::Never => return Ok(Save::Unsupported),
+            // The prototype is asked, too, whether it can.
+            Saving::Gated if self.lines > 0 => {
+                let said = fs::write(format!("{gate}.saving"), "");
+                said.map_err(|error| TaskError::task(format!("cannot write {gate}.saving: {error}")))?;
+                while !Path::new(&format!("{gate}.saved")).exists() {
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            Saving::Gated => {}
+        }
+        let (own, reduce) = &self.gates;
+        state.extend_from_slice(format!("{} {own} {reduce}", self.lines).as_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let text = String::from_utf8_lossy(state);
+        let words: Vec<&str> = text.split(' ').collect();
+        let [lines, own, reduce] = words[..] else {
+            return Err(TaskError::task("a saved state of another form"));
+        };
+        self.lines = lines.parse().map_err(|_| TaskError::task("a saved count that is none"))?;
+        self.gates = (own.to_owned(), reduce.to_owned());
+        Ok(())
+    }
 }
 
 /// Waits a little while there is no file of that name; in the last record or group, until there is one. A task has one

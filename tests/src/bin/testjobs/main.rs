@@ -57,6 +57,8 @@ fn main() -> ExitCode {
         .job("stateful", stateful::stateful)
         .job("damaged", misbehaving::damaged)
         .job("gated", gated::gated)
+        .job("gated-unsaved", gated::gated_unsaved)
+        .job("gated-saving", gated::gated_saving)
         .job("endless", misbehaving::endless)
         .job("known-lines", shapes::known_lines)
         .job("straggler", misbehaving::straggler)

@@ -1,0 +1,90 @@
+//! Processes as /proc shows them: whose child, in which state.
+//!
+//! Owns the looking, and the signals to processes that a test started itself, or that are children of those. Does not own any
+//! process.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A process, with the time of its start, so that its number is never mistaken for that of a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub number: i32,
+    started: u64,
+}
+
+struct Stat {
+    state: char,
+    parent: i32,
+    started: u64,
+}
+
+fn stat(number: i32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    // The name, which may hold anything, is in parentheses.
+    let (_, fields) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+impl Process {
+    /// The one with this number, if there is one.
+    pub fn of(number: u32) -> Option<Process> {
+        let number = i32::try_from(number).ok()?;
+        Some(Process { number, started: stat(number)?.started })
+    }
+
+    /// The task processes of a worker, or of a program that runs a job by itself.
+    pub fn tasks_of(worker: u32) -> Vec<Process> {
+        Process::children_of(worker, "--napreduce-task-process")
+    }
+
+    /// The children of a process that have this argument.
+    pub fn children_of(parent: u32, argument: &str) -> Vec<Process> {
+        let wanted = i32::try_from(parent).expect("a process number");
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        numbers
+            .filter_map(|number| {
+                let Stat { parent, started, state } = stat(number)?;
+                let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
+                let has_it = command.split(|byte| *byte == 0).any(|one| one == argument.as_bytes());
+                (parent == wanted && has_it && state != 'Z').then_some(Process { number, started })
+            })
+            .collect()
+    }
+
+    fn stat(&self) -> Option<Stat> {
+        stat(self.number).filter(|stat| stat.started == self.started)
+    }
+
+    /// Whether it is gone, or only waits to be reaped.
+    pub fn is_gone(&self) -> bool {
+        self.stat().is_none_or(|stat| stat.state == 'Z')
+    }
+
+    /// Whether it is stopped, as the kernel says.
+    pub fn is_stopped(&self) -> bool {
+        self.stat().is_some_and(|stat| stat.state == 'T')
+    }
+
+    /// Whether it has a handler for a signal.
+    pub fn catches(&self, signal: Signal) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.number)).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        mask & (1 << (signal.as_raw() - 1)) != 0
+    }
+
+    /// Sends a signal; false when the process is gone.
+    pub fn signal(&self, signal: Signal) -> bool {
+        let Some(pid) = Pid::from_raw(self.number).filter(|_| !self.is_gone()) else { return false };
+        kill_process(pid, signal).is_ok()
+    }
+}

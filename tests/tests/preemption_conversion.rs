@@ -1,0 +1,160 @@
+//! Suspended tasks whose worker has no slot for them, or leaves: on a real cluster their work goes on on another worker.
+//!
+//! Owns conversions of real attempts, and what becomes of those that cannot save their work. Does not own when the engine
+//! converts (its own tests), nor other preemptions (`preemption_commands`, `preemption_schedulers`).
+
+use napreduce_core::{Effect, Order, Start};
+use napreduce_live::{ClusterDirectory, replay_journal};
+use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run, wait_until};
+use serde_json::Value;
+
+/// What the engine ordered about a task, in order.
+fn orders(cluster: &OwnCluster, task: &str) -> Vec<String> {
+    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let events = replay_journal(&directory).expect("a journal");
+    let effects = events.iter().flat_map(|event| &event.effects);
+    let about = effects.filter_map(|effect| match effect {
+        Effect::Send { order, .. } => Some(match order {
+            Order::Launch { attempt, from: Start::Fresh, .. } => ("launch".to_owned(), attempt),
+            Order::Launch { attempt, from: Start::Checkpoint(of), .. } => {
+                (format!("restore from .{}", of.number), attempt)
+            }
+            Order::Suspend { attempt } => ("suspend".to_owned(), attempt),
+            Order::Resume { attempt } => ("resume".to_owned(), attempt),
+            Order::Checkpoint { attempt } => ("checkpoint".to_owned(), attempt),
+            Order::Kill { attempt } => ("kill".to_owned(), attempt),
+            Order::Commit { .. } | Order::MoreInputs { .. } => return None,
+        }),
+        _ => None,
+    });
+    let mine = about.filter(|(_, attempt)| attempt.task.to_string() == task);
+    mine.map(|(order, attempt)| format!("{order} .{}", attempt.number)).collect()
+}
+
+fn converting(after: &str, to: &str) -> String {
+    format!("[preemption]\nconvert = {{ after = \"{after}\", to = \"{to}\" }}\n")
+}
+
+/// A map of `low` is suspended on one worker, may go on, and cannot, for the map of `high` has its slot. The other map of
+/// `low` runs on the other worker.
+fn wait_for_a_slot<'test>(
+    folder: &'test Folder,
+    cluster: &'test OwnCluster,
+    definition: &'static str,
+) -> (GatedJob<'test>, GatedJob<'test>) {
+    let low = GatedJob::submit(folder, cluster, definition, "low", 1, 2);
+    for map in ["m_0000.1", "m_0001.1"] {
+        low.until(map, "running");
+    }
+    low.command("suspend", "m_0000");
+    let worker = low.until("m_0000.1", "suspended")["worker"].clone();
+    let high = GatedJob::submit(folder, cluster, "gated", "high", 2, 1);
+    assert_eq!(high.until("m_0000.1", "running")["worker"], worker, "no other slot is free");
+    low.command("resume", "m_0000");
+    assert_eq!(low.live("m_0000")["state"], "suspended");
+    (low, high)
+}
+
+/// The only preemption in a history that the engine itself is the reason of.
+fn by_engine(history: &Value) -> Value {
+    let all = history["preemptions"].as_array().expect("an array").iter();
+    let mine: Vec<&Value> = all.filter(|known| known["by"] == "engine").collect();
+    assert_eq!(mine.len(), 1, "{history}");
+    mine[0].clone()
+}
+
+#[test]
+fn work_that_waits_on_a_busy_worker_goes_on_on_a_free_one() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 2, "fifo", &converting("300ms", "checkpoint"));
+    let (low, high) = wait_for_a_slot(&folder, &cluster, "gated");
+    let from = low.live("m_0000")["worker"].clone();
+    low.open("m_0001");
+    let to = low.until("m_0000.2", "running")["worker"].clone();
+    assert_ne!(to, from);
+    let expected = ["launch .1", "suspend .1", "checkpoint .1", "restore from .1 .2"];
+    assert_eq!(orders(&cluster, &low.task("m_0000")), expected);
+    high.ends_as_undisturbed();
+    low.ends_as_undisturbed();
+    for (name, times) in [("SUSPENDS", 1), ("RESUMES", 0), ("CHECKPOINTS", 1), ("CHECKPOINT_RESTORES", 1)] {
+        assert_eq!(counter(&low.output(), name), times, "{name}");
+    }
+    let history = low.history();
+    let converted = by_engine(&history);
+    assert_eq!((&converted["primitive"], &converted["end"]), (&"checkpoint".into(), &"checkpointed".into()));
+    let (from, to) = (from.as_str().expect("a worker"), to.as_str().expect("a worker"));
+    assert_eq!(converted["reason"], format!("{from} had no slot for it for 300ms, and {to} has one"));
+    assert!(converted["checkpoint_bytes"].as_u64() > Some(0), "{converted}");
+    let restored = &history["restores"][0];
+    assert_eq!((&restored["from_worker"], &restored["worker"]), (&from.into(), &to.into()));
+    assert!(restored["restored_micros"].is_u64() && restored["refused"].is_null(), "{restored}");
+    let events = history["events"].to_string();
+    assert!(events.contains("had no slot for it for 300ms"), "{events}");
+}
+
+#[test]
+fn work_that_cannot_be_saved_waits_for_its_worker() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 2, "fifo", &converting("10ms", "checkpoint"));
+    let (low, high) = wait_for_a_slot(&folder, &cluster, "gated-unsaved");
+    low.open("m_0001");
+    // A whole job later, and with a free slot on the other worker, it is still there.
+    let third = GatedJob::submit(&folder, &cluster, "gated", "third", 3, 1);
+    third.ends_as_undisturbed();
+    let live = low.live("m_0000");
+    assert_eq!((&live["attempt"], &live["state"]), (&low.task("m_0000.1").into(), &"suspended".into()));
+    high.ends_as_undisturbed();
+    low.ends_as_undisturbed();
+    assert_eq!(orders(&cluster, &low.task("m_0000")), ["launch .1", "suspend .1", "resume .1"]);
+    assert_eq!(counter(&low.output(), "WORK_LOST_MILLIS"), 0);
+}
+
+#[test]
+fn work_that_cannot_be_saved_is_lost_where_that_is_wanted() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 2, "fifo", &converting("300ms", "kill"));
+    let (low, high) = wait_for_a_slot(&folder, &cluster, "gated-unsaved");
+    let from = low.live("m_0000")["worker"].clone();
+    low.open("m_0001");
+    assert_ne!(low.until("m_0000.2", "running")["worker"], from);
+    high.ends_as_undisturbed();
+    low.ends_as_undisturbed();
+    assert_eq!(orders(&cluster, &low.task("m_0000")), ["launch .1", "suspend .1", "kill .1", "launch .2"]);
+    assert_eq!(counter(&low.output(), "NUM_KILLED_MAPS"), 1);
+    assert!(counter(&low.output(), "WORK_LOST_MILLIS") > 0);
+    let converted = by_engine(&low.history());
+    assert_eq!((&converted["primitive"], &converted["end"]), (&"kill".into(), &"killed".into()));
+}
+
+/// What becomes of a map that an operator suspended, when its worker drains.
+fn drained(definition: &'static str, then: &[&str]) -> Value {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 2, "fifo", "");
+    let low = GatedJob::submit(&folder, &cluster, definition, "low", 1, 2);
+    for map in ["m_0000.1", "m_0001.1"] {
+        low.until(map, "running");
+    }
+    low.command("suspend", "m_0000");
+    let from = low.until("m_0000.1", "suspended")["worker"].clone();
+    let worker = from.as_str().expect("a worker");
+    run(cluster.nap().args(["worker", "drain", "--wait", worker])).succeeded();
+    wait_until("nothing of it is suspended", || low.live("m_0000")["state"] != "suspended");
+    low.open("m_0001");
+    assert_ne!(low.until("m_0000.2", "running")["worker"], from);
+    low.ends_as_undisturbed();
+    assert_eq!(orders(&cluster, &low.task("m_0000")), then);
+    let given_up = by_engine(&low.history());
+    assert!(given_up["reason"].as_str().is_some_and(|why| why.starts_with(&format!("{worker} is draining"))));
+    given_up
+}
+
+#[test]
+fn what_is_suspended_on_a_worker_that_drains_goes_on_elsewhere() {
+    let saved = drained("gated", &["launch .1", "suspend .1", "checkpoint .1", "restore from .1 .2"]);
+    assert_eq!(saved["end"], "checkpointed");
+    let lost = drained("gated-unsaved", &["launch .1", "suspend .1", "kill .1", "launch .2"]);
+    assert_eq!(lost["end"], "killed");
+    assert!(
+        lost["reason"].as_str().is_some_and(|why| why.ends_with("maps of job_0001 cannot be checkpointed"))
+    );
+}
