@@ -3,6 +3,7 @@
 //! Owns the setting up and the winding down, and what a signal to this program means. Does not own anything that a
 //! cluster would do otherwise: the two talk by messages only.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -12,11 +13,12 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::coordinator::{ClientRequest, Coordinator, Following, Input};
 use crate::journal::JournalError;
 use crate::plan::{EmbeddedSettings, JobPlan};
-use crate::process::{Interrupts, Spawner, signal_name};
+use crate::process::{Interrupts, PauseSignal, Pauses, Spawner, signal_name, stop_this_process};
 use crate::progress::ProgressDisplay;
 use crate::report::{JobError, JobReport};
 use crate::task::task_process_requested;
@@ -24,6 +26,8 @@ use crate::worker::{Worker, WorkerSettings};
 
 const WORKER: WorkerId = WorkerId(1);
 const HEARTBEAT: Duration = Duration::from_millis(200);
+/// This program stops without those of its tasks that are not stopped by then.
+const REST_MAX: Duration = Duration::from_secs(5);
 
 /// Jobs of one program are numbered in the order in which they run.
 static JOBS: AtomicU32 = AtomicU32::new(0);
@@ -31,7 +35,7 @@ static JOBS: AtomicU32 = AtomicU32::new(0);
 /// Runs a job to its end, blocking; attempts are child processes, this program executed again.
 ///
 /// One at a time in a process. While it runs, SIGINT, SIGTERM and SIGHUP end the job; a second one ends the program at
-/// once. Must not be called from inside an async runtime.
+/// once. SIGTSTP, as by Ctrl-Z, suspends all tasks, and then the program stops until it gets SIGCONT. Must not be called from inside an async runtime.
 ///
 /// # Errors
 ///
@@ -59,24 +63,45 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
 async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
     // Before that they would only hold memory, for segments of this machine are mapped when they are wanted.
     plan.slowstart_permille = 1000;
-    let mut interrupts = Interrupts::install().map_err(|error| JobError::io("handle signals", error))?;
+    let unhandled = |error| JobError::io("handle signals", error);
+    let mut interrupts = Interrupts::install().map_err(unhandled)?;
+    let mut pauses = Pauses::install().map_err(unhandled)?;
     let spawner = Spawner::default();
     let job = JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1);
     let output = plan.output.display().to_string();
     let cluster = Cluster::start(spawner, settings.slots, job);
     let mut submission = cluster.submit(plan);
     let mut display = ProgressDisplay::new(settings.progress, settings.quiet);
-    let ended = tokio::select! {
-        ended = submission.follow(&mut display) => ended,
-        signal = interrupts.arrival() => {
-            let signal = signal.map_err(|error| JobError::io("wait for signals", error))?;
-            let name = signal_name(signal).unwrap_or("a signal");
-            cluster.tell(Input::Interrupt { reason: format!("interrupted by {name}") });
-            Err(interrupted(signal, &output, submission.follow(&mut display).await))
+    let mut rest: Option<Rest> = None;
+    let ended = loop {
+        tokio::select! {
+            ended = submission.follow(&mut display) => break ended,
+            signal = interrupts.arrival() => {
+                let signal = signal.map_err(unhandled)?;
+                let name = signal_name(signal).unwrap_or("a signal");
+                cluster.tell(Input::Interrupt { reason: format!("interrupted by {name}") });
+                // It is to end now, rather than to stand still.
+                rest = None;
+                break Err(interrupted(signal, &output, submission.follow(&mut display).await));
+            }
+            asked = pauses.arrival() => match asked.map_err(unhandled)? {
+                PauseSignal::Stop if rest.is_none() => rest = Some(cluster.pause()),
+                PauseSignal::Continue if rest.take().is_some() => cluster.tell(Input::GoOn),
+                PauseSignal::Stop | PauseSignal::Continue => {}
+            },
+            () = come_to_rest(&mut rest) => {
+                rest = None;
+                stop_this_process();
+                cluster.tell(Input::GoOn);
+            }
         }
     };
     display.end();
     cluster.stop().await?;
+    if rest.is_some() || pauses.arrived() == Some(PauseSignal::Stop) {
+        // The job was over before all of it was at rest; the program is to stand still all the same.
+        stop_this_process();
+    }
     match interrupts.arrived() {
         // It came too late to end this job, but it must not be lost on a driver that has more to do.
         Some(signal) => Err(interrupted(signal, &output, ended)),
@@ -94,6 +119,21 @@ fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) ->
         Err(other) => other.to_string(),
     };
     JobError::Interrupted { signal, left }
+}
+
+/// The tasks are being suspended, since this program is to stand still.
+struct Rest {
+    come: oneshot::Receiver<()>,
+    by: Instant,
+}
+
+/// Waits until everything is at rest, or for as long as that may take; for ever when nothing is to come to rest.
+async fn come_to_rest(rest: &mut Option<Rest>) {
+    match rest {
+        // What could not be stopped is stopped by nobody, and goes on by itself.
+        Some(Rest { come, by }) => drop(timeout_at(*by, come).await),
+        None => pending().await,
+    }
 }
 
 /// The two actors.
@@ -129,6 +169,13 @@ impl Cluster {
     fn tell(&self, input: Input) {
         // The coordinator listens until `requests` is dropped.
         let _ = self.inputs.send(input);
+    }
+
+    /// Has all tasks suspended.
+    fn pause(&self) -> Rest {
+        let (at_rest, come) = oneshot::channel();
+        self.tell(Input::Pause { at_rest });
+        Rest { come, by: Instant::now() + REST_MAX }
     }
 
     fn submit(&self, plan: JobPlan) -> Submission {

@@ -27,13 +27,17 @@ const BANNED_IN_CORE: [&str; 11] = [
 ];
 
 /// Where unsafe code may be, and why it has to be there.
-const UNSAFE_MODULES: [(&str, &str); 10] = [
+const UNSAFE_MODULES: [(&str, &str); 11] = [
     ("runtime/data/src/region.rs", "maps anonymous memory"),
     ("runtime/data/src/sort/arena.rs", "keeps records and entries in mapped memory"),
     ("runtime/data/src/collect/slots.rs", "keeps accumulators in mapped memory"),
     ("runtime/data/src/segment/reader.rs", "maps segment files"),
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
     ("runtime/live/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
+    (
+        "runtime/live/src/process/pauses.rs",
+        "handles signals and stops this process, which the C library alone can",
+    ),
     ("runtime/live/src/process/stop_signals.rs", "handles a signal, which the C library alone can"),
     ("runtime/live/src/process/heap.rs", "asks the allocator of the C library to give memory back"),
     ("runtime/live/src/process/paging.rs", "advises the kernel about the memory of another process"),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Engine, EngineSettings, Fifo, JobId, SchedulerName, Slots, WorkerId};
+use napreduce_core::{Engine, EngineSettings, Fifo, JobId, SchedulerName, Slots, SuspendedMax, WorkerId};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
@@ -18,6 +18,7 @@ use super::brain::Brain;
 use super::clock::{Clock, unix_micros};
 use super::entry::{Accepted, Entry, Happening, Identity};
 use super::history::{EndedJob, History};
+use super::pauses::Pause;
 use super::requests::{ClientRequest, Following};
 use super::submissions::Submitter;
 use crate::blobs::{BlobStore, PinnedBlob};
@@ -73,6 +74,12 @@ pub(crate) enum Input {
     Interrupt {
         reason: String,
     },
+    /// The embedding program is to stand still: say when nothing is at work any more.
+    Pause {
+        at_rest: oneshot::Sender<()>,
+    },
+    /// The embedding program goes on.
+    GoOn,
     /// End when what has arrived is in the journal; jobs go on with the next coordinator.
     Stop,
 }
@@ -119,6 +126,7 @@ pub(crate) struct Coordinator {
     ticked: Instant,
     stopping: bool,
     pub(super) interrupted: Option<String>,
+    pub(super) pause: Option<Pause>,
 }
 
 impl Coordinator {
@@ -142,6 +150,7 @@ impl Coordinator {
             ticked: Instant::now(),
             stopping: false,
             interrupted: None,
+            pause: None,
         }
     }
 
@@ -153,7 +162,10 @@ impl Coordinator {
         job: JobId,
         own: UnboundedSender<Input>,
     ) -> Coordinator {
-        let engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
+        let mut settings = EngineSettings::default();
+        // Nothing takes what its tasks give up when the program is to stand still.
+        settings.preemption.suspended_max = SuspendedMax::Unlimited;
+        let engine = Engine::new(Box::new(Fifo::default()), settings);
         let policy = SchedulerName::Fifo.to_string();
         let mut coordinator = Coordinator::new(Brain::new(engine, policy, unix_micros()), None, own);
         coordinator.last_job = job.0 - 1;
@@ -230,6 +242,8 @@ impl Coordinator {
             Input::Claimed { accepted, pinned, claim } => self.on_claimed(*accepted, pinned, claim),
             Input::Ended { job, ended, kept } => self.on_ended(job, *ended, kept),
             Input::Interrupt { reason } => self.interrupt(reason),
+            Input::Pause { at_rest } => self.pause(at_rest),
+            Input::GoOn => self.go_on(),
             Input::Stop => self.stopping = true,
         }
     }
@@ -268,6 +282,7 @@ impl Coordinator {
         for job in std::mem::take(&mut self.brain.ended) {
             self.start_ending(job);
         }
+        self.tell_rest();
         self.compact_if_due()
     }
 

@@ -24,6 +24,7 @@ mod history;
 mod job;
 mod link;
 mod notes;
+mod pauses;
 mod preemptions;
 mod recovery;
 mod replay;

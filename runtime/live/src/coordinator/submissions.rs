@@ -60,6 +60,7 @@ impl Coordinator {
                 self.pinned.insert(job, pinned);
                 self.enter(Happening::Submitted(Box::new(accepted)));
                 self.welcome_submitters(job, submitters);
+                self.hold_while_paused();
                 if let Some(reason) = self.interrupted.clone() {
                     self.enter(Happening::JobKillRequested { job, reason });
                 }

@@ -11,6 +11,7 @@ mod members;
 mod memory;
 mod orphans;
 mod paging;
+mod pauses;
 mod signals;
 mod spawn;
 mod stop_signals;
@@ -25,6 +26,7 @@ pub(crate) use memory::{
     ProcessMemory, SpareMemory, bytes_of, oom_score_adjustment, set_oom_score_adjustment, stalled_micros,
 };
 pub(crate) use paging::{PagedProcess, Paging, page_out_self};
+pub(crate) use pauses::{PauseSignal, Pauses, stop_this_process};
 pub(crate) use signals::{Interrupts, heed_hang_ups, signal_name};
 pub(crate) use spawn::{Launch, Program, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
 pub(crate) use stop_signals::StopSignals;

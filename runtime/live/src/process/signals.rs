@@ -48,7 +48,7 @@ impl Interrupts {
             if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
                 continue;
             }
-            install_handler(signal)?;
+            install_handler(signal, on_signal)?;
             interrupts.replaced.push((signal, before));
         }
         Ok(interrupts)
@@ -91,7 +91,7 @@ pub(crate) fn heed_hang_ups() -> io::Result<()> {
     Ok(())
 }
 
-fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
+pub(super) fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null new action only asks; the out pointer is valid for one sigaction.
     if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
@@ -101,8 +101,8 @@ fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     Ok(unsafe { action.assume_init() })
 }
 
-fn install_handler(signal: libc::c_int) -> io::Result<()> {
-    let handler: extern "C" fn(libc::c_int) = on_signal;
+/// Installs a handler, which may do only what is allowed in one.
+pub(super) fn install_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: all zeroes is a valid sigaction: an empty mask and no flags.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as libc::sighandler_t;

@@ -1,0 +1,62 @@
+//! The program that embeds this coordinator is to stand still: its jobs are brought to rest before, and go on after it.
+//!
+//! Owns what is held meanwhile, and when everything is at rest. Does not own the stop of the program (`embedded`), nor how a
+//! task is stopped (`worker`).
+
+use napreduce_core::{AttemptState, Job, JobId};
+use tokio::sync::oneshot;
+
+use super::daemon::Coordinator;
+use super::entry::Happening;
+
+const REASON: &str = "its program was sent SIGTSTP";
+
+/// The program is about to stand still, or does.
+pub(super) struct Pause {
+    /// Whom to tell when nothing is at work any more; nobody, once that is told.
+    at_rest: Option<oneshot::Sender<()>>,
+}
+
+impl Coordinator {
+    /// Holds every job, and tells when all its attempts are stopped.
+    pub(super) fn pause(&mut self, at_rest: oneshot::Sender<()>) {
+        self.pause = Some(Pause { at_rest: Some(at_rest) });
+        self.hold_while_paused();
+    }
+
+    /// Holds the jobs that are not held yet, if nothing is to be at work.
+    pub(super) fn hold_while_paused(&mut self) {
+        if self.pause.is_none() {
+            return;
+        }
+        for job in self.jobs_that(|coordinator, job| coordinator.brain.engine.can_suspend_job(job).is_ok()) {
+            self.enter(Happening::JobSuspendRequested { job, reason: REASON.to_owned() });
+        }
+    }
+
+    /// Lets everything go on that was held.
+    pub(super) fn go_on(&mut self) {
+        if self.pause.take().is_none() {
+            return;
+        }
+        for job in self.jobs_that(|coordinator, job| coordinator.brain.engine.can_resume_job(job).is_ok()) {
+            self.enter(Happening::JobResumeRequested { job, reason: "its program goes on".to_owned() });
+        }
+    }
+
+    /// Says so when everything has come to rest.
+    pub(super) fn tell_rest(&mut self) {
+        let stopped = self.brain.view().attempts().all(|attempt| attempt.state() == AttemptState::Suspended);
+        if let Some(pause) = &mut self.pause
+            && stopped
+            && let Some(at_rest) = pause.at_rest.take()
+        {
+            // Whoever waited for too long does not listen any more.
+            let _ = at_rest.send(());
+        }
+    }
+
+    fn jobs_that(&self, are: impl Fn(&Coordinator, JobId) -> bool) -> Vec<JobId> {
+        self.brain.view().jobs().map(Job::id).filter(|job| are(self, *job)).collect()
+    }
+}
