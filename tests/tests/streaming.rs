@@ -87,6 +87,10 @@ fn wrong_usage_and_failing_commands_are_told() {
     run(streaming(&folder, "out", &once).arg("no-such-program-here"))
         .failed(1, &["status 127, as a shell does that finds no such program"]);
     assert!(!folder.has("out"));
+    run(&mut streaming(&folder, "out", &["--mapper", "cat", "--secret-file", "s"]))
+        .failed(2, &["--secret-file is for clusters"]);
+    run(program("nap").args(["--dir", "d", "streaming", "--input", "in"]))
+        .failed(2, &["options of a job stand after `nap streaming`"]);
     let help = run(program("nap").args(["streaming", "--help"])).succeeded().stdout;
     assert!(help.contains("--reduces") && help.contains("Examples:"), "{help}");
 }

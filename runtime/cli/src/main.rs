@@ -79,6 +79,11 @@ fn main() -> ExitCode {
     if napreduce_lab::guard_requested() {
         return napreduce_lab::guard_program();
     }
+    // Its options are those of job programs, of which some are called as those here and mean something else.
+    let mut line = std::env::args_os().skip(1);
+    if line.next().is_some_and(|command| command == "streaming") {
+        return streaming::run(line);
+    }
     let Arguments { command, cluster } = Arguments::parse();
     match run(&command, &cluster) {
         Ok(status) => status,
@@ -98,7 +103,7 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Worker(arguments) => worker::run(arguments, cluster),
         Command::Job(arguments) => job::run(arguments, cluster),
         Command::Task(arguments) => task::run(arguments, cluster),
-        Command::Streaming(arguments) => return Ok(streaming::run(arguments)),
+        Command::Streaming(_) => return Ok(streaming::misplaced()),
         Command::Sim(arguments) => sim::run(arguments, cluster),
         Command::Lab(arguments) => return Ok(lab::run(arguments)),
     }

@@ -16,7 +16,9 @@ directories or globs.";
 const EXAMPLES: &str = "\
 nap streaming --input books --output counts --mapper \"tr -cs a-zA-Z '\\n'\" --reducer 'cut -f 1 | uniq -c'
 nap streaming --input logs --output errors --mapper 'grep -a ERROR || true'
-nap streaming --input logs --output out --mapper 'python3 map.py' --reducer 'python3 reduce.py' --cluster DIR";
+nap streaming --input logs --output out --mapper 'python3 \"$NAPREDUCE_FILES_DIR/map.py\"' --files map.py --cluster DIR";
+
+const WRONG_USAGE: u8 = 2;
 
 /// Run a job whose mapper and reducer are commands; nap streaming --help has its options
 #[derive(Debug, Clone, Args)]
@@ -24,11 +26,19 @@ nap streaming --input logs --output out --mapper 'python3 map.py' --reducer 'pyt
 pub struct Arguments {
     /// Those of a job program: --input, --output, --mapper, --reducer, --reduces, --cluster and more
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
-    rest: Vec<OsString>,
+    _rest: Vec<OsString>,
 }
 
-/// Runs the job.
-pub fn run(arguments: &Arguments) -> ExitCode {
+/// Runs the job of these arguments, which follow `nap streaming`.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let program = Program::new().about(ABOUT).examples(EXAMPLES);
-    streaming::main(program.called("nap streaming", arguments.rest.iter().cloned()))
+    streaming::main(program.called("nap streaming", arguments))
+}
+
+/// Something stands before `streaming`, which would be without effect.
+pub fn misplaced() -> ExitCode {
+    eprintln!(
+        "nap: options of a job stand after `nap streaming`, and its cluster is named with --cluster; see: nap streaming --help"
+    );
+    ExitCode::from(WRONG_USAGE)
 }
