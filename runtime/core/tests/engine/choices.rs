@@ -108,6 +108,25 @@ fn a_worker_keeps_two_unless_it_may_keep_more() {
 }
 
 #[test]
+fn of_a_paused_job_what_finds_no_room_is_let_finish() {
+    let script = format!(
+        "{}
+         pause 1: lunch
+             > suspend m0.1; suspend m1.1
+         suspended m0.1
+         suspended m1.1
+         release
+         commits m2.1
+             > commit m2.1
+         done m2.1
+         continue 1: back
+             > resume m0.1; resume m1.1",
+        at_work(3)
+    );
+    check_preemption(PreemptionSettings::default(), &script);
+}
+
+#[test]
 fn a_worker_that_was_full_takes_the_next_one_when_half_of_them_are_left() {
     keeping(
         SuspendedMax::AtMost(4),
