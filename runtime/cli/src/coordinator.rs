@@ -64,8 +64,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
     pub scheduler: Option<SchedulerName>,
 
-    /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending one more is said in
-    /// [preemption] of the configuration file [default: 2]
+    /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending one more is said by
+    /// the table preemption of the configuration file [default: 2]
     #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
     pub suspended_max: Option<SuspendedMax>,
 }
