@@ -144,11 +144,14 @@ fn inspect(paths: &JobPaths, overwrite: bool, token: SubmissionToken) -> Result<
 ///
 /// It is made under a name that says whose it is and renamed when it is whole, and the one in its place goes by a rename,
 /// too: a coordinator may be killed at any moment, and the submission that comes again has to know its own.
-fn prepare(paths: &JobPaths, token: SubmissionToken) -> Result<File, JobError> {
+pub(super) fn prepare(paths: &JobPaths, token: SubmissionToken) -> Result<File, JobError> {
     let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
-    // Nobody holds a lock on these, and the directory may be overwritten: `inspect` has seen to both.
+    // What is not locked is nobody's any more, and may be overwritten: `inspect` has seen to that.
     for name in list(paths.output())?.iter().filter(|name| is_temporary(name) && *name != TEMPORARY) {
-        remove(&paths.output().join(name))?;
+        let left = paths.output().join(name);
+        if !is_locked(&left)? {
+            remove(&left)?;
+        }
     }
     let staged = paths.staged(token);
     fs::create_dir(&staged).map_err(failed)?;
@@ -168,12 +171,22 @@ fn prepare(paths: &JobPaths, token: SubmissionToken) -> Result<File, JobError> {
 /// Gives a claim that is whole its name.
 fn put_in_place(paths: &JobPaths, token: SubmissionToken) -> Result<(), JobError> {
     let (temporary, retired) = (paths.temporary(), paths.retired(token));
-    match fs::rename(&temporary, &retired) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(JobError::io(format!("remove {}", temporary.display()), error)),
-        Ok(()) => remove(&retired)?,
-    }
     let path = paths.output().display().to_string();
+    // Whoever came after `inspect` holds the lock of his. The lock is kept until the old one has another name, so that nobody
+    // else puts his in its place meanwhile.
+    match File::open(&temporary) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(JobError::OutputUnusable { path, source }),
+        Ok(old) => match lock_exclusively(&old) {
+            Ok(true) => {
+                fs::rename(&temporary, &retired)
+                    .map_err(|error| JobError::io(format!("remove {}", temporary.display()), error))?;
+                remove(&retired)?;
+            }
+            Ok(false) => return Err(JobError::OutputInUse { path }),
+            Err(source) => return Err(JobError::OutputUnusable { path, source }),
+        },
+    }
     match fs::rename(paths.staged(token), &temporary) {
         // Another run was faster: there is at least its claimant in it.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Err(JobError::OutputInUse { path }),

@@ -248,3 +248,14 @@ fn what_only_looks_like_work_in_progress_is_kept() {
     OutputClaim::take(directory.path(), JOB, "", true, 7).expect("a claim").discard().expect("removed");
     assert!(names.iter().all(|name| directory.path().join(name).exists()));
 }
+
+#[test]
+fn of_two_that_found_the_directory_free_the_later_one_takes_nothing_away() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = OutputClaim::take(directory.path(), JOB, "", false, 1).expect("a free directory");
+    // It looked before the first one came.
+    let refused = super::claim::prepare(first.paths(), 2);
+    assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+    assert!(first.paths().claimant(1).exists() && first.paths().shuffle().exists());
+    assert_eq!(super::claim::list(directory.path()).expect("names"), ["_temporary"]);
+}
