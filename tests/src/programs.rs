@@ -89,7 +89,8 @@ fn number_jobs_anew(texts: &mut [String]) {
 /// The folder of executables that this test run belongs to, with everything in it built.
 ///
 /// Cargo builds the programs of a package beside its integration tests, so that a run of all tests has them all, and
-/// this costs nothing. In a run of one package's tests it builds what the run of all tests would, with the same features.
+/// this costs nothing. In a run of one package's tests it builds what the run of all tests would, with the same features;
+/// where `NAPREDUCE_TEST_PROGRAMS` is `built`, whoever runs the tests has built the programs and answers for it.
 fn executables() -> &'static PathBuf {
     static EXECUTABLES: OnceLock<PathBuf> = OnceLock::new();
     EXECUTABLES.get_or_init(|| {
@@ -97,6 +98,9 @@ fn executables() -> &'static PathBuf {
         let test = std::env::current_exe().expect("the path of this test");
         let deps = test.parent().expect("a test lies in a folder");
         let folder = deps.parent().expect("the folder of tests lies in a folder").to_owned();
+        if std::env::var_os("NAPREDUCE_TEST_PROGRAMS").is_some_and(|value| value == "built") {
+            return folder;
+        }
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--workspace", "--no-run", "--quiet"]);
         build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
