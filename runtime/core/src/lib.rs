@@ -26,7 +26,8 @@ pub mod policy {
 }
 
 pub use cluster::{
-    Attempt, ClusterView, Explanation, Job, MeasuredCosts, Reservation, Tally, TaskHistory, Worker,
+    Attempt, ClusterView, Explanation, Job, MeasuredCosts, Reservation, Suspension, Tally, TaskHistory,
+    Worker,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};

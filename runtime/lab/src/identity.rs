@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use datagen::output::OutputSettings;
 use datagen::text::{self, TextSettings};
 use napreduce_core::JobId;
-use napreduce_live::{Counter, JobDetail, JobPhase, LiveAttempt, TaskCommand};
+use napreduce_live::{Counter, JobDetail, LiveAttempt, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -163,7 +163,7 @@ impl Search<'_> {
         for _ in 0..self.random.random_range(STROKES) {
             let pause = self.random.random_range(STROKE_MILLIS);
             self.pass(Duration::from_millis(pause))?;
-            if self.cluster.job(job)?.summary.phase != JobPhase::Active {
+            if !self.cluster.job(job)?.summary.phase.is_active() {
                 break;
             }
             refused += self.stroke(job)?;
@@ -215,7 +215,7 @@ impl Search<'_> {
         let began = Instant::now();
         loop {
             let detail = self.cluster.job(job)?;
-            if !matches!(detail.summary.phase, JobPhase::Active) || began.elapsed() > LIMIT {
+            if !detail.summary.phase.is_active() || began.elapsed() > LIMIT {
                 // Says how it failed, or that it is late.
                 return self.cluster.wait(job, Duration::from_secs(10));
             }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, TaskKind};
-use napreduce_live::{JobDetail, JobPhase, PreemptionEnd, TaskCommand};
+use napreduce_live::{JobDetail, PreemptionEnd, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -188,7 +188,7 @@ impl Measuring<'_> {
             // The task goes on by itself, as another attempt.
             return self.wait_for(attempt.task.job, "the restored attempt", move |detail| {
                 detail.restores.iter().any(|one| one.from == attempt && one.restored_micros.is_some())
-                    || detail.summary.phase != JobPhase::Active
+                    || !detail.summary.phase.is_active()
             });
         }
         let stopped = |detail: &JobDetail| {

@@ -223,7 +223,7 @@ impl<'s> LiveCluster<'s> {
             let detail = cluster.job(job)?;
             match detail.summary.phase {
                 JobPhase::Succeeded => Ok(Some(detail)),
-                JobPhase::Active | JobPhase::Stopping => Ok(None),
+                JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => Ok(None),
                 phase => Err(LiveClusterError::Job {
                     job,
                     name: detail.summary.name,

@@ -49,6 +49,7 @@ pub fn json(job: &JobSummary) -> Value {
 pub fn phase_name(phase: JobPhase) -> &'static str {
     match phase {
         JobPhase::Active => "active",
+        JobPhase::Suspended => "suspended",
         JobPhase::Stopping => "stopping",
         JobPhase::Succeeded => "succeeded",
         JobPhase::Failed => "failed",

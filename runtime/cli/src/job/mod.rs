@@ -216,7 +216,7 @@ fn for_each_live(
     if selectors.iter().any(JobSelector::needs_listing) {
         listed = client.jobs(JOBS_MAX)?;
     }
-    let live = |phase| matches!(phase, JobPhase::Active | JobPhase::Stopping);
+    let live = |phase: JobPhase| phase.is_active() || phase == JobPhase::Stopping;
     for selector in selectors {
         let only_live = *selector == JobSelector::All;
         let among = listed.iter().filter(|job| !only_live || live(job.phase));

@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Start;
-use crate::ids::{AttemptId, WorkerId};
+use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::preemption::Requester;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
@@ -46,9 +47,9 @@ pub struct Attempt {
     /// An operator wants it to go on with the next free slot of its worker.
     #[serde(default)]
     pub(crate) recalled: bool,
-    /// Why it was last suspended, or is given up where it is suspended.
+    /// Since when and why it is suspended, or was last.
     #[serde(default)]
-    pub(crate) because: Option<String>,
+    pub(crate) suspension: Option<Suspension>,
     /// When it was last ordered to do something other than to start.
     #[serde(default)]
     pub(crate) ordered: Time,
@@ -60,6 +61,19 @@ pub struct Attempt {
     pub(crate) kept: Span,
     active_before: Span,
     active_since: Option<Time>,
+}
+
+/// Why an attempt is suspended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspension {
+    /// When it was verified stopped.
+    pub since: Time,
+    /// Who wanted that, or wants now that it stays so or is given up.
+    pub by: Requester,
+    /// The job that its slot was freed for, if it was for one.
+    pub beneficiary: Option<JobId>,
+    /// Why, for people.
+    pub reason: String,
 }
 
 /// How far an attempt was when it saved its work.
@@ -93,7 +107,7 @@ impl Attempt {
             kill_reason: None,
             held: false,
             recalled: false,
-            because: None,
+            suspension: None,
             ordered: now,
             waits_since: None,
             kept: Span::default(),
@@ -193,10 +207,10 @@ impl Attempt {
         self.state == AttemptState::Checkpointing && !self.holds_slot
     }
 
-    /// Why it is suspended, or is given up where it was suspended; for people.
-    pub fn stopped_because(&self) -> Option<&str> {
+    /// Why it is suspended, or is given up where it was suspended.
+    pub fn suspension(&self) -> Option<&Suspension> {
         let stopped = !self.holds_slot && self.state != AttemptState::Killing;
-        self.because.as_deref().filter(|_| stopped)
+        self.suspension.as_ref().filter(|_| stopped)
     }
 
     /// Bytes of input a second while it was at work; unknown before it was.

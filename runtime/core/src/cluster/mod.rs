@@ -13,7 +13,7 @@ mod task;
 mod view;
 mod worker;
 
-pub use attempt::Attempt;
+pub use attempt::{Attempt, Suspension};
 pub use explain::Explanation;
 pub(crate) use image::ClusterImage;
 pub use job::Job;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::{Attempt, Cluster, Job, MeasuredCosts, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
-use crate::states::WorkerState;
+use crate::states::{AttemptState, JobState, WorkerState};
 use crate::time::Time;
 
 /// How often things happened that leave no other trace.
@@ -113,6 +113,14 @@ impl<'a> ClusterView<'a> {
     /// Whether a job of which something is suspended on this worker could use a slot of a kind there.
     pub fn has_suspended(&self, kind: TaskKind, worker: WorkerId) -> bool {
         self.cluster.suspended_on[kind].contains_key(&worker)
+    }
+
+    /// Whether a job stands still: it has live attempts and all of them are suspended, or an operator suspended it and none
+    /// of it runs.
+    pub fn is_suspended(&self, job: &Job) -> bool {
+        let runs = |id| self.attempt(id).is_some_and(|attempt| attempt.state() != AttemptState::Suspended);
+        let may_stand = job.held().is_some() || job.attempts().next().is_some();
+        job.state() == JobState::Active && may_stand && !job.attempts().any(runs)
     }
 
     /// The live attempts of all jobs, by id.

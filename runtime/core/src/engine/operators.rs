@@ -137,7 +137,9 @@ impl Engine {
         match state {
             AttemptState::Suspended => {
                 let attempt = self.cluster.attempt_mut(id);
-                attempt.because = Some(reason.to_owned());
+                if let Some(suspension) = &mut attempt.suspension {
+                    (suspension.by, suspension.reason) = (Requester::Operator, reason.to_owned());
+                }
                 attempt.waits_since = None;
                 self.cluster.relist(id);
                 self.cluster.refresh(id.task.job);

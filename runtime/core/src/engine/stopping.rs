@@ -6,11 +6,11 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Attempt, smooth};
+use crate::cluster::{Attempt, Suspension, smooth};
 use crate::effect::{Order, Record, Start};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
-use crate::preemption::{Primitive, RequestState, Requester};
+use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::settings::{Conversion, Converted};
 use crate::states::{AttemptInput, AttemptState, WorkerState};
 use crate::time::Time;
@@ -19,12 +19,20 @@ impl Engine {
     pub(super) fn suspended(&mut self, id: AttemptId) {
         let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else { return };
         let now = self.cluster.now;
-        let because = self.cluster.requests.get(&id).map(|request| request.reason.clone());
+        let suspension = match self.cluster.requests.get(&id) {
+            Some(PreemptRequest { by, beneficiary, reason, .. }) => {
+                Suspension { since: now, by: *by, beneficiary: *beneficiary, reason: reason.clone() }
+            }
+            None => {
+                let (by, reason) = (Requester::Policy, "what it was suspended for is over".to_owned());
+                Suspension { since: now, by, beneficiary: None, reason }
+            }
+        };
         let attempt = self.cluster.attempt_mut(id);
         attempt.stop_clock(now);
         attempt.suspends += 1;
         attempt.holds_slot = false;
-        attempt.because = because;
+        attempt.suspension = Some(suspension);
         let (worker, ordered) = (attempt.worker, attempt.ordered);
         smooth(&mut self.cluster.costs[id.task.kind].suspend, now.since(ordered));
         self.cluster.task_mut(id.task).suspends += 1;
@@ -92,7 +100,9 @@ impl Engine {
         }
         let attempt = self.cluster.attempt_mut(id);
         (attempt.held, attempt.recalled, attempt.waits_since) = (false, false, None);
-        attempt.because = Some(reason);
+        if let Some(suspension) = &mut attempt.suspension {
+            (suspension.by, suspension.reason) = (by, reason);
+        }
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
         self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id });

@@ -143,7 +143,7 @@ fn running_suspended_killed_and_done() {
              > suspend m0.1
          suspended m0.1
          why m0
-             > active; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work: the script says so
+             > suspended; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work; stopped 0.0 s ago by the scheduler: the script says so; it goes on in the next map slot of worker_0001 that the scheduler gives job_0001
          commits m1.1
              > commit m1.1
          why m1
@@ -190,5 +190,31 @@ fn a_task_that_the_job_does_not_have() {
         "job 1 maps 1
          why m5
              > unknown; job_0001 has 1 map tasks",
+    );
+}
+
+#[test]
+fn a_job_that_a_policy_suspended_says_who_why_since_when_and_what_resumes_it() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         job 2 maps 1
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         at 3000ms
+         wake
+         whyjob 1
+             > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
+             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by the scheduler for job_0002: the script says so; it goes on in the next map slot of worker_0001 that the scheduler gives job_0001
+         operator suspend m0.1: ada needs the machine
+         whyjob 1
+             > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
+             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by an operator for job_0002: ada needs the machine; it goes on when an operator resumes it
+         whyjob 2
+             > active; 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait",
     );
 }

@@ -34,8 +34,8 @@ fn what_an_operator_suspends_stays_suspended_until_he_wants_it_back() {
          done 2:m0.1
              > record done 2:m0.1; record decided 2 succeeded; record ended 2 succeeded; job 2 succeeded
          why m0
-             > active
-             > job_0001_m_0000.1 is suspended by an operator on worker_0001, launched 0.0 s ago: ada needs the machine
+             > suspended; job_0001_m_0000.1 is suspended by an operator on worker_0001, launched 0.0 s ago
+             > stopped 0.0 s ago by an operator: ada needs the machine; it goes on when an operator resumes it
          operator resume m0.1: ada is done
              > record released m0.1; resume m0.1
          resumed m0.1
@@ -54,8 +54,8 @@ fn what_an_operator_wants_back_gets_the_next_slot_of_its_worker_before_every_job
          job 3 maps 1 priority 9
          operator resume m0.1: now
          why m0
-             > active
-             > job_0001_m_0000.1 is suspended and gets the next free slot on worker_0001, launched 0.0 s ago: for now
+             > suspended; job_0001_m_0000.1 is suspended and gets the next free slot on worker_0001, launched 0.0 s ago
+             > stopped 0.0 s ago by an operator: for now; it goes on in the next free map slot of worker_0001
          commits 2:m0.1
              > commit 2:m0.1
          done 2:m0.1
@@ -202,7 +202,7 @@ fn a_paused_job_is_suspended_and_neither_launched_nor_resumed() {
          suspended m0.1
          suspended m1.1
          whyjob 1
-             > active
+             > suspended
              > it is suspended by an operator: lunch
              > 0 of 3 map tasks are done; 0 attempts run, 2 are suspended, 1 tasks wait
          operator resume m0.1: that one

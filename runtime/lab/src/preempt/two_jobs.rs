@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use napreduce_core::JobId;
-use napreduce_live::{JobDetail, JobPhase, PreemptionEnd, PreemptionSummary};
+use napreduce_live::{JobDetail, PreemptionEnd, PreemptionSummary};
 
 use super::cells::TwoJobsRun;
 use super::report::PreemptReport;
@@ -174,7 +174,7 @@ impl TwoJobs<'_> {
             let live = tasks.get(kind).and_then(|task| task.live.first());
             let seen = live.filter(|attempt| attempt.bytes_total > 0);
             let seen = seen.map(|attempt| attempt.bytes_done as f64 / attempt.bytes_total as f64);
-            if seen.is_none() && cluster.job(low)?.summary.phase != JobPhase::Active {
+            if seen.is_none() && !cluster.job(low)?.summary.phase.is_active() {
                 return Err(LabError::TooShort { job: low, percent: plan.percent });
             }
             Ok(seen.filter(|seen| *seen >= share))

@@ -17,6 +17,8 @@ use crate::report::PartReport;
 pub enum JobPhase {
     /// It has tasks to do.
     Active,
+    /// It has tasks to do, and all that was begun of it is suspended; `nap job explain` says why.
+    Suspended,
     /// How it ends is decided; the last of its attempts are being ended, or its output is being committed.
     Stopping,
     /// Its output is complete.
@@ -28,10 +30,16 @@ pub enum JobPhase {
 }
 
 impl JobPhase {
+    /// Whether it has tasks to do, and how it ends is open.
+    pub fn is_active(self) -> bool {
+        matches!(self, JobPhase::Active | JobPhase::Suspended)
+    }
+
     /// As it is printed.
     pub fn in_words(self) -> &'static str {
         match self {
             JobPhase::Active => "active",
+            JobPhase::Suspended => "suspended",
             JobPhase::Stopping => "stopping",
             JobPhase::Succeeded => "succeeded",
             JobPhase::Failed => "failed",

@@ -1,8 +1,10 @@
 //! Why a task does not run, where it runs, or who did it: sentences for people, from the state that decides.
 //!
-//! Owns the answers. `slots` says what keeps a task that could run from a slot. Does not own how they are shown.
+//! Owns the answers. `slots` says what keeps a task that could run from a slot, `suspended` what stopped an attempt. Does not
+//! own how they are shown.
 
 mod slots;
+mod suspended;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +18,8 @@ use crate::time::Span;
 /// Where a task or a job is, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either `unknown`, `ended`.
+    /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either `suspended`, `unknown`,
+    /// `ended`.
     pub state: String,
     /// Sentences, the most important one first.
     pub reasons: Vec<String>,
@@ -45,6 +48,7 @@ impl ClusterView<'_> {
         reasons.extend(failures(job, known));
         let state = match known.state {
             TaskState::Pending => "pending",
+            TaskState::Active if is_suspended(cluster, job, task) => "suspended",
             TaskState::Active => "active",
             TaskState::Done => "done",
         };
@@ -67,11 +71,18 @@ impl ClusterView<'_> {
             reasons.push(format!(
                 "{done} of {total} {kind} tasks are done; {running} attempts run, {suspended} are suspended, {waiting} tasks wait"
             ));
+            if job.held.is_none() {
+                reasons.extend(suspended::of_job(self.cluster(), job, kind));
+            }
             if let Some(&index) = job.phases[kind].pending.first() {
                 reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
             }
         }
-        let state = if job.state == JobState::Active { "active" } else { "stopping" };
+        let state = match job.state {
+            JobState::Active if self.is_suspended(job) => "suspended",
+            JobState::Active => "active",
+            _ => "stopping",
+        };
         explanation(state, reasons)
     }
 
@@ -85,6 +96,11 @@ impl ClusterView<'_> {
         };
         self.cluster().jobs.get(&id).ok_or_else(over)
     }
+}
+
+/// Whether every live attempt at a task is suspended.
+fn is_suspended(cluster: &Cluster, job: &Job, task: TaskId) -> bool {
+    job.attempts_of(task).all(|id| cluster.attempts[&id].state == AttemptState::Suspended)
 }
 
 fn explanation(state: &str, reasons: Vec<String>) -> Explanation {
@@ -161,8 +177,11 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> String {
         let missing = job.phases.map.total() - job.phases.map.done;
         text += &format!("; it waits for the outputs of {missing} maps");
     }
-    if let Some(because) = attempt.stopped_because() {
+    if attempt.is_converting() {
+        let because = attempt.suspension().map_or("", |suspension| &suspension.reason);
         text += &format!(": {because}");
+    } else if let Some(why) = suspended::why(cluster, job, attempt) {
+        text += &format!("; {why}");
     }
     text + &unwanted(cluster, attempt)
 }

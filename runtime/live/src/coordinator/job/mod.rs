@@ -283,14 +283,18 @@ impl LiveJob {
         let plan = &self.accepted.plan;
         let known = view.job(self.id());
         let outcome = known.and_then(|job| job.outcome()).or(self.outcome.as_ref());
-        let active = known.is_some_and(|job| job.state() == JobState::Active);
+        let phase = match known.filter(|job| job.state() == JobState::Active) {
+            Some(job) if view.is_suspended(job) => JobPhase::Suspended,
+            Some(_) => JobPhase::Active,
+            None => JobPhase::Stopping,
+        };
         JobSummary {
             job: self.id(),
             name: plan.name.clone(),
             user: self.accepted.user.clone(),
             queue: plan.queue.clone(),
             priority: plan.priority,
-            phase: if active { JobPhase::Active } else { JobPhase::Stopping },
+            phase,
             reason: outcome.and_then(reason_of),
             submitted_millis: self.submitted_micros / 1_000,
             ended_millis: None,

@@ -1,0 +1,55 @@
+//! Why something is suspended, and what makes it go on.
+//!
+//! Owns the sentences about suspended attempts: who wanted that, for whom, since when, and what has to happen next. Does not
+//! own which attempts are shown.
+
+use super::seconds;
+use crate::cluster::{Attempt, Cluster, Job};
+use crate::ids::{AttemptId, TaskKind};
+use crate::preemption::Requester;
+use crate::states::AttemptState;
+
+/// How many attempts are named before the rest is counted.
+const NAMED: usize = 5;
+
+/// Who suspended an attempt or gives it up, for whom, since when and why; and what makes it go on.
+pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<String> {
+    let suspension = attempt.suspension()?;
+    let since = seconds(cluster.now.since(suspension.since));
+    let by = match suspension.by {
+        Requester::Policy => "the scheduler",
+        Requester::Operator => "an operator",
+        Requester::Engine => "the engine",
+    };
+    let whom = suspension.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+    Some(format!("stopped {since} ago by {by}{whom}: {}; {}", suspension.reason, what_next(job, attempt)))
+}
+
+/// What has to happen so that a suspended attempt goes on.
+fn what_next(job: &Job, attempt: &Attempt) -> String {
+    let (kind, worker) = (attempt.id.task.kind, attempt.worker);
+    if attempt.held {
+        "it goes on when an operator resumes it".to_owned()
+    } else if job.held.is_some() {
+        "it goes on when an operator resumes its job".to_owned()
+    } else if attempt.recalled {
+        format!("it goes on in the next free {kind} slot of {worker}")
+    } else {
+        format!("it goes on in the next {kind} slot of {worker} that the scheduler gives {}", job.id)
+    }
+}
+
+/// Sentences about the suspended attempts of a kind: the first few in full, the rest by number.
+pub(super) fn of_job(cluster: &Cluster, job: &Job, kind: TaskKind) -> Vec<String> {
+    let stopped = |id: &AttemptId| cluster.attempts[id].state == AttemptState::Suspended;
+    let all: Vec<AttemptId> = job.attempts_of_kind(kind).filter(stopped).collect();
+    let named = all.iter().take(NAMED).filter_map(|id| {
+        let attempt = &cluster.attempts[id];
+        Some(format!("{id} on {} is suspended: {}", attempt.worker, why(cluster, job, attempt)?))
+    });
+    let mut sentences: Vec<String> = named.collect();
+    if all.len() > NAMED {
+        sentences.push(format!("{} more {kind} attempts are suspended", all.len() - NAMED));
+    }
+    sentences
+}
