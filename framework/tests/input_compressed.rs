@@ -292,3 +292,81 @@ fn compressed_files_refuse_to_be_split_and_say_why() {
     assert_eq!(refusal.as_deref(), Some("data.gz is compressed with gzip and cannot be split"));
     assert_eq!(WholeFiles.splitting(&path), Splitting::Whole);
 }
+
+#[test]
+fn behind_gzip_data_zeros_are_padding_and_garbage_is_ignored() {
+    let members = [gzip(b"one\n"), gzip(b"two\n")].concat();
+    for behind in
+        [&[0][..], &[0; 1024], &[0; 200_000], b"garbage\n", b"\0\0x", &[0x1f, 0x8a], &[0x50; 200_000]]
+    {
+        let file = TestFile::new("a.gz", &[&members[..], behind].concat());
+        let (lines, error) = file.lines(1 << 20);
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(lines, [b"one", b"two"]);
+    }
+}
+
+#[test]
+fn garbage_at_the_beginning_of_gzip_data_is_no_gzip_data() {
+    for before in [&b"\0"[..], b"garbage"] {
+        let file = TestFile::new("a.gz", &[before, &gzip(b"one\n")].concat());
+        assert!(check_damaged(&file, &[b"one".to_vec()]).is_some());
+    }
+}
+
+#[test]
+fn a_compression_that_is_not_read_is_refused_by_name_and_by_first_bytes() {
+    let refusal = |name: &str, content: &[u8]| {
+        let file = TestFile::new(name, content);
+        let error = TextLines.check(&file.path).err()?.to_string();
+        Some(error.replace(&format!("{}/", file.path.parent().expect("a directory").display()), ""))
+    };
+    for (name, compression, undo) in [
+        ("a.bz2", "bzip2", "bunzip2 -k"),
+        ("a.XZ", "xz", "unxz -k"),
+        ("a.lzma", "lzma", "unlzma -k"),
+        ("a.lz4", "lz4", "unlz4 -k"),
+        ("a.lzo", "lzo", "lzop -d"),
+        ("a.snappy", "snappy", "snzip -dk"),
+        ("a.br", "brotli", "brotli -dk"),
+        ("a.zip", "zip", "unzip"),
+        ("a.7z", "7z", "7z x"),
+        ("a.Z", "compress", "gunzip -k"),
+    ] {
+        let expected = format!(
+            "{name} is compressed with {compression}, which is not read; decompress it first: {undo} {name}"
+        );
+        assert_eq!(refusal(name, b"text\n"), Some(expected));
+    }
+    for (content, compression) in [
+        (&b"BZh51AY&SY..."[..], "bzip2"),
+        (b"\xfd7zXZ\0...", "xz"),
+        (b"\x04\x22\x4d\x18...", "lz4"),
+        (b"\xff\x06\0\0sNaPpY", "snappy"),
+        (b"7z\xbc\xaf\x27\x1c", "7z"),
+        (b"PK\x03\x04", "zip"),
+    ] {
+        let error = refusal("a", content).expect("it is refused");
+        assert!(error.starts_with(&format!("a is compressed with {compression}, ")), "{error}");
+    }
+    assert_eq!(
+        refusal("a.log", &gzip(b"text\n")).as_deref(),
+        Some(
+            "a.log holds gzip data, but its name does not end in .gz; rename it, and it is decompressed as it is read"
+        )
+    );
+    assert!(refusal("a", &zstd(b"text\n")).expect("it is refused").contains("holds zstd data, but"));
+    for (name, content) in
+        [("a.gz", &gzip(b"x")[..]), ("a.zst", &zstd(b"x")), ("a.z", b"x"), ("bz2", b"BZh"), ("a", b"")]
+    {
+        assert_eq!(refusal(name, content), None, "{name}");
+    }
+}
+
+#[test]
+fn rows_are_refused_by_name_only_and_whole_files_never() {
+    let file = TestFile::new("a.xz", b"\xfd7zXZ\0");
+    assert!(FixedRecords { length: 6 }.check(&file.path).is_err());
+    assert!(WholeFiles.check(&file.path).is_ok());
+    assert!(FixedRecords { length: 6 }.check(&TestFile::new("rows", b"\xfd7zXZ\0").path).is_ok());
+}

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use napreduce_tests::{Ended, Folder, counter, joined, program, run, sorted_lines};
+use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, sorted_lines};
 
 /// Runs one of the test jobs over `input`, both relative to the folder, into `out`.
 fn job(folder: &Folder, name: &str, input: &str, more: &[&str]) -> Ended {
@@ -127,6 +127,48 @@ fn globs_and_several_inputs_are_read_together() {
 }
 
 #[test]
+fn a_directory_of_directories_is_refused_unless_they_are_meant() {
+    let folder = Folder::new();
+    folder.write("logs/2024/a.log", "x\n");
+    folder.write("logs/2025/01/b.log", "y\n");
+    folder.write("logs/_old/c.log", "z\n");
+    let says =
+        ["logs holds the directory logs/2024, whose files would be left out", "--recursive", "'logs/**/*.*'"];
+    wordcount(&folder, "logs", &[]).failed(2, &says);
+    folder.write("logs/d.log", "x\n");
+    wordcount(&folder, "logs", &[]).failed(2, &says);
+    assert!(!folder.has("out"));
+    std::os::unix::fs::symlink("..", folder.path("logs/2024/up")).expect("a link");
+    wordcount(&folder, "logs", &["--recursive"]).succeeded();
+    assert_eq!(output(&folder), "x\t2\ny\t1\n");
+    wordcount(&folder, "logs/**/*.log", &["--overwrite"]).succeeded();
+    assert_eq!(output(&folder), "x\t2\ny\t1\n");
+}
+
+#[test]
+fn a_file_is_read_once_however_often_it_is_named() {
+    let folder = Folder::new();
+    folder.write("in/one.txt", "x\n");
+    folder.write("in/two.txt", "y\n");
+    std::fs::hard_link(folder.path("in/one.txt"), folder.path("in/hard.txt")).expect("a link");
+    std::os::unix::fs::symlink("two.txt", folder.path("in/soft.txt")).expect("a link");
+    wordcount(&folder, "in/one.txt", &["./in/one.txt", "in", "in/*.txt", "in/../in/two.txt"]).succeeded();
+    assert_eq!(output(&folder), "x\t1\ny\t1\n");
+}
+
+#[test]
+fn a_compression_that_is_not_read_is_refused_by_name() {
+    let folder = Folder::new();
+    folder.write("text.bz2", "it does not matter what is in it\n");
+    folder.write("logs/a", b"\xfd7zXZ\0 and so on");
+    let refusal = "is compressed with bzip2, which is not read; decompress it first: bunzip2 -k text.bz2";
+    wordcount(&folder, "text.bz2", &[]).failed(2, &["text.bz2 ", refusal]);
+    job(&folder, "words-of-bytes", "logs", &[])
+        .failed(2, &["logs/a is compressed with xz", "unxz -k logs/a"]);
+    assert!(!folder.has("out"));
+}
+
+#[test]
 fn a_missing_input_is_named_and_leaves_nothing() {
     let folder = Folder::new();
     wordcount(&folder, "data/x", &[]).failed(2, &["data/x does not exist"]);
@@ -174,6 +216,29 @@ fn gzip_input_is_one_map_and_every_member_is_read() {
     assert!(ended.stderr.contains("text.gz is compressed with gzip and cannot be split"), "{}", ended.stderr);
     assert_eq!(output(&folder), "one\t1\nthree\t1\ntwo\t2\n");
     assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), 1);
+}
+
+#[test]
+fn behind_gzip_data_zeros_are_padding_and_garbage_is_ignored_and_told_of() {
+    let folder = Folder::new();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(b"one two\n").expect("memory takes it");
+    let packed = encoder.finish().expect("memory takes it");
+    for (behind, is_told) in [(&[0; 512][..], false), (b"garbage", true)] {
+        folder.write("text.gz", [&packed[..], behind].concat());
+        let mut command = program("wordcount");
+        command.current_dir(folder.root()).args(["text.gz", "--output", "out", "--overwrite"]);
+        let ended = run(&mut command).succeeded();
+        assert_eq!(output(&folder), "one\t1\ntwo\t1\n");
+        // Tasks on a cluster print into logs of their own.
+        if cluster().is_none() {
+            let told = format!(
+                "text.gz: trailing garbage ignored: 7 bytes behind the gzip data, from byte {}",
+                packed.len()
+            );
+            assert_eq!(ended.stderr.matches(&told).count(), usize::from(is_told), "{}", ended.stderr);
+        }
+    }
 }
 
 #[test]

@@ -31,6 +31,47 @@ pub enum InputError {
         /// What is wrong with it, and where.
         reason: String,
     },
+    /// A directory that holds directories.
+    #[error(
+        "input {0} holds the directory {1}, whose files would be left out; pass --recursive to read them too, or name \
+         files by a glob such as '{0}/*.*', or '{0}/**/*.*' at any depth",
+        directory.display(),
+        nested.display()
+    )]
+    Nested {
+        /// The directory.
+        directory: PathBuf,
+        /// One of those in it.
+        nested: PathBuf,
+    },
+    /// A file in a compression that is known and not undone while reading.
+    #[error(
+        "{} is compressed with {compression}, which is not read; decompress it first: {undo} {}",
+        path.display(),
+        path.display()
+    )]
+    NotDecompressed {
+        /// The file.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: &'static str,
+        /// The command that decompresses it.
+        undo: &'static str,
+    },
+    /// A file that would be decompressed while it is read, were it called so.
+    #[error(
+        "{} holds {compression} data, but its name does not end in .{extension}; rename it, and it is decompressed as \
+         it is read",
+        path.display()
+    )]
+    Misnamed {
+        /// The file.
+        path: PathBuf,
+        /// How it is compressed, going by its first bytes.
+        compression: Compression,
+        /// How its name is to end.
+        extension: &'static str,
+    },
     /// A socket, a terminal or the like.
     #[error("input {} is neither a file nor a directory", path.display())]
     NotAFile {

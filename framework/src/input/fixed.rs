@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::compression;
 use super::source::Source;
 use super::window::Window;
 use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
@@ -37,6 +38,11 @@ impl InputFormat for FixedRecords {
 
     fn splitting(&self, path: &Path) -> Splitting {
         Compression::of(path).map_or(Splitting::Multiples(self.length), Splitting::Compressed)
+    }
+
+    /// Rows of any bytes may begin like anything, so that only names count.
+    fn check(&self, path: &Path) -> Result<(), InputError> {
+        compression::check_name(path)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<FixedReader, InputError> {

@@ -1,50 +1,123 @@
 //! Gzip input.
 //!
-//! Owns the decompression of all members of a file, one after another, and the words for what is wrong with
-//! it. Does not own the file.
+//! Owns the decompression of all members of a file, one after another, what may follow the last one, and the words for
+//! what is wrong with it. Does not own the file.
 
 use std::io::{ErrorKind, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use super::Compression;
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 
+/// How every member begins.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+const TOO_SHORT: &str = "ends too early; the file is incomplete";
+
 /// The decompressed bytes of a gzip file.
 pub(super) struct GzipStream {
-    decoder: MultiGzDecoder<Stored>,
+    /// `None` behind the last one.
+    member: Option<GzDecoder<Stored>>,
+    length: u64,
+    garbage: Option<Garbage>,
+}
+
+/// Bytes behind the last member that are neither zeros nor another one.
+#[derive(Clone, Copy)]
+pub(super) struct Garbage {
+    /// Where they begin.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// What comes behind a member.
+enum Next {
+    Member,
+    End,
+    Garbage,
 }
 
 impl GzipStream {
     pub(super) fn new(file: PlainFile) -> Self {
-        GzipStream { decoder: MultiGzDecoder::new(Stored::new(file)) }
+        let length = file.length();
+        GzipStream { member: Some(GzDecoder::new(Stored::new(file))), length, garbage: None }
     }
 
     /// Compressed bytes taken so far.
     pub(super) fn position(&self) -> u64 {
-        self.decoder.get_ref().position()
+        self.member.as_ref().map_or(self.length, |member| member.get_ref().position())
+    }
+
+    /// What was ignored at the end of the file: once, when the end was reached.
+    pub(super) fn take_garbage(&mut self) -> Option<Garbage> {
+        self.garbage.take()
     }
 
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
-        loop {
-            match self.decoder.read(into) {
+        while let Some(member) = &mut self.member {
+            match member.read(into) {
+                Ok(0) if !into.is_empty() => self.go_on()?,
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let stored = self.decoder.get_mut();
+                    let stored = member.get_mut();
                     return Err(stored.take_trouble().unwrap_or_else(|| damaged(stored.position(), &error)));
                 }
             }
         }
+        Ok(0)
+    }
+
+    /// Goes on with what follows the member that has ended. As gzip(1) has it, zeros up to the end are padding, and
+    /// anything else that is no member is ignored, and told of.
+    fn go_on(&mut self) -> Result<(), Trouble> {
+        let Some(ended) = self.member.take() else { return Ok(()) };
+        let mut stored = ended.into_inner();
+        let offset = stored.position();
+        match next(&mut stored)? {
+            Next::Member => self.member = Some(GzDecoder::new(stored)),
+            Next::End => {}
+            Next::Garbage => self.garbage = Some(Garbage { offset, bytes: self.length - offset }),
+        }
+        Ok(())
+    }
+}
+
+fn next(stored: &mut Stored) -> Result<Next, Trouble> {
+    let first = stored.peek(MAGIC.len())?;
+    if first.starts_with(&MAGIC) {
+        return Ok(Next::Member);
+    }
+    if first == &MAGIC[..1] {
+        stored.skip(1)?;
+        return Err(cut_off(stored.position()));
+    }
+    loop {
+        let bytes = stored.peek(1)?;
+        if bytes.is_empty() {
+            return Ok(Next::End);
+        }
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        if zeros < bytes.len() {
+            return Ok(Next::Garbage);
+        }
+        stored.skip(zeros as u64)?;
     }
 }
 
 #[cold]
+fn cut_off(offset: u64) -> Trouble {
+    Trouble::Damaged { compression: Compression::Gzip, offset, reason: TOO_SHORT.to_owned() }
+}
+
+#[cold]
 fn damaged(offset: u64, error: &std::io::Error) -> Trouble {
-    let reason = match error.kind() {
-        ErrorKind::UnexpectedEof => "ends too early; the file is incomplete".to_owned(),
-        _ => format!("is not valid ({error})"),
-    };
-    Trouble::Damaged { compression: Compression::Gzip, offset, reason }
+    match error.kind() {
+        ErrorKind::UnexpectedEof => cut_off(offset),
+        _ => {
+            let reason = format!("is not valid ({error})");
+            Trouble::Damaged { compression: Compression::Gzip, offset, reason }
+        }
+    }
 }

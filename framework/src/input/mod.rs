@@ -90,6 +90,14 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
         self.splitting(path).refusal(path).is_none()
     }
 
+    /// Refuses a file that would be read as other bytes than are meant; asked of each file before the job begins.
+    ///
+    /// Unless said otherwise, such are files in a compression that is not undone while reading (`.bz2`, `.xz` and others,
+    /// by name and by their first bytes), and those in one that is, whose names do not say so.
+    fn check(&self, path: &Path) -> Result<(), InputError> {
+        compression::check(path)
+    }
+
     /// A reader of the records of `split` from `offset` on, which is where the split begins or what
     /// [`RecordReader::offset`] said after a batch. For one huge record the reader may grow a buffer up to
     /// `memory` bytes.
@@ -99,6 +107,11 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     fn open(&self, split: &Split, memory: usize) -> Result<Self::Reader, InputError> {
         self.open_at(split, split.offset, memory)
     }
+}
+
+/// Asks a format about each file.
+pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Result<(), InputError> {
+    files.iter().try_for_each(|file| format.check(&file.path))
 }
 
 /// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.

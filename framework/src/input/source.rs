@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::gzip::GzipStream;
+use super::gzip::{Garbage, GzipStream};
 use super::zstd::ZstdStream;
 use super::{Compression, InputError, Split};
 
@@ -66,7 +66,16 @@ impl Source {
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
         let read = match &mut self.stream {
             Stream::Plain(file) => file.read(into),
-            Stream::Gzip(stream) => stream.read(into),
+            Stream::Gzip(stream) => {
+                let read = stream.read(into);
+                if let Some(Garbage { offset, bytes }) = stream.take_garbage() {
+                    eprintln!(
+                        "{}: trailing garbage ignored: {bytes} bytes behind the gzip data, from byte {offset} on",
+                        self.path.display()
+                    );
+                }
+                read
+            }
             Stream::Zstd(stream) => stream.read(into),
         };
         read.map_err(|trouble| self.error(trouble))
@@ -117,6 +126,11 @@ pub(super) struct PlainFile {
 impl PlainFile {
     pub(super) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Bytes in all, when the splits were planned.
+    pub(super) fn length(&self) -> u64 {
+        self.planned
     }
 
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {

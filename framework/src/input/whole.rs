@@ -12,7 +12,8 @@ const GROWTH_BYTES: usize = 64 << 10;
 
 /// One record for each file, as a [`WholeFile`], also for an empty one.
 ///
-/// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed.
+/// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed; all others are as they
+/// are stored, archives too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WholeFiles;
 
@@ -44,6 +45,11 @@ impl InputFormat for WholeFiles {
 
     fn splitting(&self, _: &Path) -> Splitting {
         Splitting::Whole
+    }
+
+    /// Whoever wants whole files may want archives, as they are.
+    fn check(&self, _: &Path) -> Result<(), InputError> {
+        Ok(())
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<WholeFileReader, InputError> {

@@ -6,7 +6,7 @@ use napreduce_live::{
     CheckpointSupport, JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError,
 };
 
-use crate::input::{InputError, InputFile, InputFormat, Split, Splitting, plan_splits};
+use crate::input::{InputError, InputFile, InputFormat, Split, Splitting, check_files, plan_splits};
 use crate::output::OutputFormat;
 use crate::state::Save;
 use crate::task;
@@ -22,7 +22,7 @@ use super::{Settings, sampling};
 
 /// What the submitter and the task processes need of a job, whatever its types.
 pub(crate) trait Pipeline: JobBody {
-    /// Divides the input files into splits of about `split_size` bytes.
+    /// Refuses files that the input format does not read, and divides the others into splits of about `split_size` bytes.
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError>;
 
     /// Which files larger than a split are read by one task all the same, and why, for people.
@@ -96,6 +96,7 @@ where
     R: Reducer<Key = M::Key, Value = M::Value>,
 {
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError> {
+        check_files(files, &self.input)?;
         plan_splits(files, split_size, &self.input)
     }
 
@@ -156,6 +157,7 @@ where
     F: PartMap<I, O>,
 {
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError> {
+        check_files(files, &self.input)?;
         plan_splits(files, split_size, &self.input)
     }
 

@@ -35,9 +35,13 @@ enum ProgressArgument {
 /// The flags of `wordcount INPUT... --output DIR ...`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArguments {
-    /// Input files, directories (names starting with `_` or `.` are skipped) or globs
+    /// Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth)
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
+
+    /// Read files in directories of directories, too
+    #[arg(long)]
+    pub recursive: bool,
 
     /// Directory to create for the output
     #[arg(long, value_name = "DIR")]

@@ -170,7 +170,7 @@ impl JobRun<'_, '_> {
         self
     }
 
-    /// Input files, directories or globs.
+    /// Input files, directories or globs, as INPUT on the command line.
     pub fn inputs<I>(mut self, inputs: I) -> Self
     where
         I: IntoIterator,
@@ -236,7 +236,7 @@ impl JobRun<'_, '_> {
         if split_size == 0 {
             return Err(Error::Usage("--split-size 0 leaves nothing to read; 64MiB is usual".to_owned()));
         }
-        let files = expand(&self.inputs)?;
+        let files = expand(&self.inputs, driver.run.recursive)?;
         let splits = job.pipeline.plan(&files, split_size)?;
         if !driver.run.quiet {
             for refusal in job.pipeline.refusals(&files, split_size) {

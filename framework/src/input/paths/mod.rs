@@ -1,0 +1,180 @@
+//! The files that INPUT arguments mean.
+//!
+//! Owns the expansion of files, directories and globs, that a file is read once, and the errors about them. Does not own
+//! what a glob matches (`pattern`) nor what is in the files.
+
+mod pattern;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use self::pattern::PathPattern;
+use super::InputError;
+
+/// A file to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    /// Its path, beginning as the argument did.
+    pub path: PathBuf,
+    /// Its size in bytes as it is stored.
+    pub size: u64,
+}
+
+/// The files that `inputs` mean, sorted by path, each known to be readable. A file is there once, under the first of its
+/// names: links, hard and symbolic, are names of one file.
+///
+/// A directory means the files directly in it, or with `recursive` all files below it; one with directories in it is
+/// refused otherwise. Names starting with `_` or `.` are left out, there and where a glob matches them without spelling
+/// that first letter. A directory that a glob matches is a directory argument.
+pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
+    let mut expansion = Expansion { recursive, ..Expansion::default() };
+    for input in inputs {
+        let path = input.as_ref();
+        match (fs::metadata(path), path.to_str()) {
+            (Ok(metadata), _) => expansion.add(path, &metadata, &HashSet::new())?,
+            // What exists under this very name is meant by it, also with the letters of a glob.
+            (Err(error), Some(text)) if is_absent(&error) && pattern::is_glob(text) => {
+                expansion.add_glob(text)?;
+            }
+            (Err(error), _) => return Err(unreadable(path, error)),
+        }
+    }
+    Ok(expansion.files.into_iter().map(|(path, size)| InputFile { path, size }).collect())
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn unreadable(path: &Path, error: io::Error) -> InputError {
+    if is_absent(&error) {
+        InputError::Missing { path: path.to_owned() }
+    } else {
+        InputError::unreadable(path, error)
+    }
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.'))
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(metadata: &Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
+
+/// The path and what it leads to.
+type Entry = (PathBuf, Metadata);
+
+/// What is in a directory and not hidden, by name.
+fn entries(directory: &Path) -> Result<Vec<Entry>, InputError> {
+    let listed = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let listed = listed.map_err(|error| InputError::unreadable(directory, error))?;
+    let mut paths: Vec<_> =
+        listed.iter().filter(|entry| !is_hidden(&entry.file_name())).map(fs::DirEntry::path).collect();
+    paths.sort();
+    let followed = |path: PathBuf| match fs::metadata(&path) {
+        Ok(metadata) => Ok((path, metadata)),
+        Err(error) => Err(unreadable(&path, error)),
+    };
+    paths.into_iter().map(followed).collect()
+}
+
+/// The paths under which one device and inode were met.
+struct Names {
+    first: PathBuf,
+    /// Where they really lead, once there are two.
+    resolved: HashSet<PathBuf>,
+}
+
+#[derive(Default)]
+struct Expansion {
+    recursive: bool,
+    files: BTreeMap<PathBuf, u64>,
+    known: HashMap<Identity, Names>,
+    /// Whose files are taken; so a link that leads back up ends there.
+    directories: HashSet<Identity>,
+}
+
+impl Expansion {
+    /// Adds what a path means. Directories that are `covered` are arguments themselves, wherever they are met.
+    fn add(
+        &mut self,
+        path: &Path,
+        metadata: &Metadata,
+        covered: &HashSet<Identity>,
+    ) -> Result<(), InputError> {
+        if metadata.is_dir() {
+            self.add_directory(path, metadata, covered)
+        } else if metadata.is_file() {
+            self.add_file(path, metadata)
+        } else {
+            Err(InputError::NotAFile { path: path.to_owned() })
+        }
+    }
+
+    fn add_file(&mut self, path: &Path, metadata: &Metadata) -> Result<(), InputError> {
+        // Better to know now than in a task.
+        File::open(path).map_err(|error| unreadable(path, error))?;
+        if self.is_new(path, metadata)? {
+            self.files.insert(path.to_owned(), metadata.len());
+        }
+        Ok(())
+    }
+
+    /// Whether no other path was met that leads to this file. There are file systems that give files one number between
+    /// them; so a file without hard links is known by where its path leads as well.
+    fn is_new(&mut self, path: &Path, metadata: &Metadata) -> Result<bool, InputError> {
+        let mut is_first = false;
+        let names = self.known.entry(identity(metadata)).or_insert_with(|| {
+            is_first = true;
+            Names { first: path.to_owned(), resolved: HashSet::new() }
+        });
+        if is_first {
+            return Ok(true);
+        }
+        if metadata.nlink() > 1 || names.first == path {
+            return Ok(false);
+        }
+        let resolve = |path: &Path| fs::canonicalize(path).map_err(|error| unreadable(path, error));
+        names.resolved.insert(resolve(&names.first)?);
+        Ok(names.resolved.insert(resolve(path)?))
+    }
+
+    fn add_directory(
+        &mut self,
+        directory: &Path,
+        metadata: &Metadata,
+        covered: &HashSet<Identity>,
+    ) -> Result<(), InputError> {
+        if !self.directories.insert(identity(metadata)) {
+            return Ok(());
+        }
+        for (path, metadata) in entries(directory)? {
+            if !metadata.is_dir() || self.recursive {
+                self.add(&path, &metadata, covered)?;
+            } else if !covered.contains(&identity(&metadata)) {
+                return Err(InputError::Nested { directory: directory.to_owned(), nested: path });
+            }
+        }
+        Ok(())
+    }
+
+    fn add_glob(&mut self, text: &str) -> Result<(), InputError> {
+        let matches = PathPattern::parse(text)?.matches()?;
+        if matches.is_empty() {
+            return Err(InputError::NoMatch { pattern: text.to_owned() });
+        }
+        let directories = matches.iter().filter(|(_, metadata)| metadata.is_dir());
+        let covered = directories.map(|(_, metadata)| identity(metadata)).collect();
+        matches.iter().try_for_each(|(path, metadata)| self.add(path, metadata, &covered))
+    }
+}

@@ -1,0 +1,142 @@
+//! Globs over paths: `logs/*.txt`, `logs/**/[ab]?.csv`.
+//!
+//! Owns the walk from directory to directory, and that hidden names and links that lead back are met as people expect.
+//! Does not own what one name matches (the crate `glob`) nor what becomes of a match.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use glob::Pattern;
+
+use super::{Entry, Identity, identity, is_absent, is_hidden, unreadable};
+use crate::input::InputError;
+
+/// Whether an argument that names nothing may be a glob.
+pub(super) fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// A glob, name by name.
+pub(super) struct PathPattern {
+    parts: Vec<Part>,
+    /// It ends with a slash.
+    directories_only: bool,
+}
+
+enum Part {
+    /// This name.
+    Name(OsString),
+    /// Names like this.
+    Like { pattern: Pattern, spells_hidden: bool },
+    /// Any number of directories: `**`.
+    Deep,
+}
+
+impl PathPattern {
+    pub(super) fn parse(text: &str) -> Result<PathPattern, InputError> {
+        let bad = |error: glob::PatternError| InputError::BadPattern {
+            pattern: text.to_owned(),
+            reason: error.to_string(),
+        };
+        // As a whole, for the place of an error.
+        Pattern::new(text).map_err(bad)?;
+        let part = |component: Component<'_>| {
+            let name = component.as_os_str();
+            let text = name.to_str().filter(|text| is_glob(text));
+            Ok(match text {
+                None => Part::Name(name.to_owned()),
+                Some("**") => Part::Deep,
+                Some(text) => {
+                    Part::Like { pattern: Pattern::new(text).map_err(bad)?, spells_hidden: is_hidden(name) }
+                }
+            })
+        };
+        let parts = Path::new(text).components().map(part).collect::<Result<_, _>>()?;
+        Ok(PathPattern { parts, directories_only: text.ends_with('/') })
+    }
+
+    /// What is there and matches, in the order of names.
+    pub(super) fn matches(&self) -> Result<Vec<Entry>, InputError> {
+        let mut walk = Walk { matches: Vec::new(), searched: HashSet::new() };
+        walk.follow(PathBuf::new(), &self.parts)?;
+        walk.matches.retain(|(_, metadata)| metadata.is_dir() || !self.directories_only);
+        Ok(walk.matches)
+    }
+}
+
+struct Walk {
+    matches: Vec<Entry>,
+    /// Directories that were searched at any depth, each with the number of parts that were left.
+    searched: HashSet<(usize, Identity)>,
+}
+
+impl Walk {
+    fn follow(&mut self, path: PathBuf, parts: &[Part]) -> Result<(), InputError> {
+        let Some((part, rest)) = parts.split_first() else {
+            let path = here_if_empty(path);
+            let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, error))?;
+            self.matches.push((path, metadata));
+            return Ok(());
+        };
+        match part {
+            Part::Name(name) => {
+                let path = path.join(name);
+                match fs::symlink_metadata(&path) {
+                    Ok(_) => self.follow(path, rest),
+                    Err(error) if is_absent(&error) => Ok(()),
+                    Err(error) => Err(unreadable(&path, error)),
+                }
+            }
+            Part::Like { pattern, spells_hidden } => {
+                for name in names(&path)? {
+                    let is_meant = *spells_hidden || !is_hidden(&name);
+                    if is_meant && pattern.matches(&name.to_string_lossy()) {
+                        self.follow(path.join(name), rest)?;
+                    }
+                }
+                Ok(())
+            }
+            Part::Deep => self.search(path, rest),
+        }
+    }
+
+    /// Follows `rest` from this directory on, and from each one below it.
+    fn search(&mut self, path: PathBuf, rest: &[Part]) -> Result<(), InputError> {
+        let here = here_if_empty(path.clone());
+        match fs::metadata(&here) {
+            Ok(metadata) if metadata.is_dir() => {
+                if !self.searched.insert((rest.len(), identity(&metadata))) {
+                    return Ok(());
+                }
+            }
+            Err(error) if !is_absent(&error) => return Err(unreadable(&here, error)),
+            _ => return Ok(()),
+        }
+        self.follow(path.clone(), rest)?;
+        let below = names(&path)?.into_iter().filter(|name| !is_hidden(name));
+        below.map(|name| path.join(name)).try_for_each(|below| self.search(below, rest))
+    }
+}
+
+/// An empty path is the current directory, and what is in it has paths without it.
+fn here_if_empty(path: PathBuf) -> PathBuf {
+    if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+}
+
+/// The names in a directory, in order; none where there is no directory.
+fn names(path: &Path) -> Result<Vec<OsString>, InputError> {
+    let path = here_if_empty(path.to_owned());
+    let listed = fs::read_dir(&path).and_then(|entries| {
+        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<Vec<_>, _>>()
+    });
+    match listed {
+        Ok(mut names) => {
+            names.sort();
+            Ok(names)
+        }
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        Err(error) => Err(unreadable(&path, error)),
+    }
+}

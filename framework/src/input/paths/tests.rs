@@ -1,0 +1,152 @@
+//! Files, directories and globs as they lie on a disk, with everything that may be there beside what is meant.
+//!
+//! Owns the small directories. Does not own what jobs make of the files (whole-system tests).
+
+use super::*;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use tempfile::TempDir;
+
+/// A directory with files and the hidden names around them.
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for file in [
+        "in/b.txt",
+        "in/a.txt",
+        "in/_SUCCESS",
+        "in/.hidden",
+        "logs/x[1].log",
+        "logs/y.log",
+        "tree/a.txt",
+        "tree/one/b.txt",
+        "tree/one/two/c.txt",
+        "tree/one/_two/d.txt",
+        "tree/.git/e.txt",
+    ] {
+        let path = directory.path().join(file);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a new directory");
+        fs::write(path, file).expect("a written file");
+    }
+    fs::create_dir(directory.path().join("empty")).expect("a new directory");
+    directory
+}
+
+/// What the arguments mean, below the directory.
+fn expanded(directory: &TempDir, arguments: &[&str]) -> Result<Vec<String>, String> {
+    expanded_to(directory, arguments, false)
+}
+
+fn expanded_to(directory: &TempDir, arguments: &[&str], recursive: bool) -> Result<Vec<String>, String> {
+    let root = directory.path();
+    let arguments: Vec<_> = arguments.iter().map(|argument| root.join(argument)).collect();
+    let below = |text: String| text.replace(&format!("{}/", root.display()), "");
+    match expand(&arguments, recursive) {
+        Ok(files) => Ok(files
+            .into_iter()
+            .map(|file| {
+                let name = below(file.path.display().to_string());
+                assert_eq!(file.size, fs::metadata(&file.path).expect("it was found").len());
+                name
+            })
+            .collect()),
+        Err(error) => Err(below(error.to_string())),
+    }
+}
+
+#[test]
+fn files_directories_and_globs_give_sorted_files_once() {
+    let root = directory();
+    let found = |arguments: &[&str]| expanded(&root, arguments).expect("they exist");
+    assert_eq!(found(&["in/b.txt"]), ["in/b.txt"]);
+    assert_eq!(found(&["in"]), ["in/a.txt", "in/b.txt"]);
+    assert_eq!(found(&["in/b.txt", "in", "in/*.txt", "in/b.txt"]), ["in/a.txt", "in/b.txt"]);
+    assert_eq!(found(&["logs/?.log", "in/[a-a].txt"]), ["in/a.txt", "logs/y.log"]);
+    assert_eq!(found(&["empty"]), [""; 0]);
+    assert_eq!(found(&[]), [""; 0]);
+}
+
+#[test]
+fn hidden_names_are_meant_only_when_spelled() {
+    let root = directory();
+    let found = |argument: &str| expanded(&root, &[argument]).expect("it exists");
+    assert_eq!(found("in/*"), ["in/a.txt", "in/b.txt"]);
+    assert_eq!(found("in/_*"), ["in/_SUCCESS"]);
+    assert_eq!(found("in/.hidden"), ["in/.hidden"]);
+    assert_eq!(found("tree/one/_*/*"), ["tree/one/_two/d.txt"]);
+    assert_eq!(found("tree/one/*/*"), ["tree/one/two/c.txt"]);
+}
+
+#[test]
+fn a_directory_with_directories_in_it_is_refused_unless_they_are_meant() {
+    let root = directory();
+    let refusal = |argument: &str| expanded(&root, &[argument]).expect_err("files would be left out");
+    assert_eq!(
+        refusal("tree"),
+        "input tree holds the directory tree/one, whose files would be left out; pass --recursive to read them too, \
+         or name files by a glob such as 'tree/*.*', or 'tree/**/*.*' at any depth"
+    );
+    // Also where there is nothing else in it, and where a glob has matched it.
+    assert!(refusal("tree/on*").starts_with("input tree/one holds the directory tree/one/two, "));
+    let all = ["tree/a.txt", "tree/one/b.txt", "tree/one/two/c.txt"];
+    assert_eq!(expanded_to(&root, &["tree"], true).as_deref(), Ok(&all.map(String::from)[..]));
+    for glob in ["tree/**", "tree/**/*", "tr*/**/*.txt", "tree/**/**/[abc].txt", "tree/**/"] {
+        assert_eq!(expanded(&root, &[glob]).as_deref(), Ok(&all.map(String::from)[..]), "{glob}");
+    }
+    assert_eq!(expanded(&root, &["tree/*.txt"]), Ok(vec!["tree/a.txt".into()]));
+    assert_eq!(expanded(&root, &["tree/**/two"]), Ok(vec!["tree/one/two/c.txt".into()]));
+    assert_eq!(expanded(&root, &["tree/**/two/"]), Ok(vec!["tree/one/two/c.txt".into()]));
+    assert_eq!(expanded(&root, &["tree/**/b.txt"]), Ok(vec!["tree/one/b.txt".into()]));
+}
+
+#[test]
+fn a_link_that_leads_back_up_ends_there() {
+    let root = directory();
+    symlink("..", root.path().join("tree/one/up")).expect("a link");
+    symlink("../../one", root.path().join("tree/one/two/again")).expect("a link");
+    let all = ["tree/a.txt", "tree/one/b.txt", "tree/one/two/c.txt"].map(String::from);
+    assert_eq!(expanded_to(&root, &["tree"], true).as_deref(), Ok(&all[..]));
+    assert_eq!(expanded(&root, &["tree/**/*"]).as_deref(), Ok(&all[..]));
+    symlink("itself", root.path().join("tree/itself")).expect("a link");
+    let error = expanded_to(&root, &["tree"], true).expect_err("it leads nowhere");
+    assert!(error.starts_with("cannot read tree/itself: "), "{error}");
+}
+
+#[test]
+fn a_file_is_read_once_whatever_it_is_called() {
+    let root = directory();
+    let found = |arguments: &[&str]| expanded(&root, arguments).expect("they exist");
+    fs::hard_link(root.path().join("in/a.txt"), root.path().join("in/z.txt")).expect("a link");
+    symlink("b.txt", root.path().join("in/c.txt")).expect("a link");
+    symlink("in", root.path().join("also")).expect("a link");
+    assert_eq!(found(&["in/b.txt", "in/./b.txt", "in/../in/b.txt"]), ["in/b.txt"]);
+    assert_eq!(found(&["in"]), ["in/a.txt", "in/b.txt"]);
+    assert_eq!(found(&["in/z.txt", "in/c.txt", "also", "in/*"]), ["in/c.txt", "in/z.txt"]);
+}
+
+#[test]
+fn a_name_that_exists_is_no_pattern() {
+    let root = directory();
+    assert_eq!(expanded(&root, &["logs/x[1].log"]), Ok(vec!["logs/x[1].log".into()]));
+}
+
+#[test]
+fn what_is_missing_or_no_file_is_named() {
+    let root = directory();
+    let error = |argument: &str| expanded(&root, &["in", argument]).expect_err("it is wrong");
+    assert_eq!(error("in/x"), "input in/x does not exist");
+    assert_eq!(error("in/a.txt/x"), "input in/a.txt/x does not exist");
+    assert_eq!(error("in/*.csv"), "input in/*.csv matches no file");
+    assert!(error("in/[").starts_with("input in/[ is not a valid pattern: "));
+
+    let _socket = UnixListener::bind(root.path().join("socket")).expect("a socket");
+    assert_eq!(error("socket"), "input socket is neither a file nor a directory");
+    symlink(root.path().join("gone"), root.path().join("in/link")).expect("a link");
+    assert_eq!(error("in"), "input in/link does not exist");
+}
+
+#[test]
+fn what_may_not_be_read_says_so() {
+    let denied = io::Error::from_raw_os_error(13);
+    let error = unreadable(Path::new("data/x"), denied);
+    assert_eq!(error.to_string(), "cannot read data/x: permission denied");
+}
