@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use napreduce_live::{ClientError, JobError};
+use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError};
 
 use cluster::ClusterArguments;
 
@@ -112,7 +112,16 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
 
 fn status(error: &anyhow::Error) -> u8 {
     let of_client = error.downcast_ref().map(ClientError::exit_status);
-    of_client.or_else(|| error.downcast_ref().map(JobError::exit_status)).unwrap_or(FAILED)
+    let of_job = || error.downcast_ref().map(JobError::exit_status);
+    let of_directory = || error.downcast_ref().map(ClusterDirectoryError::exit_status);
+    let of_worker = || error.downcast_ref().map(WorkerError::exit_status);
+    let of_coordinator = || error.downcast_ref().map(CoordinatorError::exit_status);
+    of_client
+        .or_else(of_job)
+        .or_else(of_directory)
+        .or_else(of_worker)
+        .or_else(of_coordinator)
+        .unwrap_or(FAILED)
 }
 
 #[cfg(test)]

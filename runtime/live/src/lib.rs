@@ -60,6 +60,7 @@ mod cluster_directory;
 mod command;
 mod coordinator;
 mod counters;
+mod directory_mark;
 mod embedded;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -99,6 +100,7 @@ pub use coordinator::{
 pub use counters::{
     Counter, CounterValues, Counters, UserCounter, counter, set_user_counters, user_counters,
 };
+pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::run_embedded;
 pub use journal::{FsyncPolicy, JournalError};
 pub use plan::{CheckpointSupport, EmbeddedSettings, JobPlan, ProgressMode};

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::directory_mark::DirectoryMarkError;
 use crate::transport::SecretError;
 
 /// A cluster directory that cannot be used as asked.
@@ -71,6 +72,9 @@ pub enum ClusterDirectoryError {
         /// What is wrong with it.
         reason: String,
     },
+    /// It is no cluster directory.
+    #[error(transparent)]
+    Mark(#[from] DirectoryMarkError),
     /// The secret cannot be had.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -87,6 +91,14 @@ pub enum ClusterDirectoryError {
 }
 
 impl ClusterDirectoryError {
+    /// The exit status of a program that ends with this: 2 when another directory has to be given, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            ClusterDirectoryError::Mark(error) => error.exit_status(),
+            _ => 1,
+        }
+    }
+
     pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| ClusterDirectoryError::Io { doing, path, source }

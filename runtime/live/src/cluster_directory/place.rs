@@ -9,9 +9,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::ClusterDirectoryError;
+use crate::directory_mark::{DirectoryKind, take_directory};
 use crate::transport::Secret;
 
 const MODE: u32 = 0o700;
+/// What may be in a directory before a coordinator is started there: what people write, and what workers of other clusters
+/// make, each of which has a mark of its own.
+const WELCOME: [&str; 2] = ["napreduce.toml", "workers"];
 
 /// The directory of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +45,7 @@ impl ClusterDirectory {
         Ok(ClusterDirectory { path })
     }
 
-    /// Makes the directory and its secret, unless they are there.
+    /// Makes the directory and its secret, unless they are there. A directory that somebody else filled is refused.
     pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
         let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
         if let Some(parent) = self.path.parent() {
@@ -53,6 +57,9 @@ impl ClusterDirectory {
             Err(error) => return Err(failed("make cluster directory")(error)),
         }
         self.check()?;
+        // A version without marks left its secret.
+        let made_before = || Secret::read_file(&self.secret_file()).is_ok();
+        take_directory(&self.path, DirectoryKind::Cluster, |name| !WELCOME.contains(&name), made_before)?;
         Ok(Secret::read_or_create_file(&self.secret_file())?)
     }
 

@@ -53,6 +53,16 @@ pub enum CoordinatorError {
     Internal(String),
 }
 
+impl CoordinatorError {
+    /// The exit status of a program that ends with this: 2 when another directory has to be given, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            CoordinatorError::Directory(error) => error.exit_status(),
+            _ => 1,
+        }
+    }
+}
+
 impl From<RecoveryError> for CoordinatorError {
     fn from(error: RecoveryError) -> CoordinatorError {
         CoordinatorError::Start(error.to_string())

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::blobs::BlobError;
 use crate::cluster_directory::ClusterDirectoryError;
+use crate::directory_mark::DirectoryMarkError;
 use crate::transport::TransportError;
 
 /// A worker's daemon that cannot do what it was asked for.
@@ -44,6 +45,9 @@ pub enum WorkerError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory is not a worker's.
+    #[error(transparent)]
+    Mark(#[from] DirectoryMarkError),
     /// The cluster directory cannot be used.
     #[error(transparent)]
     ClusterDirectory(#[from] ClusterDirectoryError),
@@ -72,6 +76,16 @@ pub enum WorkerError {
 }
 
 impl WorkerError {
+    /// The exit status of a program that ends with this: 2 when another directory or name has to be given, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            WorkerError::Name { .. } | WorkerError::OtherName { .. } => 2,
+            WorkerError::Mark(error) => error.exit_status(),
+            WorkerError::ClusterDirectory(error) => error.exit_status(),
+            _ => 1,
+        }
+    }
+
     pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> WorkerError {
         move |source| WorkerError::Io { doing: doing.into(), source }
     }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::error::WorkerError;
 use super::paths::WorkerPaths;
+use crate::directory_mark::{DirectoryKind, DirectoryMarkError, take_directory};
 
 /// Directories of workers that nobody named, which are tried before a new one is made.
 const NAMELESS_MAX: usize = 10_000;
@@ -59,7 +60,7 @@ impl WorkerHome {
         names.sort();
         for name in names {
             match WorkerHome::open(&workers.join(&name), Some(&name)) {
-                Err(WorkerError::Locked { .. }) => {}
+                Err(WorkerError::Locked { .. } | WorkerError::Mark(DirectoryMarkError::NotOurs { .. })) => {}
                 opened => return opened,
             }
         }
@@ -67,12 +68,14 @@ impl WorkerHome {
         WorkerHome::open(&workers.join(&name), Some(&name))
     }
 
-    /// Locks a directory, makes it if it is missing, and removes what jobs of an earlier daemon left.
+    /// Locks a directory, makes it if it is missing, and removes what jobs of an earlier daemon left. One that somebody
+    /// else filled is refused.
     fn open(directory: &Path, asked: Option<&str>) -> Result<WorkerHome, WorkerError> {
         let absolute = std::path::absolute(directory);
         let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
         let paths = WorkerPaths::new(root);
         make(paths.root())?;
+        take_directory(paths.root(), DirectoryKind::Worker, |_| true, || made_before_marks(&paths))?;
         let lock = lock(&paths)?;
         let name = settle_name(&paths, asked)?;
         let incarnation = random()?;
@@ -166,6 +169,13 @@ fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, Worke
     }
 }
 
+/// Whether a worker of a version without marks has started here.
+fn made_before_marks(paths: &WorkerPaths) -> bool {
+    let number = fs::read_to_string(paths.incarnation()).unwrap_or_default();
+    let is_number = number.len() == 17 && u64::from_str_radix(number.trim_end(), 16).is_ok();
+    is_number && paths.name().is_file() && paths.lock().is_file()
+}
+
 fn lock(paths: &WorkerPaths) -> Result<File, WorkerError> {
     let path = paths.lock();
     let failed = |source| WorkerError::io(format!("lock {}", path.display()))(source);
@@ -250,6 +260,32 @@ mod tests {
         assert!(!home.paths.jobs().join("job_0001").exists());
         assert!(is_within_sight(home.paths.root(), home.incarnation));
         assert!(!is_within_sight(home.paths.root(), incarnation));
+    }
+
+    #[test]
+    fn a_directory_of_somebody_else_is_refused_and_keeps_what_is_in_it() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = place.path().join("project");
+        for kept in ["jobs", "logs"] {
+            fs::create_dir_all(directory.join(kept)).expect("made");
+            fs::write(directory.join(kept).join("mine"), "").expect("written");
+        }
+        let error = WorkerHome::take(None, Some(&directory), place.path()).expect_err("it is somebody's");
+        assert_eq!(error.exit_status(), 2);
+        assert!(error.to_string().contains("choose one that is empty or missing"), "{error}");
+        for kept in ["jobs", "logs"] {
+            assert!(directory.join(kept).join("mine").exists());
+        }
+        assert_eq!(fs::read_dir(&directory).expect("a directory").count(), 2);
+    }
+
+    #[test]
+    fn a_directory_of_an_earlier_version_is_taken_on() {
+        let place = tempfile::tempdir().expect("a directory");
+        let home = take(Some("one"), place.path()).expect("a directory");
+        fs::remove_file(home.paths.root().join(crate::directory_mark::MARK)).expect("there is a mark");
+        drop(home);
+        take(Some("one"), place.path()).expect("it was a worker's before");
     }
 
     #[test]

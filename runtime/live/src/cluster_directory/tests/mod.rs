@@ -95,6 +95,35 @@ fn a_directory_that_is_open_to_others_is_refused() {
 }
 
 #[test]
+fn a_private_directory_with_files_of_somebody_else_is_refused_and_stays_as_it_is() {
+    let (_place, directory) = directory();
+    fs::create_dir_all(directory.path().join("coordinator")).unwrap();
+    fs::write(directory.coordinator_file(), "mine").unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
+    let error = directory.create().err().expect("it was not refused");
+    assert_eq!(error.exit_status(), 2);
+    check_refused::<()>(
+        Err(error),
+        &directory,
+        &["no cluster directory", "choose one that is empty or missing"],
+    );
+    assert_eq!(fs::read(directory.coordinator_file()).unwrap(), b"mine");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_configuration_may_be_there_first_and_an_earlier_version_goes_on() {
+    let (_place, directory) = directory();
+    fs::create_dir_all(directory.path()).unwrap();
+    fs::write(directory.path().join("napreduce.toml"), "").unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
+    let secret = directory.create().unwrap();
+    fs::create_dir(directory.coordinator_directory()).unwrap();
+    fs::remove_file(directory.path().join(crate::directory_mark::MARK)).unwrap();
+    assert_eq!(directory.create().unwrap().bytes(), secret.bytes());
+}
+
+#[test]
 fn a_directory_of_somebody_else_is_refused() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give a directory away");
