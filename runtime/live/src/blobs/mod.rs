@@ -8,6 +8,7 @@ mod error;
 mod executable;
 mod fetch;
 mod outlet;
+mod stamp;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -18,5 +19,6 @@ pub(crate) use error::BlobError;
 pub(crate) use executable::program_architecture;
 pub(crate) use fetch::{FetchError, fetch};
 pub(crate) use outlet::chunks_of;
+pub(crate) use stamp::Stamp;
 pub(crate) use store::{BlobStore, PinnedBlob};
 pub(crate) use writer::BlobIntake;

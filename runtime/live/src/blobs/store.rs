@@ -4,13 +4,14 @@
 //! longest unused first. Does not own their writing (`writer`). Several processes must not share a directory.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::writer::{BlobWriter, UNFINISHED};
+use super::stamp::Stamp;
+use super::writer::{BlobWriter, MODE, UNFINISHED};
 use super::{BlobError, Digest};
 use crate::protocol::Blob;
 
@@ -38,8 +39,8 @@ struct Kept {
     bytes: u64,
     used: u64,
     pins: usize,
-    /// Whether its content was compared with its name since the store was opened.
-    verified: bool,
+    /// The file when its content was compared with its name, if it was since the store was opened.
+    verified: Option<Stamp>,
 }
 
 impl BlobStore {
@@ -58,8 +59,9 @@ impl BlobStore {
 
     /// Keeps a blob from being evicted for as long as the result lives; `None` when it is not here.
     ///
-    /// The first time after opening its content is compared with its name, since a crash of the machine may have torn
-    /// it; one that differs is removed and not here. Blocking.
+    /// Its content is compared with its name the first time after opening, since a crash of the machine may have torn
+    /// it, and whenever the file is not the one that was compared, since tasks run as the same user; one that differs is
+    /// removed and not here. Blocking.
     pub(crate) fn pin(self: &Arc<Self>, digest: Digest) -> Result<Option<PinnedBlob>, BlobError> {
         let verified = {
             let mut index = self.index();
@@ -71,7 +73,8 @@ impl BlobStore {
             kept.verified
         };
         let pinned = PinnedBlob { store: Arc::clone(self), digest };
-        if verified || self.verify(digest)? { Ok(Some(pinned)) } else { Ok(None) }
+        let as_verified = verified.is_some() && Stamp::at(&self.path(digest)).ok() == verified;
+        if as_verified || self.verify(digest)? { Ok(Some(pinned)) } else { Ok(None) }
     }
 
     /// Begins to take in a blob; room for it is made at once.
@@ -101,15 +104,18 @@ impl BlobStore {
     pub(super) fn add(self: &Arc<Self>, blob: Blob, unfinished: &Path) -> io::Result<PinnedBlob> {
         // Under the lock, so that nobody evicts a former copy of it in between, and thereby this one.
         let mut index = self.index();
-        fs::rename(unfinished, self.path(blob.digest))?;
+        let path = self.path(blob.digest);
+        fs::rename(unfinished, &path)?;
+        let verified = Some(Stamp::at(&path)?);
         index.uses += 1;
         let used = index.uses;
-        let fresh = Kept { bytes: blob.bytes, used, pins: 0, verified: true };
+        let fresh = Kept { bytes: blob.bytes, used, pins: 0, verified };
         // Another writer of the same blob may have been faster; then its pins count on.
         let kept = index.kept.entry(blob.digest).or_insert(fresh);
+        kept.bytes = blob.bytes;
         kept.used = used;
         kept.pins += 1;
-        kept.verified = true;
+        kept.verified = verified;
         Ok(PinnedBlob { store: Arc::clone(self), digest: blob.digest })
     }
 
@@ -157,24 +163,68 @@ impl BlobStore {
     /// Whether a blob is what its name says; otherwise it is removed. The caller holds a pin.
     fn verify(&self, digest: Digest) -> Result<bool, BlobError> {
         let path = self.path(digest);
-        let read = File::open(&path).and_then(Digest::of);
-        let intact = match read {
-            Ok((found, _)) => found == digest,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(BlobError::io(format!("read {}", path.display()), error)),
-        };
+        let failed = |error| BlobError::io(format!("read {}", path.display()), error);
+        let intact = examine(&path, digest).map_err(failed)?;
         let mut index = self.index();
+        let now = Stamp::at(&path).ok();
         match index.kept.get_mut(&digest) {
-            Some(kept) if intact => kept.verified = true,
+            Some(kept) if intact.is_some() && intact == now => {
+                kept.verified = now;
+                Ok(true)
+            }
             // A writer of the same blob has put a good one in its place meanwhile.
-            Some(kept) if kept.verified => return Ok(true),
+            Some(kept) if now.is_some() && kept.verified == now => Ok(true),
             _ => {
-                eprintln!("warning: {} is damaged and was removed; it will be sent again", path.display());
-                self.remove(&mut index, digest)?;
+                if now.is_some() {
+                    eprintln!(
+                        "warning: {} is damaged and was removed; it will be sent again",
+                        path.display()
+                    );
+                }
+                self.lose(&mut index, digest)?;
+                Ok(false)
             }
         }
-        Ok(intact)
     }
+
+    /// Removes a file that is not what it should be. Jobs that have pinned it go on with what they have open, and their
+    /// pins count on when it is sent again.
+    fn lose(&self, index: &mut Index, digest: Digest) -> Result<(), BlobError> {
+        let path = self.path(digest);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(BlobError::io(format!("remove {}", path.display()), error));
+            }
+            _ => {}
+        }
+        if let Some(kept) = index.kept.get_mut(&digest) {
+            (kept.bytes, kept.verified) = (0, None);
+        }
+        Ok(())
+    }
+}
+
+/// The file when it was what its name says. Nobody but its owner may read or execute it afterwards, and nobody write.
+fn examine(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A link in its place.
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    if metadata.permissions().mode() & 0o777 != MODE {
+        file.set_permissions(Permissions::from_mode(MODE))?;
+    }
+    let before = Stamp::of(&file.metadata()?);
+    let (found, _) = Digest::of(&file)?;
+    let after = Stamp::of(&file.metadata()?);
+    Ok((found == digest && before == after).then_some(after))
 }
 
 /// What is in the directory, in the order in which it was written.
@@ -195,7 +245,7 @@ fn scan(directory: &Path) -> io::Result<Index> {
     let mut index = Index::default();
     for (_, digest, bytes) in found {
         index.uses += 1;
-        index.kept.insert(digest, Kept { bytes, used: index.uses, pins: 0, verified: false });
+        index.kept.insert(digest, Kept { bytes, used: index.uses, pins: 0, verified: None });
     }
     Ok(index)
 }
@@ -215,6 +265,12 @@ impl PinnedBlob {
     /// at the same time still holds the descriptor it was written through; whoever executes it tries again.
     pub(crate) fn path(&self) -> PathBuf {
         self.store.path(self.digest)
+    }
+
+    /// Whether the file is the one whose content was compared with its name. Blocking.
+    pub(crate) fn is_as_verified(&self) -> bool {
+        let verified = self.store.index().kept.get(&self.digest).and_then(|kept| kept.verified);
+        verified.is_some() && Stamp::at(&self.path()).ok() == verified
     }
 
     /// Opens it; the file and its length. Blocking.

@@ -57,7 +57,7 @@ fn a_blob_can_be_executed_by_its_owner_alone() {
     let pinned = scene.put(b"program");
     assert_eq!(fs::read(pinned.path()).expect("a readable blob"), b"program");
     let mode = fs::metadata(pinned.path()).expect("a blob").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(mode & 0o777, 0o500);
     assert_eq!(scene.names(), [pinned.digest.to_string()]);
 }
 
@@ -157,6 +157,51 @@ fn a_blob_that_was_tampered_with_between_two_lives_is_not_there() {
     assert!(!path.exists());
     scene.put(b"harmless");
     assert!(scene.has(b"harmless"));
+}
+
+#[test]
+fn a_blob_that_is_changed_while_it_is_in_use_is_not_there_for_the_next() {
+    let scene = Scene::new(100);
+    let first = scene.put(b"harmless");
+    let path = first.path();
+    assert!(first.is_as_verified() && scene.has(b"harmless"));
+    // In place, by another file, and by a link to another file: each as long as the blob and of the same age.
+    let age = fs::metadata(&path).expect("a blob").modified().expect("a time");
+    for manner in 0..3 {
+        let other = scene.folder.path().join("other");
+        let at = if manner == 0 { &path } else { &other };
+        if manner == 0 {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("ours");
+        }
+        fs::write(at, b"harmful!").expect("a written file");
+        fs::File::options().write(true).open(at).and_then(|file| file.set_modified(age)).expect("ours");
+        match manner {
+            1 => fs::rename(&other, &path).expect("renamed"),
+            2 => {
+                fs::remove_file(&path).expect("removed");
+                std::os::unix::fs::symlink(&other, &path).expect("linked");
+            }
+            _ => {}
+        }
+        assert!(!first.is_as_verified(), "manner {manner}");
+        assert!(!scene.has(b"harmless"), "manner {manner}");
+        assert!(fs::symlink_metadata(&path).is_err(), "manner {manner}");
+        assert_eq!(fs::read(scene.put(b"harmless").path()).expect("a readable blob"), b"harmless");
+        assert!(first.is_as_verified() && scene.has(b"harmless"), "manner {manner}");
+    }
+    let error = scene.store.writer(blob(&[2; 93])).err().expect("the first is still in use").to_string();
+    assert!(error.contains("8 are in use by jobs"), "{error}");
+}
+
+#[test]
+fn a_blob_that_somebody_touched_is_looked_at_again_and_stays() {
+    let scene = Scene::new(100);
+    let pinned = scene.put(b"harmless");
+    fs::set_permissions(pinned.path(), fs::Permissions::from_mode(0o777)).expect("ours");
+    assert!(!pinned.is_as_verified());
+    assert!(scene.has(b"harmless"));
+    assert!(pinned.is_as_verified());
+    assert_eq!(fs::metadata(pinned.path()).expect("a blob").permissions().mode() & 0o777, 0o500);
 }
 
 #[test]

@@ -20,6 +20,8 @@ use crate::protocol::Blob;
 pub(super) const UNFINISHED: &str = ".unfinished";
 /// Chunks that may wait for the disk.
 const CHUNKS_WAITING_MAX: usize = 4;
+/// It may be a program, so its owner may execute it. Nobody has any business writing to it, nor anybody else any with it.
+pub(super) const MODE: u32 = 0o500;
 
 /// A blob that is being written. Dropped before its end it leaves nothing.
 pub(crate) struct BlobWriter {
@@ -41,8 +43,7 @@ impl BlobWriter {
         // From here on the drop of this value gives the room back.
         let mut writer =
             BlobWriter { store, blob, unfinished, file: None, digester: Digester::default(), written: 0 };
-        // It may be a program, so its owner may execute it; nobody else has any business with it.
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&writer.unfinished);
+        let opened = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&writer.unfinished);
         writer.file = Some(opened.map_err(|error| writer.io("create", error))?);
         Ok(writer)
     }

@@ -232,7 +232,7 @@ impl Worker {
         };
         match (&mut job.readiness, &self.settings.station) {
             (Readiness::Preparing { waiting }, _) => waiting.push(launching),
-            (readiness @ Readiness::Unprepared, Some((station, _))) => {
+            (readiness, Some((station, _))) if !readiness.is_ready(station) => {
                 *readiness = Readiness::Preparing { waiting: vec![launching] };
                 let (station, description) = (Arc::clone(station), Arc::clone(&job.description));
                 let id = description.job;

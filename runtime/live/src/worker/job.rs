@@ -13,6 +13,7 @@ use napreduce_core::{AttemptId, TaskKind, WorkerId};
 use super::preparation::Prepared;
 use super::station::Station;
 use crate::body::{MapTask, ReduceTask};
+use crate::log::say;
 use crate::output::JobPaths;
 use crate::process::Variable;
 use crate::protocol::{JobDescription, LaunchWork, ReduceInputs, ReduceWork, TaskDescription, Work};
@@ -49,6 +50,20 @@ pub(super) enum Readiness {
         waiting: Vec<Launching>,
     },
     Ready(Option<Prepared>),
+}
+
+impl Readiness {
+    /// Whether attempts can be started. A job whose files somebody has changed is to be prepared again.
+    pub(super) fn is_ready(&self, station: &Station) -> bool {
+        let Readiness::Ready(prepared) = self else { return false };
+        let intact = prepared.as_ref().is_none_or(Prepared::is_intact);
+        if !intact {
+            let line =
+                "the program or a side file of a job was changed here; it is verified and fetched anew";
+            say(&format!("worker {}", station.name), line);
+        }
+        intact
+    }
 }
 
 impl KnownJob {

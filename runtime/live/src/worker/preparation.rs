@@ -9,11 +9,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::home::make;
 use super::station::Station;
-use crate::blobs::{FetchError, PinnedBlob, fetch, program_architecture};
+use crate::blobs::{FetchError, PinnedBlob, Stamp, fetch, program_architecture};
 use crate::process::Program;
 use crate::protocol::{Blob, JobDescription, SideFile};
 use crate::task::TaskError;
@@ -27,8 +28,18 @@ pub(super) struct Prepared {
     /// `None` for the worker's own.
     pub(super) program: Option<Program>,
     pub(super) files: PathBuf,
-    /// Keep the program where it is.
-    _pins: Vec<PinnedBlob>,
+    /// Keeps the program where it is.
+    pinned: Option<PinnedBlob>,
+    /// The job's own copies of its side files, as they were made: tasks run as this user and could write to them.
+    copies: Vec<(PathBuf, Stamp)>,
+}
+
+impl Prepared {
+    /// Whether program and side files are still what was verified. Blocking, for the time of a look at each.
+    pub(super) fn is_intact(&self) -> bool {
+        self.pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
+            && self.copies.iter().all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
+    }
 }
 
 /// Makes everything ready. When it fails, the attempts that wait fail, and the next one has it tried again.
@@ -41,31 +52,31 @@ pub(super) async fn prepare(
     for directory in [paths.shuffle(job), paths.scratches(job), files.clone()] {
         make(&directory).map_err(|error| TaskError::retryable(format!("host {}: {error}", station.host)))?;
     }
-    let mut pins = Vec::new();
-    let program = match description.program {
+    let (program, pinned) = match description.program {
         Some(blob) => {
             let pinned = fetch_patiently(&station, blob, "the job's program").await?;
             let program = Program { path: pinned.path(), name: description.definition.clone().into() };
             check_architecture(&station, &program.path)?;
-            pins.push(pinned);
-            Some(program)
+            (Some(program), Some(pinned))
         }
-        None => None,
+        None => (None, None),
     };
+    let mut copies = Vec::new();
     for file in &description.files {
         check_name(file)?;
         let what = format!("the side file {:?}", file.name);
         let pinned = fetch_patiently(&station, file.blob, &what).await?;
-        let link = files.join(&file.name);
-        link_file(&pinned.path(), &link).map_err(|error| {
-            TaskError::retryable(format!(
-                "host {} cannot put {what} to {}: {error}",
-                station.host,
-                link.display()
-            ))
+        let own = files.join(&file.name);
+        let unfinished = paths.job(job).join("side-file.unfinished");
+        let to = own.clone();
+        let copied = spawn_blocking(move || copy_file(&pinned, &unfinished, &to)).await;
+        let stamp = copied.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
+            let (host, own) = (&station.host, own.display());
+            TaskError::retryable(format!("host {host} cannot put {what} to {own}: {error}"))
         })?;
+        copies.push((own, stamp));
     }
-    Ok(Prepared { program, files, _pins: pins })
+    Ok(Prepared { program, files, pinned, copies })
 }
 
 async fn fetch_patiently(station: &Station, blob: Blob, what: &str) -> Result<PinnedBlob, TaskError> {
@@ -138,13 +149,16 @@ fn check_name(file: &SideFile) -> Result<(), TaskError> {
     }
 }
 
-/// Links it, or copies it where that is not possible; over a link that an earlier try has made.
-fn link_file(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::remove_file(to) {
+/// Puts a copy of a side file, which is as read-only as the blob, in its place at once; in that of an earlier try, too. A
+/// link would do for reading, but whoever wrote to it would write to the side file of every other job.
+fn copy_file(from: &PinnedBlob, unfinished: &Path, to: &Path) -> io::Result<Stamp> {
+    match fs::remove_file(unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop))
+    fs::copy(from.path(), unfinished)?;
+    fs::rename(unfinished, to)?;
+    Stamp::at(to)
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 
 use std::fs;
 
-use napreduce_core::{FailureClass, Report};
+use napreduce_core::{FailureClass, JobId, Report};
 
 use super::script::*;
 use crate::body::Split;
-use crate::protocol::{LaunchWork, WorkerOrder};
+use crate::protocol::{JobDescription, LaunchWork, WorkerOrder};
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_job_uses_shared_storage_for_parts_only() {
@@ -70,6 +70,35 @@ async fn side_files_lie_in_a_directory_that_tasks_are_told() {
     line.assert_finished(2, map(1)).await;
     let expected = "b.txt: two\nstop words: the a an\nin job_0001_m_0000.1\n";
     assert_eq!(script.log(map(1), "stdout"), expected);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_that_writes_to_its_side_file_spoils_it_for_nobody() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let mut job =
+        script.job("m_0000.1 work show-files;m_0000.1 work spoil-file words;m_0000.2 work show-files");
+    job.files = vec![script.side_file("words", "the a an")];
+    line.define(job.clone()).await;
+    for (number, attempt) in [(1, map(1)), (3, map(2))] {
+        line.launch(attempt, script.map_work()).await;
+        line.assert_happened(number, attempt, Report::Started).await;
+        line.assert_finished(number + 1, attempt).await;
+    }
+    line.define(JobDescription { job: JobId(2), ..job }).await;
+    let mut other = map(2);
+    other.task.job = JobId(2);
+    line.launch(other, script.map_work()).await;
+    line.assert_happened(5, other, Report::Started).await;
+    line.assert_finished(6, other).await;
+    let logs = [map(1), map(2), other].map(|attempt| {
+        let log = script.own(&format!("logs/{}/{attempt}/stdout", attempt.task.job));
+        fs::read_to_string(log).unwrap()
+    });
+    for (attempt, log) in [map(1), map(2), other].iter().zip(logs) {
+        assert_eq!(log, format!("words: the a an\nin {attempt}\n"));
+    }
 }
 
 #[tokio::test(flavor = "current_thread")]

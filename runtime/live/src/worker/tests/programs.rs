@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, Report};
+use napreduce_core::{FailureClass, JobId, Report};
 
 use super::script::*;
-use crate::protocol::WorkerOrder;
+use crate::protocol::{JobDescription, WorkerOrder};
 
 /// The reason why the first attempt of a job with this program fails.
 async fn refusal(program: Vec<u8>) -> String {
@@ -80,14 +80,39 @@ async fn attempts_wait_for_one_fetch_and_a_later_job_needs_none() {
     let moments = [script.moment().await, script.moment().await];
     // Whoever fetches it again gets something else.
     script.falsify(job.program.unwrap(), b"something else".to_vec());
-    line.define(crate::protocol::JobDescription { job: napreduce_core::JobId(2), ..job }).await;
+    line.define(JobDescription { job: JobId(2), ..job }).await;
     let mut other = map(1);
-    other.task.job = napreduce_core::JobId(2);
+    other.task.job = JobId(2);
     line.launch(other, script.map_work()).await;
     let third = script.moment().await;
     assert_eq!(third.attempt, other.to_string());
     for moment in moments.into_iter().chain([third]) {
         moment.go_on().await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_program_that_was_changed_in_the_cache_is_fetched_again() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let job = script.job("");
+    let cached = script.own("blobs").join(job.program.unwrap().digest.to_string());
+    line.define(job.clone()).await;
+    line.define(JobDescription { job: JobId(2), ..job }).await;
+    let mut other = map(1);
+    other.task.job = JobId(2);
+    for (number, attempt) in [(1, map(1)), (3, map(2)), (5, other)] {
+        line.launch(attempt, script.map_work()).await;
+        line.assert_happened(number, attempt, Report::Started).await;
+        line.assert_finished(number + 1, attempt).await;
+        let mut changed = std::fs::read(&cached).unwrap();
+        let middle = changed.len() / 2;
+        changed[middle..middle + 64].fill(0xcc);
+        // As a task could that runs as the same user: it cannot write to a program that is executed, but replace it.
+        std::fs::remove_file(&cached).unwrap();
+        std::fs::write(&cached, changed).unwrap();
+        std::fs::set_permissions(&cached, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     }
 }
 
