@@ -100,7 +100,7 @@ fn a_private_directory_with_files_of_somebody_else_is_refused_and_stays_as_it_is
     fs::create_dir_all(directory.path().join("coordinator")).unwrap();
     fs::write(directory.coordinator_file(), "mine").unwrap();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
-    let error = directory.create().err().expect("it was not refused");
+    let error = directory.create().expect_err("it was not refused");
     assert_eq!(error.exit_status(), 2);
     check_refused::<()>(
         Err(error),
