@@ -34,6 +34,8 @@ mod counter;
 mod emit;
 mod input;
 mod job;
+#[cfg(doctest)]
+mod must_use;
 mod outcome;
 mod output;
 mod program;

@@ -46,6 +46,7 @@ use crate::records::TypedRecords;
 /// }
 /// # let _ = wordcount(&());
 /// ```
+#[must_use = "a job is what a definition returns; it runs when the program does"]
 pub struct Job {
     pub(crate) pipeline: Box<dyn Pipeline>,
 }

@@ -18,6 +18,7 @@ use super::reducer::{ReduceClosure, Reducer};
 use super::{Job, Settings};
 
 /// An input, waiting for its map.
+#[must_use = "an input is no job before it has a map: call `map`, `mapper` or `map_only`"]
 pub struct Source<I> {
     input: I,
 }
@@ -79,6 +80,7 @@ impl<I: InputFormat> Source<I> {
 }
 
 /// A map, waiting for its reduce; `G` is what makes a group, `O` the output format.
+#[must_use = "a map is no job before it has a reduce: call `reduce` or `reducer`"]
 pub struct MapStage<M: Mapper, C, G, O> {
     input: M::Input,
     mapper: M,

@@ -154,6 +154,7 @@ fn cannot_print(error: std::io::Error) -> Error {
 }
 
 /// One run of one job, being put together.
+#[must_use = "a job runs when its `run` is called"]
 pub struct JobRun<'d, 'p> {
     driver: &'d mut Driver<'p>,
     definition: String,

@@ -68,6 +68,7 @@ impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 ///     napreduce::main(wordcount)
 /// }
 /// ```
+#[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
     Program::new().main(definition)
 }
@@ -119,6 +120,7 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 /// }
 /// ```
 #[derive(Default)]
+#[must_use = "a program runs when its `main` or `drive` is called"]
 pub struct Program {
     about: String,
     examples: String,
@@ -183,6 +185,7 @@ impl Program {
     }
 
     /// Runs as the program of one job, whose parameters come from the command line.
+    #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
     pub fn main<P: Parameters + 'static>(self, definition: fn(&P) -> Job) -> ExitCode {
         let name = arguments::program_name();
         self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &P| {
@@ -193,6 +196,7 @@ impl Program {
     }
 
     /// Runs a driver around the jobs. In a task process the driver is never called.
+    #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
     pub fn drive<P, F, E>(self, drive: F) -> ExitCode
     where
         P: Args,

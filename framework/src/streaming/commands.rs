@@ -53,6 +53,7 @@ pub fn add_to(program: Program) -> Program {
 }
 
 /// The `main` of a program, or of a subcommand, whose commands come from the command line, as do its inputs: `--input`.
+#[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {
         driver.job(NAME).parameters(commands).run().map(drop)
