@@ -83,7 +83,7 @@ fn wrong_usage_and_failing_commands_are_told() {
     run(&mut streaming(&folder, "out", &["--mapper", ""])).failed(2, &["--mapper"]);
     let once = ["--conf", "attempts-max=1", "--mapper"];
     run(streaming(&folder, "out", &once).arg("echo heard >&2; exit 3"))
-        .failed(1, &["heard", "the mapper `echo heard >&2; exit 3` exited with status 3"]);
+        .failed(1, &["the mapper `echo heard >&2; exit 3` exited with status 3"]);
     run(streaming(&folder, "out", &once).arg("no-such-program-here"))
         .failed(1, &["status 127, as a shell does that finds no such program"]);
     assert!(!folder.has("out"));

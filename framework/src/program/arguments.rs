@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum}
 use napreduce_live::ProgressMode;
 
 use super::cluster::ClusterArguments;
-use crate::byte_size::ByteSize;
+use crate::byte_size::{ByteSize, ByteSizeError};
 use crate::job::SETTINGS_HELP;
 
 /// How the report at the end of a program is printed.
@@ -60,7 +60,7 @@ pub(crate) struct RunArguments {
     pub split_size: ByteSize,
 
     /// Memory that one task may use for records
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_task_memory)]
     pub task_memory: ByteSize,
 
     /// Replace an existing output, once the job has succeeded
@@ -79,7 +79,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     progress: ProgressArgument,
 
-    /// Print nothing but errors
+    /// Print nothing but why the job failed, and nothing of what its tasks print
     #[arg(long, short)]
     pub quiet: bool,
 
@@ -95,6 +95,18 @@ impl RunArguments {
             ProgressArgument::Always => ProgressMode::Always,
             ProgressArgument::Never => ProgressMode::Never,
         }
+    }
+}
+
+/// The least that a task can be divided for, and the most: what is larger is a slip of the pen.
+const TASK_MEMORY: (ByteSize, ByteSize) = (ByteSize::new(1 << 20), ByteSize::new(1 << 40));
+
+fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text.parse().map_err(|error: ByteSizeError| error.to_string())?;
+    let (least, most) = TASK_MEMORY;
+    match (least..=most).contains(&size) {
+        true => Ok(size),
+        false => Err(format!("a task has {least} at least and {most} at most; 256MiB is usual")),
     }
 }
 

@@ -208,7 +208,9 @@ impl JobRun<'_, '_> {
                 Error::Usage(format!("cannot create {}: {error}; choose another --output", parent.display()))
             })?;
         }
-        let report = driver.execute(plan)?;
+        let is_intermediate = driver.intermediate.as_ref().is_some_and(|root| plan.output.starts_with(root));
+        let ran = driver.execute(plan);
+        let report = if is_intermediate { ran.map_err(Error::of_intermediate)? } else { ran? };
         report::success(&report, driver.report, driver.run.quiet).map_err(cannot_print)?;
         Ok(report)
     }

@@ -39,6 +39,17 @@ impl From<SettingError> for Error {
 }
 
 impl Error {
+    /// The error of a job whose output only a next job was to read. Nobody finds it when the program has ended.
+    pub(super) fn of_intermediate(self) -> Error {
+        match self {
+            Error::Job(JobError::Interrupted { signal, .. }) => {
+                let left = "what its jobs have passed on to each other is removed".to_owned();
+                JobError::Interrupted { signal, left }.into()
+            }
+            other => other,
+        }
+    }
+
     /// 0: detached. 1: the job failed. 2: bad usage or bad input. 128 + n: ended by signal n.
     pub fn exit_status(&self) -> u8 {
         match self {
@@ -47,5 +58,21 @@ impl Error {
             Error::Sample(_) => 1,
             Error::Job(error) => error.exit_status(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_chain_names_no_output_that_is_removed() {
+        let left = "the job was complete by then, its output is in .out.intermediate-7/counts".to_owned();
+        let error = Error::from(JobError::Interrupted { signal: 2, left }).of_intermediate();
+        assert_eq!(
+            error.to_string(),
+            "interrupted by signal 2; what its jobs have passed on to each other is removed"
+        );
+        assert_eq!(error.exit_status(), 130);
     }
 }

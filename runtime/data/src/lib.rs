@@ -39,6 +39,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Whatever needs Linux is built on this crate, so that nobody sees more errors than this one.
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
+);
+
 mod budget;
 mod collect;
 mod combine;

@@ -18,7 +18,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::coordinator::{ClientRequest, Coordinator, Following, Input};
 use crate::journal::JournalError;
 use crate::plan::{EmbeddedSettings, JobPlan};
-use crate::process::{Interrupts, PauseSignal, Pauses, Spawner, signal_name, stop_this_process};
+use crate::process::{
+    Interrupts, PauseSignal, Pauses, Spawner, check_kernel, signal_name, stop_this_process,
+};
 use crate::progress::ProgressDisplay;
 use crate::report::{JobError, JobReport};
 use crate::task::task_process_requested;
@@ -57,6 +59,7 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
     if settings.slots == 0 {
         return refuse("slots must be at least 1");
     }
+    check_kernel().map_err(|error| JobError::io("run tasks on this machine", error))?;
     plan.check().map_err(JobError::Plan)
 }
 
@@ -66,7 +69,7 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
     let unhandled = |error| JobError::io("handle signals", error);
     let mut interrupts = Interrupts::install().map_err(unhandled)?;
     let mut pauses = Pauses::install().map_err(unhandled)?;
-    let spawner = Spawner::default();
+    let spawner = Spawner::for_one_job(settings.quiet);
     let job = JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1);
     let output = plan.output.display().to_string();
     let cluster = Cluster::start(spawner, settings.slots, job);

@@ -52,6 +52,11 @@
 //! }
 //! ```
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
+);
+
 mod blobs;
 mod body;
 mod checkpoint;

@@ -155,7 +155,7 @@ pub struct EmbeddedSettings {
     pub slots: u32,
     /// When progress is shown.
     pub progress: ProgressMode,
-    /// Nothing but errors on standard error; wins over `progress`.
+    /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins over `progress`.
     pub quiet: bool,
 }
 

@@ -7,6 +7,7 @@ mod command_process;
 mod exit;
 mod family;
 mod heap;
+mod kernel;
 mod members;
 mod memory;
 mod orphans;
@@ -21,6 +22,7 @@ pub(crate) use command_process::{become_command, command_requested, start_comman
 pub(crate) use exit::describe_exit;
 pub(crate) use family::Family;
 pub(crate) use heap::trim_heap;
+pub(crate) use kernel::check_kernel;
 pub(crate) use members::await_stopped_members;
 pub(crate) use memory::{
     ProcessMemory, SpareMemory, bytes_of, oom_score_adjustment, set_oom_score_adjustment, stalled_micros,

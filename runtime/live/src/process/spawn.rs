@@ -51,6 +51,8 @@ pub(crate) struct Launch {
     pub(crate) directory: Option<PathBuf>,
     /// Where its output goes; `None` for this program's standard error.
     pub(crate) output: Option<TaskOutput>,
+    /// Where it goes nowhere instead.
+    pub(crate) is_silent: bool,
 }
 
 /// A program of a job.
@@ -87,6 +89,8 @@ pub(crate) struct Spawner {
     forking: Mutex<Option<ForkingThread>>,
     /// Whether orphans of tasks become children of this process.
     adopts: bool,
+    /// Whether what tasks print to this program's standard error is dropped.
+    is_silent: bool,
     own: Own,
 }
 
@@ -113,6 +117,13 @@ impl Spawner {
         Ok(spawner)
     }
 
+    /// One for a program that runs a job by itself.
+    pub(crate) fn for_one_job(is_silent: bool) -> Spawner {
+        let mut spawner = Spawner::default();
+        spawner.is_silent = is_silent;
+        spawner
+    }
+
     /// An attempt has ended, and its process is reaped: ends what it has started in other process groups.
     pub(crate) fn sweep(&self, attempt: &str) {
         if self.adopts
@@ -124,7 +135,8 @@ impl Spawner {
     }
 
     /// Starts a task process; it runs when this returns, and has been killed and reaped when the result is dropped.
-    pub(crate) async fn spawn(&self, launch: Launch) -> io::Result<TaskProcess> {
+    pub(crate) async fn spawn(&self, mut launch: Launch) -> io::Result<TaskProcess> {
+        launch.is_silent |= self.is_silent;
         let (reply, answer) = oneshot::channel();
         let gone = || io::Error::other("the spawner thread is gone");
         self.requests()?.send(Request::Start(Box::new(launch), reply)).map_err(|_| gone())?;
@@ -203,6 +215,7 @@ fn start(launch: Launch) -> io::Result<Started> {
     };
     let (stdout, stderr) = match launch.output {
         Some(TaskOutput { stdout, stderr }) => (Stdio::from(stdout), Stdio::from(stderr)),
+        None if launch.is_silent => (Stdio::null(), Stdio::null()),
         None => (Stdio::from(io::stderr().as_fd().try_clone_to_owned()?), Stdio::inherit()),
     };
     command

@@ -371,7 +371,8 @@ fn outfit(
     let opened = AttemptLogs::open(&station.paths, attempt, station.log_bytes_max);
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));
-    Ok((Launch { environment, program, directory, output: Some(output) }, Some(logs)))
+    let output = Some(output);
+    Ok((Launch { environment, program, directory, output, ..Launch::default() }, Some(logs)))
 }
 
 fn failed(error: TaskError) -> Report {

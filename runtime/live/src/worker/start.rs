@@ -22,7 +22,7 @@ use crate::blobs::BlobStore;
 use crate::client::{ClusterPlace, LogStream};
 use crate::cluster_directory::ClusterDirectory;
 use crate::log::say;
-use crate::process::{Interrupts, Spawner, signal_name};
+use crate::process::{Interrupts, Spawner, check_kernel, signal_name};
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 use crate::transport::{Listener, Secret};
 
@@ -41,6 +41,7 @@ pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError
 }
 
 async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+    check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
     let mut interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
     let home = take_home(configuration)?;
