@@ -5,8 +5,10 @@
 use std::time::Duration;
 
 use napreduce_data::Compression;
-use napreduce_live::JobPlan;
+use napreduce_live::{JobPlan, SubmitOptions};
 use serde::{Deserialize, Serialize};
+
+use crate::byte_size::ByteSize;
 
 /// Printed under every program's `--help`.
 pub(crate) const SETTINGS_HELP: &str = "\
@@ -16,6 +18,7 @@ Settings for --conf:
   fan-in=N                sorted runs merged at once (2 to 1024, default 64)
   durable=true|false      force map output and checkpoints to the disk before they count (default false)
   slowstart=SHARE         share of maps that are done before reduces start (0 to 1, default 0.8)
+  side-file-max=SIZE      bytes that a file of --files may have on its way to a cluster (default 4GiB)
   task-timeout=TIME       a task that makes no progress for so long is ended and tried again
                           (such as 90s or 10m, 0s for never, default 600s)";
 
@@ -29,6 +32,8 @@ pub(crate) struct Settings {
     /// In thousandths.
     pub slowstart_permille: u32,
     pub task_timeout: Duration,
+    /// In bytes.
+    pub side_file_max: u64,
 }
 
 impl Default for Settings {
@@ -40,6 +45,7 @@ impl Default for Settings {
             durable: false,
             slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
+            side_file_max: SubmitOptions::FILE_BYTES_MAX_DEFAULT,
         }
     }
 }
@@ -51,7 +57,7 @@ pub(crate) enum SettingError {
     Form(String),
     #[error(
         "--conf knows no setting {0:?}; allowed: attempts-max, compression, fan-in, durable, \
-         slowstart, task-timeout"
+         slowstart, side-file-max, task-timeout"
     )]
     Unknown(String),
     #[error("--conf {key}={value:?} is not allowed; allowed: {allowed}")]
@@ -88,6 +94,11 @@ impl Settings {
                 self.durable = value.parse().map_err(|_| not_allowed("durable", value, "true, false"))?;
             }
             "slowstart" => self.slowstart_permille = share(value)?,
+            "side-file-max" => {
+                let size: ByteSize =
+                    value.parse().map_err(|_| not_allowed("side-file-max", value, "a size such as 10GiB"))?;
+                self.side_file_max = size.bytes();
+            }
             "task-timeout" => {
                 let allowed = "a time such as 90s or 10m, 0s for never";
                 self.task_timeout =
@@ -153,6 +164,7 @@ mod tests {
             "fan-in=16",
             "slowstart=0.25",
             "task-timeout=1h30m",
+            "side-file-max=10GiB",
         ]);
         let expected = Settings {
             attempts_max: 2,
@@ -161,6 +173,7 @@ mod tests {
             durable: true,
             slowstart_permille: 250,
             task_timeout: Duration::from_secs(5400),
+            side_file_max: 10 << 30,
         };
         assert_eq!(settings, Ok(expected));
     }
@@ -176,6 +189,10 @@ mod tests {
             (
                 "task-timeout=-5s",
                 r#"--conf task-timeout="-5s" is not allowed; allowed: a time such as 90s or 10m, 0s for never"#,
+            ),
+            (
+                "side-file-max=much",
+                r#"--conf side-file-max="much" is not allowed; allowed: a size such as 10GiB"#,
             ),
             ("compression=zip", r#"--conf compression="zip" is not allowed; allowed: none, lz4"#),
         ] {

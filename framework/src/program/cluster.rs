@@ -116,6 +116,7 @@ impl Cluster {
         arguments: &ClusterArguments,
         progress: ProgressMode,
         quiet: bool,
+        file_bytes_max: u64,
     ) -> Result<Cluster, Error> {
         let here = std::env::current_dir()
             .map_err(|error| Error::Usage(format!("cannot find the current directory: {error}")))?;
@@ -127,7 +128,7 @@ impl Cluster {
         let files = arguments.files.iter().map(SideFileArgument::source).collect();
         Ok(Cluster {
             client,
-            submit: SubmitOptions { files, ..SubmitOptions::default() },
+            submit: SubmitOptions { files, file_bytes_max, ..SubmitOptions::default() },
             follow: FollowOptions { progress, quiet, on_interrupt },
             detach: arguments.detach,
             here,

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::Cluster;
 use super::error::Error;
+use super::side_files::SideFileArgument;
 use super::{Envelope, Program, report, side_files};
 use crate::input::expand;
 use crate::job::Settings;
@@ -92,6 +93,19 @@ impl<'p> Driver<'p> {
         }
     }
 
+    /// Where a side file is that was given with `--files`.
+    pub(crate) fn side_file(&self, name: &str) -> Option<&Path> {
+        self.files.get(name).map(PathBuf::as_path)
+    }
+
+    /// Adds a side file, as `--files` does.
+    pub(crate) fn take_along(&mut self, path: &Path, name: &str) -> Result<(), Error> {
+        self.run.cluster.files.push(SideFileArgument::new(path, name));
+        self.files = side_files::by_name(&self.run.cluster.files).map_err(Error::Usage)?;
+        side_files::know(self.files.clone());
+        Ok(())
+    }
+
     fn slots(&self) -> u32 {
         self.run.slots.unwrap_or_else(|| EmbeddedSettings::default().slots)
     }
@@ -101,7 +115,10 @@ impl<'p> Driver<'p> {
         let Some(place) = &self.place else { return Ok(None) };
         if self.cluster.is_none() {
             let (progress, quiet) = (self.run.progress_mode(), self.run.quiet);
-            self.cluster = Some(Cluster::connect(place.clone(), &self.run.cluster, progress, quiet)?);
+            let file_bytes_max = self.settings.side_file_max;
+            let connected =
+                Cluster::connect(place.clone(), &self.run.cluster, progress, quiet, file_bytes_max)?;
+            self.cluster = Some(connected);
         }
         Ok(self.cluster.as_mut())
     }

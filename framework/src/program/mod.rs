@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use arguments::Face;
 pub use driver::{Driver, JobRun};
 pub use error::Error;
+pub(crate) use side_files::all as all_side_files;
 pub use side_files::side_file;
 
 use crate::job::{Job, Settings};

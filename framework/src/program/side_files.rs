@@ -61,6 +61,16 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
     Err(io::Error::new(io::ErrorKind::NotFound, format!("no side file is called {name:?}; {known}")))
 }
 
+/// All side files of the job by name, wherever they are.
+pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
+    let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !here.is_empty() {
+        return Ok(here.iter().map(|(name, path)| (name.into(), path.clone())).collect());
+    }
+    let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE) else { return Ok(BTreeMap::new()) };
+    std::fs::read_dir(directory)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.path()))).collect()
+}
+
 /// Makes files known to `side_file` in this process, instead of those before.
 pub(super) fn know(files: BTreeMap<String, PathBuf>) {
     *HERE.lock().unwrap_or_else(PoisonError::into_inner) = files;
@@ -74,6 +84,10 @@ pub(crate) struct SideFileArgument {
 }
 
 impl SideFileArgument {
+    pub(super) fn new(path: &Path, name: &str) -> SideFileArgument {
+        SideFileArgument { path: path.to_owned(), name: name.to_owned() }
+    }
+
     pub(super) fn source(&self) -> SideFileSource {
         SideFileSource { path: self.path.clone(), name: self.name.clone() }
     }
@@ -83,12 +97,12 @@ impl SideFileArgument {
 pub(super) fn by_name(arguments: &[SideFileArgument]) -> Result<BTreeMap<String, PathBuf>, String> {
     let mut files = BTreeMap::new();
     for SideFileArgument { path, name } in arguments {
-        let found = std::fs::metadata(path).and_then(|metadata| match metadata.is_dir() {
-            true => Err(io::ErrorKind::IsADirectory.into()),
-            false => std::path::absolute(path),
-        });
-        let absolute =
-            found.map_err(|error| format!("cannot read the side file {}: {error}", path.display()))?;
+        let shown = path.display();
+        let unreadable = |error: io::Error| format!("cannot read the side file {shown}: {error}");
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(format!("cannot take {shown} along: it is not a regular file"));
+        }
+        let absolute = std::path::absolute(path).map_err(unreadable)?;
         if files.insert(name.clone(), absolute).is_some() {
             return Err(format!("two side files are called {name:?}; rename one with PATH#NAME"));
         }
@@ -143,9 +157,12 @@ mod tests {
         assert_eq!(files, BTreeMap::from([("a".to_owned(), path.clone()), ("b".to_owned(), path.clone())]));
         let error = by_name(&[argument(&path, "a"), argument(&path, "a")]).expect_err("one name");
         assert_eq!(error, "two side files are called \"a\"; rename one with PATH#NAME");
-        for path in [folder.path().join("missing"), folder.path().to_owned()] {
-            let error = by_name(&[argument(&path, "a")]).expect_err("no file");
-            assert!(error.starts_with(&format!("cannot read the side file {}: ", path.display())), "{error}");
+        let missing = folder.path().join("missing");
+        let error = by_name(&[argument(&missing, "a")]).expect_err("no file");
+        assert!(error.starts_with(&format!("cannot read the side file {}: ", missing.display())), "{error}");
+        for path in [folder.path(), Path::new("/dev/zero")] {
+            let error = by_name(&[argument(path, "a")]).expect_err("no file");
+            assert_eq!(error, format!("cannot take {} along: it is not a regular file", path.display()));
         }
     }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::mapper::CommandMapper;
 use super::part::CommandPart;
 use super::reducer::CommandReducer;
+use super::taken_along::{take_along, tell_of_others};
 use crate::job::Job;
 use crate::program::{Driver, Program};
 
@@ -23,7 +24,8 @@ const NONE: &str = "NONE";
 /// The commands of a job.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct Commands {
-    /// Reads lines, writes lines of key TAB value; run by sh -c, once for each map
+    /// Reads lines, writes lines of key TAB value; run by sh -c, once for each map. A file that it begins with, such as
+    /// ./map.py, is taken along
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub mapper: String,
 
@@ -56,6 +58,14 @@ pub fn add_to(program: Program) -> Program {
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {
-        driver.job(NAME).parameters(commands).run().map(drop)
+        let Commands { mapper, reducer } = commands;
+        let mapper = take_along(driver, "--mapper", mapper)?;
+        let reducer =
+            reducer.as_deref().map(|reducer| take_along(driver, "--reducer", reducer)).transpose()?;
+        tell_of_others(driver, "--mapper", &mapper);
+        if let Some(reducer) = &reducer {
+            tell_of_others(driver, "--reducer", reducer);
+        }
+        driver.job(NAME).parameters(&Commands { mapper, reducer }).run().map(drop)
     })
 }

@@ -6,6 +6,7 @@
 use napreduce_live::{RunningCommand, SuspendHooks, TaskError};
 
 use super::lines::{LineTooLong, OutputLines, key_and_value};
+use super::place::make_place;
 use crate::emit::Emit;
 use crate::output::{Output, Text};
 use crate::task::TaskInfo;
@@ -64,13 +65,14 @@ impl Conversation {
 
     /// Starts the command.
     pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
-        let context = task.context().ok_or_else(|| {
-            TaskError::fatal(format!(
+        let (Some(context), Some(scratch)) = (task.context(), task.scratch()) else {
+            return Err(TaskError::fatal(format!(
                 "the input of the {} `{}` cannot be sampled for a total order: a command is run on whole splits only",
                 self.role, self.command
-            ))
-        })?;
-        let running = RunningCommand::start(self.role, &self.command, context.presence())?;
+            )));
+        };
+        let place = make_place(scratch)?;
+        let running = RunningCommand::start(self.role, &self.command, &place, context.presence())?;
         let longest = usize::try_from(context.memory()).unwrap_or(usize::MAX);
         self.at_work = Some((running, OutputLines::new(longest)));
         Ok(())

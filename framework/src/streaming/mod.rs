@@ -5,7 +5,8 @@
 //!
 //! A mapper reads the lines of its split on standard input and writes lines of `key TAB value`. They are sorted by the bytes
 //! of the key, and a reducer reads all of a partition, in the same form. What it writes is the output, line by line. A line
-//! without a TAB is a key with an empty value. There is one process for each attempt, started by `sh -c`.
+//! without a TAB is a key with an empty value. There is one process for each attempt, started by `sh -c` in a directory of its
+//! own, where it finds the side files of the job by their names.
 //!
 //! ```no_run
 //! use napreduce::streaming::{CommandMapper, CommandReducer};
@@ -33,7 +34,9 @@ mod conversation;
 mod lines;
 mod mapper;
 mod part;
+mod place;
 mod reducer;
+mod taken_along;
 
 pub use commands::{Commands, add_to, job, main, map_only};
 pub use mapper::CommandMapper;

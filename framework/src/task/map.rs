@@ -77,7 +77,7 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
 
     fn set_up(&self) -> Result<M, TaskError> {
         let mut mapper = self.mapper.clone();
-        mapper.setup(&TaskInfo::new(self.context, Some(&self.task.split.path)))?;
+        mapper.setup(&TaskInfo::new(self.context, Some(&self.task.split.path), &self.task.scratch))?;
         Ok(mapper)
     }
 

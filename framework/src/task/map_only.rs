@@ -57,7 +57,7 @@ fn set_up<I: InputFormat, O: OutputFormat, M: PartMap<I, O>>(
     context: &TaskContext,
 ) -> Result<M, TaskError> {
     let mut map = map.clone();
-    map.setup(&TaskInfo::new(context, Some(&task.split.path)))?;
+    map.setup(&TaskInfo::new(context, Some(&task.split.path), &task.scratch))?;
     Ok(map)
 }
 

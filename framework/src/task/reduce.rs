@@ -102,7 +102,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
 
     fn set_up(&self, out: &mut Output<R::Output>) -> Result<R, TaskError> {
         let mut reducer = self.reducer.clone();
-        reducer.setup(&TaskInfo::new(self.context, None), out)?;
+        reducer.setup(&TaskInfo::new(self.context, None, &self.task.scratch), out)?;
         Ok(reducer)
     }
 

@@ -16,7 +16,8 @@ directories or globs.";
 const EXAMPLES: &str = "\
 nap streaming --input books --output counts --mapper \"tr -cs a-zA-Z '\\n'\" --reducer 'cut -f 1 | uniq -c'
 nap streaming --input logs --output errors --mapper 'grep -a ERROR || true'
-nap streaming --input logs --output out --mapper 'python3 \"$NAPREDUCE_FILES_DIR/map.py\"' --files map.py --cluster DIR";
+nap streaming --input logs --output out --mapper './map.py --fast'
+nap streaming --input logs --output out --mapper 'python3 map.py' --files map.py,stop.txt --cluster DIR";
 
 const WRONG_USAGE: u8 = 2;
 

@@ -98,7 +98,7 @@ pub use client::{
     TaskSummary, WorkerSummary,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};
-pub use command::{CommandError, RunningCommand, TakeOutput};
+pub use command::{CommandError, CommandPlace, RunningCommand, TakeOutput};
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedEvent, replay_journal, run_coordinator,
 };

@@ -2,7 +2,9 @@
 //!
 //! Owns the small runtime the conversation runs on. Does not own patience (`session`) nor signals (`run`).
 
+use std::cell::Cell;
 use std::io::Write;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
@@ -55,8 +57,8 @@ impl ClusterClient {
     /// Hands in a job; its program and files are sent unless the coordinator has them. Inputs and output must be absolute
     /// and on storage that every worker sees.
     pub fn submit(&mut self, plan: JobPlan, options: &SubmitOptions) -> Result<JobId, ClientError> {
-        let parcel = Parcel::pack(plan, options)?;
-        self.runtime.block_on(parcel.send(&mut self.session))
+        let parcel = Parcel::pack(plan, options, &AtomicBool::new(false))?;
+        self.runtime.block_on(parcel.send(&mut self.session, &Cell::new(false)))
     }
 
     /// Submits a job and follows it to its end. Meanwhile SIGINT, SIGTERM and SIGHUP do as the options say; a second one

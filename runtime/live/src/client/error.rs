@@ -57,6 +57,23 @@ pub enum ClientError {
         /// What the system said.
         source: io::Error,
     },
+    /// A device, a pipe or a directory.
+    #[error("cannot take {path} along: it is not a regular file")]
+    NotAFile {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// A side file that is larger than one may be.
+    #[error(
+        "cannot take {path} along: it has more than {limit} bytes; allow more with --conf side-file-max=SIZE, or put it \
+         on storage that all workers see and name it by its path there"
+    )]
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that a side file may have.
+        limit: u64,
+    },
     /// The program cannot be executed by anybody.
     #[error("{0}")]
     Program(String),
@@ -93,6 +110,8 @@ impl ClientError {
             ClientError::Usage(_)
             | ClientError::Directory(_)
             | ClientError::File { .. }
+            | ClientError::NotAFile { .. }
+            | ClientError::FileTooLarge { .. }
             | ClientError::Program(_) => 2,
             ClientError::Unreachable { .. }
             | ClientError::Incompatible { .. }

@@ -2,9 +2,13 @@
 //!
 //! Owns what a signal to this program means and what is said then. Does not own the conversation with the coordinator.
 
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_core::JobId;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::session::{Session, Trouble, receive};
@@ -50,13 +54,17 @@ pub(super) async fn run(
     options: &FollowOptions,
 ) -> Result<JobReport, JobError> {
     let mut interrupts = install()?;
-    let parcel = Parcel::pack(plan, submit)?;
+    let parcel = pack(plan, submit, &mut interrupts).await?;
+    let handed_in = Cell::new(false);
     let (submitted, signal) = {
-        let mut sending = std::pin::pin!(parcel.send(session));
+        let mut sending = std::pin::pin!(parcel.send(session, &handed_in));
         tokio::select! {
             submitted = &mut sending => (submitted?, None),
             signal = interrupts.arrival() => {
                 let signal = signal.map_err(|error| JobError::io("wait for signals", error))?;
+                if !handed_in.get() {
+                    return Err(not_submitted(signal));
+                }
                 let unknown = || JobError::Interrupted {
                     signal,
                     left: "it is not known whether the job was submitted; look with: nap job list".to_owned(),
@@ -70,6 +78,28 @@ pub(super) async fn run(
         Some(signal) => interrupted(session, submitted, signal, options, &mut Display::new(options)).await,
         None => attend(session, submitted, options, &mut interrupts).await,
     }
+}
+
+/// Reads what a job takes along. That is done on a thread of its own, so that nobody who presses Ctrl-C has to wait for it.
+async fn pack(
+    plan: JobPlan,
+    options: &SubmitOptions,
+    interrupts: &mut Interrupts,
+) -> Result<Parcel, JobError> {
+    let given_up = Arc::new(AtomicBool::new(false));
+    let (options, seen) = (options.clone(), Arc::clone(&given_up));
+    let packing = spawn_blocking(move || Parcel::pack(plan, &options, &seen));
+    tokio::select! {
+        packed = packing => Ok(packed.map_err(|error| JobError::Internal(error.to_string()))??),
+        signal = interrupts.arrival() => {
+            given_up.store(true, Ordering::Relaxed);
+            Err(not_submitted(signal.map_err(|error| JobError::io("wait for signals", error))?))
+        }
+    }
+}
+
+fn not_submitted(signal: i32) -> JobError {
+    JobError::Interrupted { signal, left: "the job was not submitted".to_owned() }
 }
 
 /// Follows a job that was submitted before.

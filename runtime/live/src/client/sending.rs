@@ -2,10 +2,12 @@
 //!
 //! Owns their digests and their way to the coordinator. Does not own what workers do with them.
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::ClientError;
@@ -42,30 +44,65 @@ pub(super) struct ProgramFile {
     pub(super) architecture: String,
 }
 
+/// What bounds the reading of files for their digests.
+pub(super) struct Reading<'a> {
+    /// The most bytes a side file may have.
+    pub(super) bytes_max: u64,
+    /// Set when nobody wants to know any more.
+    pub(super) given_up: &'a AtomicBool,
+}
+
 impl SourceFile {
-    pub(super) fn read(path: &Path) -> Result<SourceFile, ClientError> {
+    /// Reads a side file to its end.
+    pub(super) fn read(path: &Path, reading: &Reading<'_>) -> Result<SourceFile, ClientError> {
         let failed = |source| ClientError::File { path: path.to_owned(), source };
-        let file = open(path).map_err(failed)?;
-        let (digest, bytes) = Digest::of(file).map_err(failed)?;
+        let file = open(path)?;
+        let limit = reading.bytes_max;
+        let too_large = || ClientError::FileTooLarge { path: path.to_owned(), limit };
+        if file.metadata().map_err(failed)?.len() > limit {
+            return Err(too_large());
+        }
+        // One that grows, or does not tell its length, is read no further than it is too large.
+        let source = Watched { file: file.take(limit.saturating_add(1)), given_up: reading.given_up };
+        let (digest, bytes) = Digest::of(source).map_err(failed)?;
+        if bytes > limit {
+            return Err(too_large());
+        }
         Ok(SourceFile { path: path.to_owned(), blob: Blob { digest, bytes } })
+    }
+}
+
+/// A file that is read until nobody wants to know any more.
+struct Watched<'a> {
+    file: io::Take<File>,
+    given_up: &'a AtomicBool,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.given_up.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("the submission was interrupted")),
+            false => self.file.read(into),
+        }
     }
 }
 
 impl ProgramFile {
     /// The program that this process runs; its digest is computed once in its life.
-    pub(super) fn own() -> Result<ProgramFile, ClientError> {
+    pub(super) fn own(given_up: &AtomicBool) -> Result<ProgramFile, ClientError> {
         static OWN: OnceLock<ProgramFile> = OnceLock::new();
         if let Some(own) = OWN.get() {
             return Ok(own.clone());
         }
-        let own = ProgramFile::read(Path::new(OWN_PROGRAM))?;
+        let own = ProgramFile::read(Path::new(OWN_PROGRAM), given_up)?;
         Ok(OWN.get_or_init(|| own).clone())
     }
 
-    pub(super) fn read(path: &Path) -> Result<ProgramFile, ClientError> {
+    pub(super) fn read(path: &Path, given_up: &AtomicBool) -> Result<ProgramFile, ClientError> {
         let architecture =
             program_architecture(path).map_err(|error| ClientError::Program(error.to_string()))?;
-        Ok(ProgramFile { file: SourceFile::read(path)?, architecture: architecture.to_owned() })
+        let file = SourceFile::read(path, &Reading { bytes_max: u64::MAX, given_up })?;
+        Ok(ProgramFile { file, architecture: architecture.to_owned() })
     }
 }
 
@@ -78,7 +115,7 @@ pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> R
         other => return Err(ClientError::nonsense(&other).into()),
     }
     let failed = |error| ClientError::File { path: source.path.clone(), source: error };
-    let file = open(&source.path).map_err(failed)?;
+    let file = open(&source.path)?;
     let mut chunks = chunks_of(file, blob.bytes);
     while let Some(chunk) = chunks.recv().await {
         let bytes = Payload(chunk.map_err(failed)?);
@@ -90,11 +127,13 @@ pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> R
     }
 }
 
-/// Opens what can be read like a file.
-fn open(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+/// Opens a regular file: anything else may have no end, or is never ready.
+fn open(path: &Path) -> Result<File, ClientError> {
+    let failed = |source| ClientError::File { path: path.to_owned(), source };
+    // Without the flag the opening of a pipe waits for somebody who writes to it.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+    match file.metadata().map_err(failed)?.is_file() {
+        true => Ok(file),
+        false => Err(ClientError::NotAFile { path: path.to_owned() }),
     }
-    Ok(file)
 }

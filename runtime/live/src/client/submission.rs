@@ -3,12 +3,14 @@
 //! Owns what is said about a job beside its plan, and that handing it in again makes no second job. Does not own what
 //! becomes of it.
 
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use napreduce_core::JobId;
 
 use super::ClientError;
-use super::sending::{ProgramFile, SideFileSource, SourceFile, offer};
+use super::sending::{ProgramFile, Reading, SideFileSource, SourceFile, offer};
 use super::session::{Session, ask};
 use crate::plan::JobPlan;
 use crate::protocol::{FromCoordinator, SideFile, Submission, ToCoordinator};
@@ -20,14 +22,26 @@ pub struct SubmitOptions {
     pub user: String,
     /// Files it takes along.
     pub files: Vec<SideFileSource>,
+    /// Bytes that each of them may have.
+    pub file_bytes_max: u64,
     /// The program its tasks run; `None` is the one that this process runs.
     pub program: Option<PathBuf>,
+}
+
+impl SubmitOptions {
+    /// Bytes of a side file unless said otherwise.
+    pub const FILE_BYTES_MAX_DEFAULT: u64 = 4 << 30;
 }
 
 impl Default for SubmitOptions {
     /// This program without side files, for the user that runs it.
     fn default() -> SubmitOptions {
-        SubmitOptions { user: current_user(), files: Vec::new(), program: None }
+        SubmitOptions {
+            user: current_user(),
+            files: Vec::new(),
+            file_bytes_max: SubmitOptions::FILE_BYTES_MAX_DEFAULT,
+            program: None,
+        }
     }
 }
 
@@ -44,17 +58,22 @@ pub(super) struct Parcel {
 }
 
 impl Parcel {
-    /// Reads every file once, for its digest.
-    pub(super) fn pack(plan: JobPlan, options: &SubmitOptions) -> Result<Parcel, ClientError> {
+    /// Reads every file once, for its digest, unless that is given up.
+    pub(super) fn pack(
+        plan: JobPlan,
+        options: &SubmitOptions,
+        given_up: &AtomicBool,
+    ) -> Result<Parcel, ClientError> {
         plan.check().map_err(ClientError::Usage)?;
         let program = match &options.program {
-            Some(path) => ProgramFile::read(path)?,
-            None => ProgramFile::own()?,
+            Some(path) => ProgramFile::read(path, given_up)?,
+            None => ProgramFile::own(given_up)?,
         };
+        let reading = Reading { bytes_max: options.file_bytes_max, given_up };
         let mut sources = vec![program.file.clone()];
         let mut files = Vec::new();
         for SideFileSource { path, name } in &options.files {
-            let source = SourceFile::read(path)?;
+            let source = SourceFile::read(path, &reading)?;
             files.push(SideFile { name: name.clone(), blob: source.blob });
             sources.push(source);
         }
@@ -69,14 +88,20 @@ impl Parcel {
         Ok(Parcel { submission, sources })
     }
 
-    /// Sends what the coordinator lacks, then the job; from the beginning again when the connection breaks.
-    pub(super) async fn send(self, session: &mut Session) -> Result<JobId, ClientError> {
+    /// Sends what the coordinator lacks, then the job; from the beginning again when the connection breaks. Until
+    /// `handed_in` is set there is no job.
+    pub(super) async fn send(
+        self,
+        session: &mut Session,
+        handed_in: &Cell<bool>,
+    ) -> Result<JobId, ClientError> {
         let Parcel { submission, sources } = self;
         let request = ToCoordinator::Submit(Box::new(submission));
         let answer = session.persist(async |connection| {
             for source in &sources {
                 offer(connection, source).await?;
             }
+            handed_in.set(true);
             ask(connection, &request).await
         });
         match answer.await? {

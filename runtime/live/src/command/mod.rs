@@ -10,6 +10,7 @@ mod error;
 mod pipes;
 mod running;
 
+pub use crate::process::CommandPlace;
 pub use error::CommandError;
 pub use running::{RunningCommand, TakeOutput};
 

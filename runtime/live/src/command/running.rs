@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::CommandError;
 use super::pipes::Pipes;
-use crate::process::{Family, start_command};
+use crate::process::{CommandPlace, Family, start_command};
 use crate::task::{Presence, SuspendHooks, TaskError};
 
 /// So much input is kept until it is written in one go.
@@ -50,7 +50,7 @@ pub struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// Starts a command, by `sh -c`. `role` says in messages what it is for.
+    /// Starts a command, by `sh -c`, at its place. `role` says in messages what it is for.
     ///
     /// # Errors
     ///
@@ -58,13 +58,14 @@ impl RunningCommand {
     pub fn start(
         role: &'static str,
         command: &str,
+        place: &CommandPlace,
         presence: Presence,
     ) -> Result<RunningCommand, CommandError> {
         let failed = |error: io::Error| {
             let command = command.to_owned();
             CommandError::NotStarted { role, command, error }
         };
-        let mut child = start_command(command).map_err(failed)?;
+        let mut child = start_command(command, place).map_err(failed)?;
         let missing = || io::Error::other("it has no pipes");
         let opened = presence.bell().and_then(|_| {
             let input = child.stdin.take().ok_or_else(missing)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::RunningCommand;
+use super::{CommandPlace, RunningCommand};
 use crate::protocol::{FromTask, WireError};
 use crate::task::gate::Worker;
 use crate::task::{SuspendHooks, TaskContext, TaskError};
@@ -43,7 +43,9 @@ impl Scene {
         let context = Arc::new(TaskContext::new(AttemptId { task, number: 1 }, 1 << 20));
         let (told, heard) = channel();
         context.gate().attach(Box::new(Told(told)));
-        let mut command = RunningCommand::start("mapper", script, context.presence()).expect("a shell");
+        let place = CommandPlace::default();
+        let mut command =
+            RunningCommand::start("mapper", script, &place, context.presence()).expect("a shell");
         let process = command_says(&mut command).parse().ok().and_then(Pid::from_raw).expect("a number");
         Scene { context, heard, command, process }
     }

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -18,11 +19,20 @@ const MARKER: &str = "--napreduce-command";
 /// What shells answer for a command that cannot be run.
 const CANNOT_RUN: i32 = 127;
 
+/// Where a command starts.
+#[derive(Debug, Default)]
+pub struct CommandPlace {
+    /// Its current directory; `None` for that of its task.
+    pub directory: Option<PathBuf>,
+    /// Variables that it finds beside those of its task, or instead of them.
+    pub environment: Vec<(&'static str, OsString)>,
+}
+
 /// Starts `sh -c command` with pipes for its input and output, in the process group of this process.
 ///
 /// The kernel kills it when the calling thread ends. That is so in a task process only: any other program need not have a
 /// `main` that makes it a shim, and nobody suspends or kills it.
-pub(crate) fn start_command(command: &str) -> io::Result<Child> {
+pub(crate) fn start_command(command: &str, place: &CommandPlace) -> io::Result<Child> {
     let mut starting = match parent_of_task_process() {
         Some(_) => {
             let mut shim = Command::new("/proc/self/exe");
@@ -33,7 +43,11 @@ pub(crate) fn start_command(command: &str) -> io::Result<Child> {
         }
         None => shell(command.into()),
     };
-    starting.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+    if let Some(directory) = &place.directory {
+        starting.current_dir(directory);
+    }
+    let variables = place.environment.iter().map(|(name, value)| (name, value));
+    starting.envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
 }
 
 fn shell(command: OsString) -> Command {

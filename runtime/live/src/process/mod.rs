@@ -18,6 +18,7 @@ mod spawn;
 mod stop_signals;
 mod stops;
 
+pub use command_process::CommandPlace;
 pub(crate) use command_process::{become_command, command_requested, start_command};
 pub(crate) use exit::describe_exit;
 pub(crate) use family::Family;

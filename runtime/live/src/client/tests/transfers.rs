@@ -87,6 +87,28 @@ fn side_files_travel_under_the_names_they_are_given() {
 }
 
 #[test]
+fn a_side_file_has_a_bound_that_can_be_raised() {
+    let scene = Scene::new();
+    let (_coordinator, _told) = willing(&scene);
+    let path = scene.folder.path().join("large");
+    fs::write(&path, [7; 11]).expect("a written file");
+    let mut options = scene.options();
+    options.files = vec![SideFileSource { path, name: "large".to_owned() }];
+    options.file_bytes_max = 10;
+    let error = scene.client().submit(plan(), &options).expect_err("it is too large");
+    let says = "large along: it has more than 10 bytes; allow more with --conf side-file-max=SIZE";
+    assert!(error.to_string().contains(says), "{error}");
+    assert_eq!(error.exit_status(), 2);
+    // One that does not tell its length is found out by its bytes.
+    let untold = PathBuf::from("/proc/self/status");
+    options.files = vec![SideFileSource { path: untold, name: "large".to_owned() }];
+    let error = scene.client().submit(plan(), &options).expect_err("it is too large");
+    assert!(error.to_string().contains("it has more than 10 bytes"), "{error}");
+    options.file_bytes_max = 1 << 20;
+    scene.client().submit(plan(), &options).expect("it is taken");
+}
+
+#[test]
 fn files_that_cannot_be_taken_along_are_named() {
     let scene = Scene::new();
     let (_coordinator, _told) = willing(&scene);
@@ -96,7 +118,11 @@ fn files_that_cannot_be_taken_along_are_named() {
     let folder = scene.folder.path().to_owned();
     for (files, says) in [
         (vec![source(&scene.folder.path().join("missing"), "a")], "missing to send it along: No such file"),
-        (vec![source(&folder, "a")], "to send it along: is a directory"),
+        (vec![source(&folder, "a")], "along: it is not a regular file"),
+        (
+            vec![source(&PathBuf::from("/dev/zero"), "a")],
+            "cannot take /dev/zero along: it is not a regular file",
+        ),
         (vec![source(&file, "../a")], "\"../a\" cannot be the name of a side file; give one with PATH#NAME"),
         (vec![source(&file, "..")], "\"..\" cannot be the name"),
         (vec![source(&file, "")], "\"\" cannot be the name"),
