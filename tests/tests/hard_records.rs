@@ -154,6 +154,23 @@ fn a_chain_passes_results_from_job_to_job_and_removes_what_lies_between() {
 }
 
 #[test]
+fn a_chain_whose_output_exists_is_refused_before_its_first_job() {
+    let folder = Folder::new();
+    folder.write("in", "b a c\n");
+    folder.write("out/part-r-00000", "kept");
+    let chain = |more: &[&str]| {
+        let mut command = program("testjobs");
+        command.current_dir(folder.root()).args(["in", "--job", "chain", "--output", "out"]).args(more);
+        run(&mut command)
+    };
+    let refused = chain(&["--format", "json"]).failed(2, &["output directory out/ exists; pass --overwrite"]);
+    assert_eq!(refused.stdout, "", "a job has run");
+    assert_eq!(output(&folder), "kept");
+    chain(&["--overwrite"]).succeeded();
+    assert_eq!(output(&folder), "a\t1\nb\t1\nc\t1\n");
+}
+
+#[test]
 fn grep_keeps_lines_in_order_and_counts_by_pattern() {
     let folder = Folder::new();
     folder.write("in", "alpha\nbeta\nalphabet\ngamma\n");

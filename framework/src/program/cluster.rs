@@ -90,6 +90,11 @@ impl ClusterArguments {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
+    /// Whether Ctrl-C leaves the job that runs to itself.
+    pub fn leaves_interrupted(&self) -> bool {
+        self.on_interrupt == Some(Interrupted::Detach)
+    }
+
     /// Puts into a plan what was said about the cluster's scheduler.
     pub fn apply(&self, plan: &mut JobPlan) {
         if let Some(queue) = &self.queue {

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{ClusterPlace, EmbeddedSettings, JobPlan, JobReport, run_embedded};
+use napreduce_live::{
+    Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, check_output, run_embedded,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -27,7 +29,15 @@ pub struct Driver<'p> {
     settings: Settings,
     /// Side files by name, where they are now.
     files: BTreeMap<String, PathBuf>,
-    intermediate: Option<PathBuf>,
+    chain: Chain,
+    /// Whether anything passes from one job to another.
+    is_chain: bool,
+    /// Whether `--output` was looked at before the first job.
+    output_checked: bool,
+    /// Whether a job has written there, or tried to.
+    output_used: bool,
+    /// Claims `--output` until the job that writes there does.
+    reservation: Option<OutputReservation>,
     place: Option<ClusterPlace>,
     /// Connected when the first job needs it.
     cluster: Option<Cluster>,
@@ -51,8 +61,23 @@ impl<'p> Driver<'p> {
                  unless --reduces does"
             );
         }
-        let (intermediate, cluster) = (None, None);
-        Ok(Driver { program, name, run, report, settings, files, intermediate, place, cluster })
+        let chain = Chain::beside(&run.output)?;
+        let (is_chain, output_checked, cluster) = (false, false, None);
+        Ok(Driver {
+            program,
+            name,
+            run,
+            report,
+            settings,
+            files,
+            chain,
+            is_chain,
+            output_checked,
+            output_used: false,
+            reservation: None,
+            place,
+            cluster,
+        })
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
@@ -69,16 +94,11 @@ impl<'p> Driver<'p> {
         &self.run.output
     }
 
-    /// A directory beside the output for what passes from one job to the next; removed at the end of the program.
+    /// A directory beside the output for what passes from one job to the next; removed when the program has ended, and on
+    /// a cluster its jobs.
     pub fn intermediate(&mut self, name: &str) -> PathBuf {
-        let root = self.intermediate.get_or_insert_with(|| {
-            let output = &self.run.output;
-            let mut hidden = std::ffi::OsString::from(".");
-            hidden.push(output.file_name().unwrap_or("output".as_ref()));
-            hidden.push(format!(".intermediate-{}", std::process::id()));
-            output.with_file_name(hidden)
-        });
-        root.join(name)
+        self.is_chain = true;
+        self.chain.root().join(name)
     }
 
     /// A run of the job defined under this name; without more said it takes the arguments of the command line.
@@ -104,6 +124,43 @@ impl<'p> Driver<'p> {
         self.files = side_files::by_name(&self.run.cluster.files).map_err(Error::Usage)?;
         side_files::know(self.files.clone());
         Ok(())
+    }
+
+    /// Looks at `--output` before the first job: a program whose last job writes there should not learn hours later that it
+    /// cannot. A job that writes there itself claims it.
+    fn check_output(&mut self, of_job: &Path) -> Result<(), Error> {
+        let output = &self.run.output;
+        if !std::mem::replace(&mut self.output_checked, true) && !lies_within(of_job, output) {
+            check_output(output, self.run.overwrite)?;
+        }
+        Ok(())
+    }
+
+    /// Before the first job of a chain: claims `--output`, unless this job does, and makes a place for what jobs pass on to
+    /// each other. The chain of the job, on a cluster.
+    fn begin_chain(&mut self, output: &Path) -> Result<Option<u128>, Error> {
+        if !self.is_chain {
+            return Ok(None);
+        }
+        let is_due = self.reservation.is_none() && !self.output_used;
+        if is_due && !lies_within(output, &self.run.output) {
+            self.reservation = Some(OutputReservation::take(&self.run.output, self.run.overwrite)?);
+        }
+        for line in self.chain.begin(self.place.as_ref())? {
+            if !self.run.quiet {
+                eprintln!("{}: {line}", self.name);
+            }
+        }
+        Ok(self.chain.token())
+    }
+
+    /// Lets a job have `--output` that writes there.
+    fn give_way(&mut self, output: &Path) -> Result<(), Error> {
+        if !lies_within(output, &self.run.output) {
+            return Ok(());
+        }
+        self.output_used = true;
+        self.reservation.take().map_or(Ok(()), OutputReservation::give_back).map_err(Error::from)
     }
 
     fn slots(&self) -> u32 {
@@ -138,7 +195,7 @@ impl<'p> Driver<'p> {
             progress: self.run.progress_mode(),
             quiet: self.run.quiet,
         };
-        let feeds_another = self.intermediate.is_some();
+        let feeds_another = self.is_chain;
         let Some(cluster) = self.cluster()? else { return Ok(run_embedded(plan, &settings)?) };
         if cluster.detaches() && feeds_another {
             return Err(Error::Usage(
@@ -157,13 +214,17 @@ impl<'p> Driver<'p> {
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
-        if let Some(root) = self.intermediate.take()
-            && root.exists()
-            && let Err(error) = std::fs::remove_dir_all(&root)
-        {
-            eprintln!("{}: cannot remove {}: {error}; remove it by hand", self.name, root.display());
+        if let Err(left) = self.chain.end() {
+            eprintln!("{}: {left}", self.name);
         }
     }
+}
+
+/// Whether a path is a directory or leads into it, whatever it is spelled like.
+fn lies_within(path: &Path, directory: &Path) -> bool {
+    let resolved = directory.canonicalize().ok();
+    path.ancestors()
+        .any(|part| part == directory || (resolved.is_some() && part.canonicalize().ok() == resolved))
 }
 
 fn cannot_print(error: std::io::Error) -> Error {
@@ -212,20 +273,18 @@ impl JobRun<'_, '_> {
 
     /// Runs the job to its end and prints its report.
     pub fn run(self) -> Result<JobReport, Error> {
+        self.driver.check_output(&self.output)?;
         let default_reduces = match self.reduces {
             Some(reduces) => reduces,
             None => self.driver.default_reduces()?,
         };
-        let plan = self.plan(default_reduces)?;
+        let mut plan = self.plan(default_reduces)?;
         let driver = self.driver;
-        if driver.intermediate.as_ref().is_some_and(|root| plan.output.starts_with(root))
-            && let Some(parent) = plan.output.parent()
-        {
-            std::fs::create_dir_all(parent).map_err(|error| {
-                Error::Usage(format!("cannot create {}: {error}; choose another --output", parent.display()))
-            })?;
-        }
-        let is_intermediate = driver.intermediate.as_ref().is_some_and(|root| plan.output.starts_with(root));
+        plan.chain = driver.begin_chain(&plan.output)?;
+        driver.give_way(&plan.output)?;
+        // One that is left to itself keeps what it reads.
+        let is_intermediate =
+            plan.output.starts_with(driver.chain.root()) && !driver.run.cluster.leaves_interrupted();
         let ran = driver.execute(plan);
         let report = if is_intermediate { ran.map_err(Error::of_intermediate)? } else { ran? };
         report::success(&report, driver.report, driver.run.quiet).map_err(cannot_print)?;

@@ -59,6 +59,7 @@ compile_error!(
 
 mod blobs;
 mod body;
+mod chain;
 mod checkpoint;
 mod client;
 mod cluster_directory;
@@ -88,6 +89,7 @@ pub use blobs::{Digest, DigestError};
 pub use body::{
     Definitions, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, SavedCheckpoint, Split,
 };
+pub use chain::Chain;
 pub use checkpoint::{
     Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, OutputPiece, Stage,
 };
@@ -108,6 +110,7 @@ pub use counters::{
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::run_embedded;
 pub use journal::{FsyncPolicy, JournalError};
+pub use output::{OutputReservation, check_output};
 pub use plan::{CheckpointSupport, EmbeddedSettings, JobPlan, ProgressMode};
 pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};

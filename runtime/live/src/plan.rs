@@ -51,6 +51,8 @@ pub struct JobPlan {
     pub task_timeout: Duration,
     /// Which of its tasks can be checkpointed.
     pub checkpoint: CheckpointSupport,
+    /// The chain it belongs to, on a cluster: see [`Chain::token`](crate::Chain::token).
+    pub chain: Option<u128>,
     /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
     pub durable: bool,
 }
@@ -99,6 +101,7 @@ impl JobPlan {
             slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
             checkpoint: CheckpointSupport::default(),
+            chain: None,
             durable: false,
         }
     }

@@ -3,6 +3,7 @@
 //! Owns the conversation, patience with a coordinator that is away, and the answers as plain data. Does not own how they
 //! are printed.
 
+mod chain;
 mod cluster_client;
 mod error;
 mod place;
@@ -15,6 +16,7 @@ mod summaries;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use chain::ChainKeeper;
 pub use cluster_client::ClusterClient;
 pub use error::ClientError;
 pub use place::ClusterPlace;

@@ -47,6 +47,9 @@ impl Coordinator {
                 let drained = self.drain(worker, hand_back);
                 self.afterwards(move || send(reply, drained));
             }
+            ClientRequest::HoldChain { chain, root, reply } => self.hold_chain(chain, root, reply),
+            ClientRequest::ReleaseChain { chain } => self.release_chain(chain),
+            ClientRequest::EndChain { chain, reply } => self.end_chain(chain, reply),
             ClientRequest::LogHolder { attempt, reply } => send(reply, self.log_holder(attempt)),
         }
     }

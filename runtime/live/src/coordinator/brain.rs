@@ -12,6 +12,7 @@ use napreduce_core::{
     Start, Time, WorkerId,
 };
 
+use super::chains::KnownChain;
 use super::entry::{Accepted, Entry, Happening, Identity};
 use super::job::LiveJob;
 use super::link::Link;
@@ -23,6 +24,8 @@ pub(super) struct Brain {
     pub(super) engine: Engine,
     pub(super) jobs: BTreeMap<JobId, LiveJob>,
     pub(super) links: BTreeMap<WorkerId, Link>,
+    /// Chains of jobs that are not settled.
+    pub(super) chains: BTreeMap<u128, KnownChain>,
     /// Links with something to send, perhaps.
     touched: BTreeSet<WorkerId>,
     /// Jobs that the engine has forgotten, whose output is to be committed or removed.
@@ -49,6 +52,7 @@ impl Brain {
             engine,
             jobs: BTreeMap::new(),
             links: BTreeMap::new(),
+            chains: BTreeMap::new(),
             touched: BTreeSet::new(),
             ended: Vec::new(),
             wake_at: None,
@@ -76,6 +80,7 @@ impl Brain {
         self.last = self.last.max(entry.at);
         let event = entry.event();
         let mut left = None;
+        self.note_chain(&entry.happening);
         match entry.happening {
             Happening::Submitted(accepted) => self.enter(*accepted),
             Happening::Joined { worker, identity } => {

@@ -32,6 +32,8 @@ pub struct CoordinatorConfiguration {
     pub blob_bytes_max: u64,
     /// Who gets a free slot, and whose slot is taken for whom.
     pub scheduler: SchedulerConfiguration,
+    /// What a chain of jobs passes on is removed when its program was not heard of for so long and none of its jobs runs.
+    pub chain_grace: Duration,
     /// What becomes of a primitive that the scheduler prefers.
     pub preemption: PreemptionSettings,
 }
@@ -47,6 +49,8 @@ impl CoordinatorConfiguration {
     pub const JOURNAL_BYTES_MAX_DEFAULT: u64 = 64 << 20;
     /// Ended jobs that are kept unless said otherwise.
     pub const HISTORY_MAX_DEFAULT: usize = 10_000;
+    /// Patience with programs of several jobs: as long as a client waits for a coordinator that is away.
+    pub const CHAIN_GRACE_DEFAULT: Duration = Duration::from_secs(60);
     /// Bytes of blobs that are kept unless said otherwise.
     pub const BLOB_BYTES_MAX_DEFAULT: u64 = 4 << 30;
 
@@ -63,6 +67,7 @@ impl CoordinatorConfiguration {
             speculation: Some(SpeculationSettings::default()),
             blob_bytes_max: CoordinatorConfiguration::BLOB_BYTES_MAX_DEFAULT,
             scheduler: SchedulerConfiguration::default(),
+            chain_grace: CoordinatorConfiguration::CHAIN_GRACE_DEFAULT,
             preemption: PreemptionSettings::default(),
         }
     }

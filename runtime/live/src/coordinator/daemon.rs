@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use super::brain::Brain;
+use super::chains::ChainWatch;
 use super::clock::{Clock, unix_micros};
 use super::entry::{Accepted, Entry, Happening, Identity};
 use super::history::{EndedJob, History};
@@ -22,6 +23,7 @@ use super::pauses::Pause;
 use super::requests::{ClientRequest, Following};
 use super::submissions::Submitter;
 use crate::blobs::{BlobStore, PinnedBlob};
+use crate::chain::Removal;
 use crate::journal::{Journal, JournalError};
 use crate::output::OutputClaim;
 use crate::plan::JobPlan;
@@ -70,6 +72,11 @@ pub(crate) enum Input {
         ended: Box<EndedJob>,
         kept: Result<(), String>,
     },
+    /// What a chain of jobs left was removed, or not.
+    ChainRemoved {
+        chain: u128,
+        removed: Result<Removal, String>,
+    },
     /// The embedding program was interrupted: end what it submitted.
     Interrupt {
         reason: String,
@@ -99,6 +106,8 @@ pub(super) struct Lasting {
     /// A worker that is silent for so long is lost.
     pub(super) liveness: Duration,
     pub(super) heartbeat: Duration,
+    /// A program of a chain that is not heard of for so long is gone.
+    pub(super) chain_grace: Duration,
 }
 
 /// An answer that waits for the journal.
@@ -116,6 +125,7 @@ pub(crate) struct Coordinator {
     /// Submissions whose output directory is being claimed, by token.
     pub(super) claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
     pub(super) followed: BTreeMap<JobId, Followed>,
+    pub(super) chains: ChainWatch,
     /// Jobs whose end was decided before this coordinator was started.
     pub(super) resumed: BTreeSet<JobId>,
     /// Blobs of jobs that have not ended, which the store must keep.
@@ -143,6 +153,7 @@ impl Coordinator {
             claims: BTreeMap::new(),
             claiming: BTreeMap::new(),
             followed: BTreeMap::new(),
+            chains: ChainWatch::default(),
             resumed: BTreeSet::new(),
             pinned: BTreeMap::new(),
             last_job,
@@ -241,6 +252,7 @@ impl Coordinator {
             Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
             Input::Claimed { accepted, pinned, claim } => self.on_claimed(*accepted, pinned, claim),
             Input::Ended { job, ended, kept } => self.on_ended(job, *ended, kept),
+            Input::ChainRemoved { chain, removed } => self.on_chain_removed(chain, removed),
             Input::Interrupt { reason } => self.interrupt(reason),
             Input::Pause { at_rest } => self.pause(at_rest),
             Input::GoOn => self.go_on(),
@@ -300,6 +312,7 @@ impl Coordinator {
         let paused = self.ticked.elapsed();
         self.ticked = Instant::now();
         self.look_after_workers(paused);
+        self.look_after_chains();
         let view = self.brain.engine.view();
         for (job, followed) in &self.followed {
             if let Some(job) = self.brain.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {

@@ -11,6 +11,7 @@ use napreduce_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::chains::KnownChain;
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::counters::Counter;
 use crate::plan::JobPlan;
@@ -37,6 +38,9 @@ pub(super) enum Happening {
     JobSuspendRequested { job: JobId, reason: String },
     JobResumeRequested { job: JobId, reason: String },
     DrainRequested { worker: WorkerId, hand_back: bool },
+    ChainBegun { chain: u128, known: KnownChain },
+    ChainOver { chain: u128, reason: String },
+    ChainSettled { chain: u128 },
     Woken,
 }
 
@@ -139,6 +143,10 @@ impl Entry {
                 Event::WorkerDrainRequested { worker: *worker, hand_back: *hand_back }
             }
             Happening::Woken => Event::Woken,
+            // They are about files, of which the engine knows nothing.
+            Happening::ChainBegun { .. } | Happening::ChainOver { .. } | Happening::ChainSettled { .. } => {
+                return None;
+            }
         })
     }
 }

@@ -13,6 +13,7 @@
 mod admission;
 mod answers;
 mod brain;
+mod chains;
 mod clients;
 mod clock;
 mod commands;

@@ -11,6 +11,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::brain::Brain;
+use super::chains::KnownChain;
 use super::clock::unix_micros;
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input, Lasting};
@@ -23,7 +24,7 @@ use crate::journal::{EngineRules, Header, JOURNAL_VERSION, Journal, JournalError
 use crate::output::OutputClaim;
 
 /// Version of the snapshot.
-const SNAPSHOT_VERSION: u32 = 1;
+const SNAPSHOT_VERSION: u32 = 2;
 
 /// Everything a coordinator knows, as plain data.
 #[derive(Serialize, Deserialize)]
@@ -32,6 +33,7 @@ struct Snapshot {
     engine: EngineSnapshot,
     jobs: Vec<LiveJob>,
     links: Vec<(WorkerId, KeptLink)>,
+    chains: Vec<(u128, KnownChain)>,
     last: Time,
     last_job: u32,
     last_worker: u32,
@@ -75,6 +77,7 @@ impl Brain {
             engine: self.engine.snapshot(),
             jobs: self.jobs.values().cloned().collect(),
             links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
+            chains: self.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
             last: self.last,
             last_job: self.last_job,
             last_worker: self.last_worker,
@@ -107,6 +110,7 @@ impl Brain {
         brain.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
         brain.links =
             snapshot.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
+        brain.chains = snapshot.chains.into_iter().collect();
         brain.wake_at = brain.engine.next_wake();
         brain.last = snapshot.last;
         brain.last_job = snapshot.last_job;
@@ -188,6 +192,7 @@ impl Coordinator {
             blobs: Arc::clone(blobs),
             liveness: configuration.liveness,
             heartbeat: configuration.heartbeat,
+            chain_grace: configuration.chain_grace,
         };
         let mut coordinator = Coordinator::new(brain, Some(lasting), own);
         recovered.remarks.iter().chain(&remarks).for_each(|remark| coordinator.say(remark));

@@ -3,6 +3,8 @@
 //! Owns the vocabulary between a connection's task and the loop. Does not own the messages on the wire (`protocol`) nor
 //! blobs, which connections read and write beside the loop.
 
+use std::path::PathBuf;
+
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
 use tokio::sync::{oneshot, watch};
 
@@ -95,6 +97,21 @@ pub(crate) enum ClientRequest {
     Drain {
         worker: WorkerId,
         hand_back: bool,
+        reply: Reply<()>,
+    },
+    /// A connection of a program whose jobs are a chain. Answered when the chain is in the journal.
+    HoldChain {
+        chain: u128,
+        root: PathBuf,
+        reply: Reply<()>,
+    },
+    /// That connection is closed.
+    ReleaseChain {
+        chain: u128,
+    },
+    /// No job of the chain follows.
+    EndChain {
+        chain: u128,
         reply: Reply<()>,
     },
     /// Where the logs of an attempt can be read: the data address of the worker it ran on.

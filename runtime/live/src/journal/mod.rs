@@ -29,7 +29,7 @@ use thiserror::Error;
 pub(crate) use directory::{Journal, Recovered};
 
 /// Version of the files' form and of the entries in them.
-pub(crate) const JOURNAL_VERSION: u32 = 1;
+pub(crate) const JOURNAL_VERSION: u32 = 2;
 
 /// When what is written to the journal is forced to the disk. A coordinator that is killed loses nothing whatever is
 /// chosen here; only a machine that loses power does.
@@ -93,7 +93,8 @@ pub enum JournalError {
     },
     /// Written by another version of this program.
     #[error(
-        "{path} has version {found}, and this program writes {JOURNAL_VERSION}; use the program that wrote it"
+        "{path} has version {found}, and this program writes {JOURNAL_VERSION}; let the jobs end with the program that wrote \
+         it, then move the directory away"
     )]
     Version {
         /// The file.

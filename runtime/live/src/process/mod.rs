@@ -7,6 +7,7 @@ mod command_process;
 mod exit;
 mod family;
 mod heap;
+mod identity;
 mod kernel;
 mod members;
 mod memory;
@@ -23,6 +24,7 @@ pub(crate) use command_process::{become_command, command_requested, start_comman
 pub(crate) use exit::describe_exit;
 pub(crate) use family::Family;
 pub(crate) use heap::trim_heap;
+pub(crate) use identity::ProcessIdentity;
 pub(crate) use kernel::check_kernel;
 pub(crate) use members::await_stopped_members;
 pub(crate) use memory::{

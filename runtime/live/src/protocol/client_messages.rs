@@ -3,6 +3,8 @@
 //! Owns the vocabulary, one enum per direction. Every request is answered by one message, except where it is said
 //! otherwise; a client sends its next request when the answer to the last one has come.
 
+use std::path::PathBuf;
+
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +52,17 @@ pub(crate) enum ToCoordinator {
     /// Answered by any number of `Progress` and then `Ended`.
     Follow {
         job: JobId,
+    },
+    /// Jobs of a program follow one another, and what passes between them lies in `root`. Answered by `Done`; then the
+    /// connection stays open for as long as the program runs, and nothing but `EndChain` is said on it.
+    HoldChain {
+        chain: u128,
+        #[serde(with = "crate::path_bytes")]
+        root: PathBuf,
+    },
+    /// No job of the chain follows. Answered by `Done`.
+    EndChain {
+        chain: u128,
     },
     /// Answered by `Jobs`: the running ones, then those in history, newest first, at most `limit`.
     Jobs {

@@ -8,6 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -24,6 +25,10 @@ const PENDING_MAX: usize = 256;
 const CROWDED_DEADLINE: Duration = Duration::from_millis(500);
 /// After an error of the listening socket itself, such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);
+/// A host that answers none of so many questions, the first after this silence, is gone.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_TRIES: u32 = 3;
 
 /// Listens, and lets in who belongs to the cluster.
 pub(crate) struct Listener {
@@ -65,6 +70,15 @@ pub(crate) struct Arrival {
     pub(crate) role: Role,
     pub(crate) connection: Connection,
     pub(crate) peer: SocketAddr,
+}
+
+/// Has the kernel find out that the other host is gone, for connections on which nothing is said for long. One that cannot
+/// is found out about when something is said.
+fn watch_over(socket: &TcpStream) {
+    let _ = sockopt::set_socket_keepalive(socket, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE))
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL))
+        .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEPALIVE_TRIES));
 }
 
 impl Listener {
@@ -136,6 +150,7 @@ impl Listener {
                 return;
             }
         };
+        watch_over(&socket);
         let (secret, deadline) = (self.secret.clone(), self.limits.deadline);
         let task = self
             .handshakes

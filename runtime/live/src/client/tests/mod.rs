@@ -2,6 +2,7 @@
 //!
 //! Owns nothing but the vocabulary in `scene`. Jobs that really run are the whole-system tests' business.
 
+mod chains;
 mod desk;
 mod jobs;
 mod scene;

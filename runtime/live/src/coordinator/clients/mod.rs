@@ -3,6 +3,7 @@
 //! Owns what a client may ask, in which order and how slowly, and everything that needs no decision: blobs and logs pass
 //! beside the loop. Does not own a single fact about jobs.
 
+mod chains;
 mod checks;
 mod following;
 mod logs;
@@ -141,6 +142,7 @@ impl Client {
             ToCoordinator::FetchBlob { digest } => self.hand_out(digest).await,
             ToCoordinator::Submit(submission) => self.submit(submission).await,
             ToCoordinator::Follow { job } => self.follow(job).await,
+            ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
             ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
             asked => {
                 let answer = self.ask_the_loop(asked).await?;
@@ -187,6 +189,8 @@ impl Client {
             | Asked::FetchBlob { .. }
             | Asked::Submit(_)
             | Asked::Follow { .. }
+            | Asked::HoldChain { .. }
+            | Asked::EndChain { .. }
             | Asked::Log { .. } => Err(Parting::OutOfTurn { got: "this request", expected: "another" }),
         }
     }

@@ -3,6 +3,7 @@
 //! Owns the scene: a directory, coordinators that follow one another in it, and workers that say what a test tells them.
 //! Does not own connections: their messages are handed over in this process.
 
+mod chains;
 mod jobs;
 mod preemption;
 mod preemption_recovery;

@@ -1,0 +1,50 @@
+//! The connection of a program whose jobs are a chain: that it is open says that the program is there.
+//!
+//! Owns the order of what it may say. Does not own what follows from its end (the loop).
+
+use std::path::PathBuf;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{Client, Parting};
+use crate::coordinator::requests::ClientRequest;
+use crate::protocol::{FromCoordinator, ToCoordinator};
+
+/// Tells the loop when the connection is gone, however it went.
+struct Held {
+    requests: UnboundedSender<ClientRequest>,
+    chain: u128,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A loop that has ended starts anew with every chain unheard of.
+        let _ = self.requests.send(ClientRequest::ReleaseChain { chain: self.chain });
+    }
+}
+
+impl Client {
+    /// Holds a chain until its program says that it is done, or goes.
+    pub(super) async fn hold_chain(&mut self, chain: u128, root: PathBuf) -> Result<(), Parting> {
+        let answer = self
+            .ask(|reply| ClientRequest::HoldChain { chain, root, reply }, |()| FromCoordinator::Done)
+            .await?;
+        let held = matches!(answer, FromCoordinator::Done);
+        let requests = self.desk.requests.clone();
+        let _held = held.then_some(Held { requests, chain });
+        self.send(&answer).await?;
+        if !held {
+            return Ok(());
+        }
+        // A program says nothing for as long as its jobs take; that its host is gone the kernel finds out.
+        match self.receiver.receive().await? {
+            None => Ok(()),
+            Some(ToCoordinator::EndChain { chain: ended }) if ended == chain => {
+                let done = |()| FromCoordinator::Done;
+                let answer = self.ask(|reply| ClientRequest::EndChain { chain, reply }, done).await?;
+                self.send(&answer).await
+            }
+            Some(_) => Err(Parting::OutOfTurn { got: "another request", expected: "the end of a chain" }),
+        }
+    }
+}

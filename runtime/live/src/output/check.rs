@@ -1,0 +1,78 @@
+//! A look at an output directory that will be wanted later: whether a run could have it now.
+//!
+//! Owns the look, which changes nothing. Does not own the claim, which decides when the job is handed in (`claim`).
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::layout::TEMPORARY;
+use crate::report::JobError;
+
+/// Refuses an output directory that holds something, unless it may be overwritten, or that another run writes into.
+/// Blocking.
+///
+/// For programs of several jobs, the last of which has the output: it would be a pity to learn of it then.
+///
+/// # Errors
+///
+/// Those of the claim of an output: [`JobError::OutputExists`], [`JobError::OutputInUse`] and
+/// [`JobError::OutputUnusable`].
+pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
+    let path = || output.display().to_string().trim_end_matches('/').to_owned();
+    let unusable = |source| JobError::OutputUnusable { path: path(), source };
+    let entries = match fs::read_dir(output) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unusable(error)),
+    };
+    let mut occupied = false;
+    for entry in entries {
+        let entry = entry.map_err(unusable)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            occupied = true;
+        } else if is_locked(&entry.path()) {
+            return Err(JobError::OutputInUse { path: path() });
+        }
+    }
+    if occupied && !overwrite { Err(JobError::OutputExists { path: path() }) } else { Ok(()) }
+}
+
+/// One that is gone, or on a file system without locks, says nothing.
+fn is_locked(temporary: &Path) -> bool {
+    let locked = File::open(temporary).map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive));
+    matches!(locked, Ok(Err(Errno::WOULDBLOCK)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_says_what_a_claim_would_and_changes_nothing() {
+        let place = tempfile::tempdir().expect("a directory");
+        let output = place.path().join("out");
+        check_output(&output, false).expect("it is missing");
+        assert!(!output.exists());
+        fs::create_dir(&output).expect("made");
+        check_output(&output, false).expect("it is empty");
+        fs::create_dir(output.join(TEMPORARY)).expect("made");
+        check_output(&output, false).expect("nobody writes into it");
+        let lock = File::open(output.join(TEMPORARY)).expect("a directory");
+        flock(&lock, FlockOperation::LockExclusive).expect("locked");
+        for overwrite in [false, true] {
+            let refused = check_output(&output, overwrite).expect_err("somebody writes into it");
+            assert!(matches!(refused, JobError::OutputInUse { .. }), "{refused}");
+        }
+        drop(lock);
+        fs::write(output.join("_SUCCESS"), "").expect("written");
+        let refused = check_output(&output, false).expect_err("there is an output");
+        assert!(matches!(refused, JobError::OutputExists { .. }), "{refused}");
+        check_output(&output, true).expect("it may be overwritten");
+        let refused = check_output(&output.join("_SUCCESS"), true).expect_err("it is a file");
+        assert!(matches!(refused, JobError::OutputUnusable { .. }), "{refused}");
+    }
+}

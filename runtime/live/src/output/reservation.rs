@@ -1,0 +1,82 @@
+//! An output directory that a program has claimed for a job it will run later.
+//!
+//! Owns that nobody else gets it until then. Does not own the claim of the job itself, which is taken when this one is given
+//! back: between the two there is a moment in which another run could be faster.
+
+use std::path::Path;
+
+use napreduce_core::JobId;
+
+use super::claim::OutputClaim;
+use crate::report::JobError;
+
+/// The part of a claim that no job has.
+const NO_JOB: JobId = JobId(0);
+
+/// Refuses the output directory to every other run as long as it lives, in this process or another.
+#[derive(Debug)]
+pub struct OutputReservation {
+    claim: Option<OutputClaim>,
+}
+
+impl OutputReservation {
+    /// Claims a directory, which is made if it is missing; what is in it already stays as it is. Blocking.
+    ///
+    /// # Errors
+    /// Those of the claim of an output: [`JobError::OutputExists`], [`JobError::OutputInUse`],
+    /// [`JobError::OutputUnfinished`] and [`JobError::OutputUnusable`].
+    pub fn take(output: &Path, overwrite: bool) -> Result<OutputReservation, JobError> {
+        let mut token = [0; 16];
+        let drawn = getrandom::fill(&mut token).map_err(std::io::Error::from);
+        drawn.map_err(|error| JobError::io("draw a random number", error))?;
+        let claim = OutputClaim::take(output, NO_JOB, "", overwrite, u128::from_le_bytes(token))?;
+        Ok(OutputReservation { claim: Some(claim) })
+    }
+
+    /// Gives it back, to be claimed by the job; leaves nothing. Blocking.
+    ///
+    /// # Errors
+    /// What was made cannot be removed.
+    pub fn give_back(mut self) -> Result<(), JobError> {
+        self.claim.take().map_or(Ok(()), OutputClaim::discard)
+    }
+}
+
+impl Drop for OutputReservation {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            // The next run on this directory removes what could not be removed here, and nobody holds it any more.
+            let _ = claim.discard();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_reserved_output_is_refused_to_every_other_run_and_nothing_of_it_is_left() {
+        let place = tempfile::tempdir().expect("a directory");
+        let output = place.path().join("deep/out");
+        let reserved = OutputReservation::take(&output, false).expect("it is missing");
+        for overwrite in [false, true] {
+            let refused = OutputReservation::take(&output, overwrite).expect_err("it is reserved");
+            assert!(matches!(refused, JobError::OutputInUse { .. }), "{refused}");
+        }
+        reserved.give_back().expect("it is ours");
+        assert!(!place.path().join("deep").exists());
+        fs::create_dir_all(&output).expect("made");
+        fs::write(output.join("part-r-00000"), "old").expect("written");
+        let refused = OutputReservation::take(&output, false).expect_err("there is an output");
+        assert!(matches!(refused, JobError::OutputExists { .. }), "{refused}");
+        drop(OutputReservation::take(&output, true).expect("it may be overwritten"));
+        let left: Vec<_> = fs::read_dir(&output)
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
+        assert_eq!(left, ["part-r-00000"]);
+    }
+}
