@@ -45,7 +45,6 @@ compile_error!(
     "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
 );
 
-mod activity;
 mod budget;
 mod collect;
 mod combine;
@@ -60,7 +59,6 @@ mod segment;
 mod settings;
 mod sort;
 
-pub use activity::blocks_moved;
 pub use collect::{CollectError, CollectStatistics, Collector, SavedCollection};
 pub use combine::Combiner;
 pub use merge::{Merge, MergeError};

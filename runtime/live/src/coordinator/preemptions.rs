@@ -115,6 +115,10 @@ impl PreemptionBook {
 
     /// What a worker accounts for, just before it reports what has happened.
     pub(super) fn accounted(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
+        // Memory comes back while it runs on, so that later accounts tell of the same resume.
+        if let Some(resume) = self.resumes.iter_mut().rev().find(|resume| resume.attempt == attempt) {
+            resume.swapped_in_bytes += account.swapped_in_bytes;
+        }
         match &account.what {
             Preempted::Suspended | Preempted::Checkpointed | Preempted::Killed => {
                 self.slot_accounted(attempt, account);
@@ -131,6 +135,7 @@ impl PreemptionBook {
                     restore.refused = Some(reason.clone());
                 }
             }
+            Preempted::Ended => {}
         }
     }
 
@@ -165,7 +170,6 @@ impl PreemptionBook {
             resume.worker_micros = Some(account.micros);
             resume.suspended_millis = account.suspended_millis.saturating_sub(before);
             resume.swapped_bytes = account.swapped_bytes;
-            resume.swapped_in_bytes = account.swapped_in_bytes;
         }
         if let Some(stop) = self.standing_stop(attempt) {
             stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);

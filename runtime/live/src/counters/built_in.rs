@@ -93,7 +93,7 @@ counters! {
     SuspendedMillis = "SUSPENDED_MILLIS",
     /// Memory of suspended attempts that went out to swap, in bytes.
     SwappedOutBytes = "SWAPPED_OUT_BYTES",
-    /// Memory of suspended attempts that was in swap when they went on, in bytes.
+    /// Memory of suspended attempts that came back from swap, read in advance or when it was touched, in bytes.
     SwappedInBytes = "SWAPPED_IN_BYTES",
     /// Times an attempt saved its work and ended.
     Checkpoints = "CHECKPOINTS",

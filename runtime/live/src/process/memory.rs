@@ -14,15 +14,19 @@ use rustix::process::Pid;
 pub(crate) struct ProcessMemory {
     pub(crate) resident: u64,
     pub(crate) swapped: u64,
+    /// How often a page had to be put in its place since the process began, by reading or without.
+    pub(crate) faults: u64,
 }
 
 impl ProcessMemory {
     /// Of a process that was not reaped.
     pub(crate) fn of(process: Pid) -> io::Result<ProcessMemory> {
-        let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero()))?;
+        let read = |name| fs::read_to_string(format!("/proc/{}/{name}", process.as_raw_nonzero()));
+        let status = read("status")?;
         Ok(ProcessMemory {
             resident: bytes_of(&status, "VmRSS:").unwrap_or(0),
             swapped: bytes_of(&status, "VmSwap:").unwrap_or(0),
+            faults: faults_of(&read("stat")?).unwrap_or(0),
         })
     }
 }
@@ -120,6 +124,15 @@ fn full_micros(pressure: &str) -> Option<u64> {
     line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
 
+/// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field is the program's
+/// name in brackets and may hold anything.
+fn faults_of(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let without: u64 = fields.nth(7)?.parse().ok()?;
+    let with: u64 = fields.nth(1)?.parse().ok()?;
+    Some(without + with)
+}
+
 /// A line of `/proc` such as `VmRSS:     1234 kB`.
 pub(crate) fn bytes_of(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -151,7 +164,9 @@ mod tests {
     #[test]
     fn a_process_holds_memory() {
         let memory = ProcessMemory::of(getpid()).expect("a status");
-        assert!(memory.resident > 4096);
+        assert!(memory.resident > 4096 && memory.faults > 0);
+        assert_eq!(faults_of("7 (a) b) S 1 7 7 0 -1 4194560 900 800 30 20 5"), Some(930));
+        assert_eq!(faults_of("7 (a"), None);
         assert!(SpareMemory::read().expect("a machine").available > 0);
     }
 

@@ -217,8 +217,8 @@ pub(crate) enum WorkerReport {
     /// The operator asked this worker's daemon to go; as `nap worker drain`.
     Draining { hand_back: bool },
     /// What a preemption, or the return from one, took and brought. Comes just before the report that it has happened
-    /// (`Suspended`, `Resumed`, `Checkpointed`, `Killed` when that was ordered), and by itself for `Restored` and
-    /// `RestoreRefused`.
+    /// (`Suspended`, `Resumed`, `Checkpointed`, `Killed` when that was ordered), and by itself for `Restored`,
+    /// `RestoreRefused` and `Ended`.
     Preempted { attempt: AttemptId, account: PreemptionAccount },
     /// Somebody outside the cluster asked a task process to stop (SIGTSTP), and it wants to be suspended in good order.
     SuspendWanted { attempt: AttemptId },
@@ -234,6 +234,8 @@ pub(crate) enum Preempted {
     Restored,
     /// The checkpoint cannot be used, for this reason; the attempt began from scratch.
     RestoreRefused(String),
+    /// It has ended by itself; accounts for memory that moved since it was resumed.
+    Ended,
 }
 
 /// What it took and brought. What is not known, or does not apply, is 0.

@@ -13,12 +13,10 @@ mod memory;
 mod panics;
 mod position;
 mod presence;
-mod progress;
 
-pub use context::TaskContext;
+pub use context::{TaskContext, TaskProgress};
 pub use error::TaskError;
 pub use gate::{Ask, Boundary, Script, SuspendHooks};
 pub use main::{task_process_main, task_process_requested};
 pub use position::{Position, PositionUnit};
 pub use presence::Presence;
-pub use progress::{ReadPosition, TaskProgress, progress};

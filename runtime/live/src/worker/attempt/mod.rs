@@ -14,6 +14,7 @@ mod line;
 mod preemption;
 mod supervised;
 mod suspension;
+mod swap;
 
 use std::fs;
 use std::path::PathBuf;

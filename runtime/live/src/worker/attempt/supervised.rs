@@ -112,6 +112,7 @@ impl Supervised {
         if let Some(logs) = &mut supervision.logs {
             logs.keep_bound();
         }
+        self.suspension.follow_swap(self.process.id());
         let now = Instant::now();
         let passed = now.duration_since(self.looked);
         self.looked = now;
@@ -286,8 +287,8 @@ impl Supervised {
                 "the task process speaks protocol version {version}, its worker {PROTOCOL_VERSION}; \
                  was the program replaced while it ran?"
             )),
-            FromTask::Progress { bytes_done, bytes_total, signs } => {
-                self.watch.on_progress(bytes_done, bytes_total, signs);
+            FromTask::Progress { bytes_done, bytes_total, waited } => {
+                self.watch.on_progress(bytes_done, bytes_total, waited);
                 supervision.tell(AttemptEvent::Progressed { bytes_done, bytes_total });
             }
             FromTask::CommitRequest { part } => {
@@ -333,6 +334,10 @@ impl Supervised {
         // After a kill the process needs a moment; an error leaves it to the reaping to wait.
         let _ = self.process.ended().await;
         while self.receive(supervision) {}
+        let moved = self.suspension.take_last_account(self.process.id()).filter(|_| self.killed.is_none());
+        if let Some(account) = moved {
+            supervision.tell(AttemptEvent::Accounted(account));
+        }
         let reaped = self.process.reap();
         self.suspension.end();
         match (self.outcome, self.killed, reaped) {

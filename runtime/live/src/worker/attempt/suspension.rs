@@ -18,6 +18,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::super::admission::Admission;
 use super::super::configuration::PageOut;
+use super::swap::SwapAccount;
 use crate::process::{
     Awaited, PagedProcess, Paging, ProcessMemory, SpareMemory, Turn, await_stopped_members, await_turn,
     oom_score_adjustment, set_oom_score_adjustment,
@@ -78,10 +79,7 @@ pub(super) struct Suspension {
     stopped_since: Option<Instant>,
     /// In earlier stops.
     stopped: Duration,
-    /// In swap when it was last looked at, and what moved since the last account.
-    swapped: u64,
-    swapped_out: u64,
-    swapped_in: u64,
+    swap: SwapAccount,
     oom_before: Option<i32>,
     timer: Option<Pin<Box<Sleep>>>,
     turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
@@ -99,9 +97,7 @@ impl Suspension {
             ordered: VecDeque::new(),
             stopped_since: None,
             stopped: Duration::ZERO,
-            swapped: 0,
-            swapped_out: 0,
-            swapped_in: 0,
+            swap: SwapAccount::default(),
             oom_before: None,
             timer: None,
             turn: None,
@@ -223,7 +219,7 @@ impl Suspension {
             moving.cancelled.store(true, Ordering::Relaxed);
         }
         self.look(process);
-        if self.swapped < PREFETCH_BYTES_MIN {
+        if self.swap.swapped() < PREFETCH_BYTES_MIN {
             return false;
         }
         let opened = PagedProcess::open(process).and_then(|paged| {
@@ -255,18 +251,19 @@ impl Suspension {
 
     /// How long a resumed process may be silent before that counts.
     pub(super) fn resume_grace(&self) -> Duration {
-        RESUME_GRACE + Duration::from_millis(self.swapped / (SWAP_BYTES_PER_SECOND / 1_000))
+        RESUME_GRACE + Duration::from_millis(self.swap.swapped() / (SWAP_BYTES_PER_SECOND / 1_000))
     }
 
     /// What it took, since the oldest order that was not carried out.
     pub(super) fn take_account(&mut self, what: Preempted, process: Option<Pid>) -> PreemptionAccount {
         let memory = process.map(|process| self.look(process)).unwrap_or_default();
         let since = match &what {
-            Preempted::Restored | Preempted::RestoreRefused(_) => self.launched,
+            Preempted::Restored | Preempted::RestoreRefused(_) | Preempted::Ended => self.launched,
             _ => self.ordered.pop_front().unwrap_or_else(Instant::now),
         };
         let stopped = self.stopped + self.stopped_since.map_or(Duration::ZERO, |since| since.elapsed());
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let (swapped_out_bytes, swapped_in_bytes) = self.swap.take();
         PreemptionAccount {
             what,
             micros: u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX),
@@ -274,8 +271,8 @@ impl Suspension {
             suspended_millis: millis(stopped),
             resident_bytes: memory.resident,
             swapped_bytes: memory.swapped,
-            swapped_out_bytes: std::mem::take(&mut self.swapped_out),
-            swapped_in_bytes: std::mem::take(&mut self.swapped_in),
+            swapped_out_bytes,
+            swapped_in_bytes,
             checkpoint_bytes: 0,
             notes: std::mem::take(&mut self.notes),
         }
@@ -288,6 +285,19 @@ impl Suspension {
         self.take_account(Preempted::Killed, Some(process))
     }
 
+    /// What moved since it was resumed; nothing where nothing did. Of a process that has ended and is not reaped.
+    pub(super) fn take_last_account(&mut self, process: Pid) -> Option<PreemptionAccount> {
+        self.follow_swap(process);
+        self.swap.has_moved().then(|| self.take_account(Preempted::Ended, None))
+    }
+
+    /// What is in swap comes back when the process touches it, so it is looked at again and again.
+    pub(super) fn follow_swap(&mut self, process: Pid) {
+        if self.swap.swapped() > 0 {
+            self.look(process);
+        }
+    }
+
     /// One that is gone holds nothing.
     pub(super) fn end(&mut self) {
         self.admission.release(self.attempt);
@@ -298,10 +308,8 @@ impl Suspension {
 
     fn look(&mut self, process: Pid) -> ProcessMemory {
         // A process that is about to be gone holds nothing.
-        let memory = ProcessMemory::of(process).unwrap_or_default();
-        self.swapped_out += memory.swapped.saturating_sub(self.swapped);
-        self.swapped_in += self.swapped.saturating_sub(memory.swapped);
-        self.swapped = memory.swapped;
+        let Ok(memory) = ProcessMemory::of(process) else { return ProcessMemory::default() };
+        self.swap.look(memory);
         memory
     }
 
@@ -344,11 +352,17 @@ impl Suspension {
 
     fn on_moved(&mut self, result: Result<io::Result<u64>, tokio::task::JoinError>) -> Occurrence {
         let paging = self.moving.take().map(|moving| moving.paging);
+        let read_back = matches!(&result, Ok(Ok(bytes)) if *bytes >= self.swap.swapped());
         if let Ok(Err(error)) = result {
             self.note(format!("its memory could not be moved: {error}"));
         }
         match paging {
-            Some(Paging::In) => Occurrence::Prefetched,
+            Some(Paging::In) => {
+                if read_back {
+                    self.swap.read_back();
+                }
+                Occurrence::Prefetched
+            }
             _ => Occurrence::MovedOut,
         }
     }

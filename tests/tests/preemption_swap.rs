@@ -1,0 +1,97 @@
+//! Memory of suspended tasks in real swap: what is said to have moved is what the kernel says.
+//!
+//! Owns a swap file for the time of the test, which needs root; elsewhere it is skipped, and says so, unless
+//! `NAPREDUCE_REQUIRE` names `swap`. Does not own the sums (`worker/attempt/swap` of the live runtime).
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, wait_until};
+
+/// Room for all that the task of the test holds.
+const SWAP_BYTES: u64 = 512 << 20;
+const PAGE_BYTES: u64 = 4096;
+
+/// A file that the kernel swaps to until this is dropped.
+struct SwapFile(PathBuf);
+
+impl SwapFile {
+    fn start(folder: &Folder) -> Result<SwapFile, String> {
+        let path = folder.path("swap");
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| format!("a file for it: {error}"))?;
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, SWAP_BYTES)
+            .map_err(|error| format!("{SWAP_BYTES} bytes for it: {error}"))?;
+        for program in ["mkswap", "swapon"] {
+            let said = Command::new(program).arg(&path).output();
+            let said = said.map_err(|error| format!("{program}: {error}"))?;
+            if !said.status.success() {
+                return Err(format!("{program}: {}", String::from_utf8_lossy(&said.stderr).trim()));
+            }
+        }
+        Ok(SwapFile(path))
+    }
+}
+
+impl Drop for SwapFile {
+    fn drop(&mut self) {
+        let ended = Command::new("swapoff").arg(&self.0).status();
+        if !ended.is_ok_and(|status| status.success()) {
+            eprintln!("the kernel still swaps to {}: swapoff it by hand", self.0.display());
+        }
+    }
+}
+
+/// How many bytes the kernel has moved since it began, by a name of `/proc/vmstat`.
+fn moved_bytes(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").expect("the kernel's counters");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.parse::<u64>().ok()).expect(name) * PAGE_BYTES
+}
+
+#[test]
+fn what_moved_to_swap_and_back_is_what_the_kernel_counts() {
+    let folder = Folder::new();
+    let swap = match SwapFile::start(&folder) {
+        Ok(swap) => swap,
+        Err(why) => {
+            let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|one| one == "swap"), "there is no swap to test with: {why}");
+            eprintln!("skipped: this test makes a swap file, which needs root: {why}");
+            return;
+        }
+    };
+    let settings = "[worker]\npage-out = \"always\"\n";
+    let cluster = OwnCluster::start(&folder, 1, "fifo", settings);
+    let job = GatedJob::submit(&folder, &cluster, "gated-holding", "holding", 1, 1);
+    let (out_before, in_before) = (moved_bytes("pswpout"), moved_bytes("pswpin"));
+    job.until("m_0000.1", "running");
+    let task = cluster.tasks()[0];
+    let in_swap = || -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", task.number)).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:")).expect("its swap");
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
+    };
+    let resident = || {
+        let status = fs::read_to_string(format!("/proc/{}/statm", task.number)).expect("a process");
+        status.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("pages") * PAGE_BYTES
+    };
+    wait_until("the task holds its memory", || resident() > 130 << 20);
+    job.command("suspend", "m_0000");
+    wait_until("its memory is in swap", || in_swap() > 120 << 20);
+    job.command("resume", "m_0000");
+    job.until("m_0000.1", "running");
+    job.ends_as_undisturbed();
+    let out = job.output();
+    for (name, kernels, before) in
+        [("SWAPPED_OUT_BYTES", "pswpout", out_before), ("SWAPPED_IN_BYTES", "pswpin", in_before)]
+    {
+        let (told, seen) = (counter(&out, name), moved_bytes(kernels) - before);
+        println!("{name} {told}, {kernels} {seen} bytes");
+        assert!(told.abs_diff(seen) * 10 <= seen, "{name} is {told}, and the kernel counts {seen} bytes");
+    }
+    drop(cluster);
+    drop(swap);
+}
