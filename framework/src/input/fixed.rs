@@ -4,8 +4,6 @@
 
 use std::path::Path;
 
-use napreduce_live::ReadPosition;
-
 use super::compression;
 use super::source::Source;
 use super::window::Window;
@@ -31,7 +29,7 @@ pub struct FixedReader {
     /// Bytes of the records that were handed out last.
     block: usize,
     /// Where the current record begins.
-    record: ReadPosition,
+    record: u64,
 }
 
 impl InputFormat for FixedRecords {
@@ -59,11 +57,6 @@ impl InputFormat for FixedRecords {
         let source = Source::open(split, first, memory)?;
         let compressed = source.is_compressed();
         let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
-        let record = match source.compressed_position() {
-            Some(position) => ReadPosition::new(first..first, position..position),
-            None => ReadPosition::new(split.offset..split.end(), 0..split.length),
-        };
-        record.set(first);
         Ok(FixedReader {
             source,
             window: Window::new(first, expected, length, memory),
@@ -71,7 +64,7 @@ impl InputFormat for FixedRecords {
             split_offset: split.offset,
             end: if compressed { u64::MAX } else { split.end() },
             block: 0,
-            record,
+            record: first,
         })
     }
 }
@@ -91,10 +84,6 @@ impl FixedReader {
             let records = (available / self.length).min(wanted);
             if records > 0 {
                 self.block = records * self.length;
-                if let Some(position) = self.source.compressed_position() {
-                    let block = offset..offset + self.block as u64;
-                    self.record.enter(block, self.record.bytes_end()..position);
-                }
                 return Ok(true);
             }
             if self.window.ended() {
@@ -119,27 +108,21 @@ impl RecordReader<FixedRecords> for FixedReader {
         if !self.advance()? {
             return Ok(false);
         }
-        let mut at = self.record.get();
         for record in self.window.available()[..self.block].chunks_exact(self.length) {
             each(record)?;
-            at += self.length as u64;
-            self.record.set(at);
+            self.record += self.length as u64;
         }
         Ok(true)
     }
 
     fn offset(&self) -> u64 {
-        self.record.get()
+        self.record
     }
 
     fn consumed(&self) -> u64 {
         match self.source.compressed_position() {
             Some(position) => position,
-            None => self.record.get().min(self.end).saturating_sub(self.split_offset),
+            None => self.record.min(self.end).saturating_sub(self.split_offset),
         }
-    }
-
-    fn position(&self) -> Option<ReadPosition> {
-        Some(self.record.clone())
     }
 }

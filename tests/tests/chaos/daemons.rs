@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use napreduce_tests::{Folder, program};
+use napreduce_tests::{Folder, program, run};
 use rustix::process::Signal;
+use serde_json::Value;
 
+use crate::mounts::{Disk, can_mount};
 use crate::processes::{Process, wait_until};
 use crate::proxy::Proxy;
 
@@ -28,32 +30,94 @@ pub struct Daemons {
     address: SocketAddr,
     pub coordinator: Child,
     pub workers: Vec<Worker>,
+    /// That of the first worker, where one can be had.
+    pub disk: Option<Disk>,
+    /// Whether map output is fetched through connections, also where it could be read in place.
+    pub network: bool,
 }
 
 pub struct Worker {
     name: String,
     pub process: Child,
+    /// To the coordinator.
     pub link: Proxy,
+    /// To its data server, and where that is.
+    pub data: Proxy,
+    data_address: SocketAddr,
 }
 
 impl Daemons {
-    pub fn start(folder: &Folder) -> Daemons {
+    pub fn start(folder: &Folder, network: bool) -> Daemons {
         let directory = folder.path("cluster");
         // Closed to others, or it would be refused.
         DirBuilder::new().mode(0o700).create(&directory).expect("a folder");
-        // Let go of at once, and taken by the coordinator; it keeps its port over restarts.
-        let address = TcpListener::bind("127.0.0.1:0").and_then(|any| any.local_addr()).expect("a free port");
+        let address = free_address();
         let coordinator = start_coordinator(&directory, address);
         let secret = directory.join("secret");
         wait_until("the secret of the cluster", END, || secret.exists()).expect("a coordinator that starts");
-        let workers = (1..=3).map(|number| {
-            let link = Proxy::start(address);
-            let name = format!("w{number}");
-            let process = start_worker(&directory, &name, link.address());
-            Worker { name, process, link }
+        let disk = can_mount().then(|| Disk::mount(&directory.join("w1")));
+        let mut daemons = Daemons { directory, address, coordinator, workers: Vec::new(), disk, network };
+        for number in 1..=3 {
+            let (link, data_address) = (Proxy::start(address), free_address());
+            let (name, data) = (format!("w{number}"), Proxy::start(data_address));
+            let process = daemons.start_worker(&name, &name, &link, data_address, &data);
+            daemons.workers.push(Worker { name, process, link, data, data_address });
+        }
+        daemons
+    }
+
+    fn start_worker(
+        &self,
+        name: &str,
+        folder: &str,
+        link: &Proxy,
+        data_address: SocketAddr,
+        data: &Proxy,
+    ) -> Child {
+        let mut command = program("nap");
+        command.args(["worker", "--name", name, "--directory"]).arg(self.directory.join(folder));
+        command.args(["--coordinator", &link.address().to_string(), "--secret-file"]);
+        command.arg(self.directory.join("secret")).args(["--map-slots", "2", "--reduce-slots", "2"]);
+        command.args(["--bind", &data_address.to_string(), "--advertise", &data.address().to_string()]);
+        command.args(["--task-silence-max", &format!("{}ms", TASK_SILENCE.as_millis())]);
+        if self.network {
+            command.arg("--network-shuffle");
+        }
+        spawn(command, &self.directory.join(format!("{folder}.log")))
+    }
+
+    /// A second worker of a name that the victim has: it ends by itself and is told why, and the first one stays.
+    pub fn start_twin(&mut self, victim: usize) -> Result<(), String> {
+        let worker = &self.workers[victim];
+        wait_until("the first worker of a name", END, || self.worker_state(victim).as_deref() == Some("up"))?;
+        let folder = format!("{}-twin", worker.name);
+        let data_address = free_address();
+        let mut twin = self.start_worker(&worker.name, &folder, &worker.link, data_address, &worker.data);
+        let mut status = None;
+        let ended = wait_until("the end of a second worker of one name", END, || {
+            status = twin.try_wait().expect("a process of this test");
+            status.is_some()
         });
-        let workers = workers.collect();
-        Daemons { directory, address, coordinator, workers }
+        if ended.is_err() {
+            twin.kill().and_then(|()| twin.wait()).expect("a process of this test");
+        }
+        ended?;
+        std::fs::remove_dir_all(self.directory.join(&folder))
+            .map_err(|error| format!("{folder}: {error}"))?;
+        let code = status.and_then(|status| status.code());
+        match code {
+            Some(2) => self.check(),
+            _ => Err(format!("a second worker of one name ended with {status:?} instead of 2")),
+        }
+    }
+
+    /// What the coordinator says of the state of a worker; nothing when it does not answer, or does not know it.
+    pub fn worker_state(&self, index: usize) -> Option<String> {
+        let mut command = program("nap");
+        command.arg("--dir").arg(&self.directory).args(["worker", "list", "--format", "json"]);
+        let listed: Value = serde_json::from_str(&run(&mut command).stdout).ok()?;
+        let named = |worker: &&Value| worker["name"] == self.workers[index].name.as_str();
+        Some(listed.as_array()?.iter().find(named)?["state"].as_str()?.to_owned())
     }
 
     pub fn directory(&self) -> &Path {
@@ -78,8 +142,10 @@ impl Daemons {
     }
 
     pub fn restart_worker(&mut self, index: usize) {
-        let worker = &mut self.workers[index];
-        worker.process = start_worker(&self.directory, &worker.name, worker.link.address());
+        let worker = &self.workers[index];
+        let process =
+            self.start_worker(&worker.name, &worker.name, &worker.link, worker.data_address, &worker.data);
+        self.workers[index].process = process;
     }
 
     /// Nothing but what a test does may end a daemon.
@@ -100,6 +166,10 @@ impl Daemons {
         for worker in &self.workers {
             worker.link.silence(false);
             worker.link.delay(Duration::ZERO);
+            worker.data.refuse(None);
+        }
+        if let Some(disk) = &self.disk {
+            disk.free();
         }
     }
 
@@ -161,13 +231,9 @@ fn start_coordinator(directory: &Path, address: SocketAddr) -> Child {
     spawn(command, &directory.join("coordinator.log"))
 }
 
-fn start_worker(directory: &Path, name: &str, coordinator: SocketAddr) -> Child {
-    let mut command = program("nap");
-    command.arg("worker").args(["--name", name, "--directory"]).arg(directory.join(name));
-    command.args(["--coordinator", &coordinator.to_string(), "--secret-file"]).arg(directory.join("secret"));
-    command.args(["--map-slots", "2", "--reduce-slots", "2"]);
-    command.args(["--task-silence-max", &format!("{}ms", TASK_SILENCE.as_millis())]);
-    spawn(command, &directory.join(format!("{name}.log")))
+/// Let go of at once, and taken by a daemon, which keeps it over restarts.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|any| any.local_addr()).expect("a free port")
 }
 
 fn spawn(mut command: Command, log: &Path) -> Child {

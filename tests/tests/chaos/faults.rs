@@ -11,8 +11,9 @@ use rand_pcg::Pcg64;
 use rustix::process::Signal;
 
 use crate::daemons::{Daemons, LIVENESS, TASK_SILENCE};
-use crate::preemptions;
 use crate::processes::{Process, wait_until};
+use crate::workload::Workload;
+use crate::{preemptions, reachability, storage_faults};
 
 /// A consequence that must follow takes no longer.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -36,6 +37,11 @@ pub enum Fault {
     SavingTaskKilled,
     CoordinatorKilledWhileSuspended,
     WorkerKilledWhileSuspended,
+    WorkerNameTaken,
+    HostCannotBeReached,
+    HostCannotReach,
+    DiskFull,
+    OutputsAway,
 }
 
 /// Whether it happened.
@@ -45,10 +51,12 @@ pub enum Injected {
     Fired,
     /// There was no task, or no connection, at this moment.
     NothingToHit,
+    /// Not on this machine, which was said at the beginning, or not on a cluster of this kind.
+    CannotBeHad,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 17] = [
+    pub const ALL: [Fault; 22] = [
         Fault::TaskKilled,
         Fault::TaskStopped,
         Fault::WorkerKilled,
@@ -66,10 +74,20 @@ impl Fault {
         Fault::SavingTaskKilled,
         Fault::CoordinatorKilledWhileSuspended,
         Fault::WorkerKilledWhileSuspended,
+        Fault::WorkerNameTaken,
+        Fault::HostCannotBeReached,
+        Fault::HostCannotReach,
+        Fault::DiskFull,
+        Fault::OutputsAway,
     ];
 
     /// Does it to a victim that the seed chooses, and undoes what has to be undone.
-    pub fn inject(self, random: &mut Pcg64, daemons: &mut Daemons) -> Result<Injected, String> {
+    pub fn inject(
+        self,
+        random: &mut Pcg64,
+        daemons: &mut Daemons,
+        workload: &Workload,
+    ) -> Result<Injected, String> {
         let victim = random.random_range(0..daemons.workers.len());
         match self {
             Fault::TaskKilled => kill_task(random, daemons),
@@ -111,6 +129,16 @@ impl Fault {
                 preemptions::kill_coordinator_while_suspended(random, daemons)
             }
             Fault::WorkerKilledWhileSuspended => preemptions::kill_worker_while_suspended(random, daemons),
+            Fault::WorkerNameTaken => daemons.start_twin(victim).map(|()| Injected::Fired),
+            Fault::HostCannotBeReached if daemons.network => {
+                Ok(reachability::cannot_be_reached(random, daemons, victim))
+            }
+            Fault::HostCannotReach if daemons.network => {
+                Ok(reachability::cannot_reach(random, daemons, victim))
+            }
+            Fault::HostCannotBeReached | Fault::HostCannotReach => Ok(Injected::CannotBeHad),
+            Fault::DiskFull => storage_faults::fill_disk(daemons),
+            Fault::OutputsAway => storage_faults::unmount_outputs(random, workload),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A link between a worker and the coordinator that can be cut, delayed and silenced.
+//! A link to a coordinator, or to the data server of a worker, that can be cut, delayed and silenced, and can refuse.
 //!
 //! Owns the forwarding of bytes, and counts what it did to them. Does not look at them.
 
@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Listens for one worker and forwards to the coordinator.
+/// Whether somebody with this address is refused.
+pub type Refuse = Box<dyn Fn(SocketAddr) -> bool + Send>;
+
+/// Listens, and forwards to where nobody else goes.
 pub struct Proxy {
     address: SocketAddr,
     state: Arc<State>,
@@ -22,6 +25,9 @@ struct State {
     /// Nothing passes, and nobody is told.
     silent: AtomicBool,
     silenced: AtomicU64,
+    /// Nobody, where there is none.
+    refuse: Mutex<Option<Refuse>>,
+    refused: AtomicU64,
     connections: Mutex<Vec<TcpStream>>,
     ended: AtomicBool,
 }
@@ -37,7 +43,10 @@ impl Proxy {
                 if shared.ended.load(Ordering::SeqCst) {
                     return;
                 }
-                // While the coordinator is away the worker must learn that nobody is there.
+                if shared.refuses(&client) {
+                    continue;
+                }
+                // While the other side is away one must learn that nobody is there.
                 let Ok(server) = TcpStream::connect(target) else { continue };
                 shared.link(&client, &server);
             }
@@ -71,6 +80,16 @@ impl Proxy {
         self.state.silent.store(silent, Ordering::SeqCst);
     }
 
+    /// Ends new connections of those whom it refuses, from now on.
+    pub fn refuse(&self, whom: Option<Refuse>) {
+        *self.state.refuse.lock().expect("no panic") = whom;
+    }
+
+    /// How many were refused.
+    pub fn refused(&self) -> u64 {
+        self.state.refused.load(Ordering::SeqCst)
+    }
+
     /// How many pieces were held back.
     pub fn silenced(&self) -> u64 {
         self.state.silenced.load(Ordering::SeqCst)
@@ -88,6 +107,14 @@ impl Drop for Proxy {
 }
 
 impl State {
+    fn refuses(&self, client: &TcpStream) -> bool {
+        let refuse = self.refuse.lock().expect("no panic");
+        let Some(refuse) = &*refuse else { return false };
+        let refused = client.peer_addr().is_ok_and(refuse);
+        self.refused.fetch_add(u64::from(refused), Ordering::SeqCst);
+        refused
+    }
+
     fn link(self: &Arc<Self>, client: &TcpStream, server: &TcpStream) {
         let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
         for stream in [client, server] {

@@ -3,13 +3,17 @@
 //! Owns the jobs, the outputs of undisturbed runs, and the comparing. Does not own the disturbance.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use napreduce_tests::{Folder, parts, program, run};
+use napreduce_tests::{Ended, Folder, parts, program, run};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
+
+use crate::mounts::{Shared as SharedFolder, can_mount};
 
 /// Jobs at a time.
 const SUBMITTERS: u64 = 3;
@@ -83,6 +87,7 @@ fn text(random: &mut Pcg64, letters: u32, bytes: usize) -> String {
 pub struct Workload {
     shared: Arc<Shared>,
     submitters: Vec<JoinHandle<()>>,
+    outputs: Option<SharedFolder>,
 }
 
 #[derive(Default)]
@@ -90,16 +95,20 @@ struct Shared {
     enough: AtomicBool,
     jobs: AtomicU32,
     failure: Mutex<Option<String>>,
+    /// Held for reading from the start of a submission until its output is claimed.
+    submitting: RwLock<()>,
 }
 
 impl Workload {
     /// Jobs one after another, by several submitters at once, until `finish`.
     pub fn start(reference: &Reference, folder: &Folder, cluster: &Path, seed: u64) -> Workload {
         let shared = Arc::new(Shared::default());
+        let outputs =
+            can_mount().then(|| SharedFolder::mount(folder.path("outputs"), folder.path("outputs-content")));
         let submitters = (0..SUBMITTERS).map(|number| {
             let mut submitter = Submitter {
                 reference: reference.clone(),
-                outputs: folder.path(&format!("outputs-{number}")),
+                outputs: folder.path(&format!("outputs/{number}")),
                 cluster: cluster.to_owned(),
                 random: Pcg64::seed_from_u64(seed.wrapping_mul(1_000) + number),
                 shared: Arc::clone(&shared),
@@ -107,7 +116,17 @@ impl Workload {
             std::thread::spawn(move || submitter.work())
         });
         let submitters = submitters.collect();
-        Workload { shared, submitters }
+        Workload { shared, submitters, outputs }
+    }
+
+    /// Where all outputs are, if that can go away.
+    pub fn outputs(&self) -> Option<&SharedFolder> {
+        self.outputs.as_ref()
+    }
+
+    /// Until it is dropped there is no job that has not claimed its output.
+    pub fn hold_submissions(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.submitting.write().expect("no panic")
     }
 
     /// The first thing that went wrong.
@@ -149,13 +168,31 @@ impl Submitter {
         }
     }
 
+    /// Runs a program; others may hold it until its output is claimed.
+    fn submit(&self, command: &mut Command, output: &Path) -> Ended {
+        let claiming = self.shared.submitting.read().expect("no panic");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a program");
+        // It is told nothing of that; a program that has ended claims nothing any more.
+        while !output.join("_temporary").exists() && !output.join("_SUCCESS").exists() {
+            if !matches!(child.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        drop(claiming);
+        let ended = child.wait_with_output().expect("its output");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ended { status: ended.status, stdout: text(&ended.stdout), stderr: text(&ended.stderr) }
+    }
+
     fn run(&self, index: usize, output: &Path) -> Result<(), String> {
         let spec = &SPECS[index];
         let mut command = program(spec.program);
         command.arg(self.reference.root.join(spec.input)).arg("--output").arg(output).args(spec.arguments);
         // Kills from outside count as failures, and here they are the rule.
         command.args(["--conf", "attempts-max=100", "--quiet"]);
-        let ended = run(command.arg("--cluster").arg(&self.cluster));
+        let ended = self.submit(command.arg("--cluster").arg(&self.cluster), output);
         let what = format!("{} {:?} into {}", spec.program, spec.arguments, output.display());
         if !ended.status.success() {
             return Err(format!("{what}: {}\n{}", ended.status, ended.stderr));

@@ -1,0 +1,151 @@
+//! Disks of workers that fill up, and outputs whose file system goes away, in a mount namespace of this test's own.
+//!
+//! Owns the namespace and what is mounted in it; it ends with the last process of the test, however that ends. Does not own
+//! what must follow from it (`storage_faults`).
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Set in the process that has the namespace: `mounted`, or why there is none.
+const VARIABLE: &str = "NAPREDUCE_CHAOS_MOUNTS";
+/// What CI demands, by commas: a machine without it must not pass for one that was tested.
+const REQUIRED: &str = "NAPREDUCE_REQUIRE";
+/// Room for the programs of all jobs, and what their tasks write.
+const DISK_SIZE: &str = "512m";
+
+/// Goes on in a mount namespace of its own; without one where nobody may make any.
+pub fn enter() {
+    if std::env::var_os(VARIABLE).is_some() {
+        return;
+    }
+    let root = rustix::process::geteuid().is_root();
+    let flags: &[&str] = if root { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
+    let tried = Command::new("unshare").args(flags).arg("true").stdin(Stdio::null()).output();
+    let why = match tried {
+        Ok(tried) if tried.status.success() => {
+            let mut again = Command::new("unshare");
+            again.args(flags).args(["--propagation", "private"]);
+            again
+                .arg(std::env::current_exe().expect("the path of this test"))
+                .args(std::env::args_os().skip(1));
+            again.env(VARIABLE, "mounted").exec().to_string()
+        }
+        Ok(tried) => String::from_utf8_lossy(&tried.stderr).trim().to_owned(),
+        Err(error) => format!("unshare: {error}"),
+    };
+    let required = std::env::var(REQUIRED).unwrap_or_default();
+    assert!(!required.split(',').any(|one| one == "mounts"), "no mount namespace can be had: {why}");
+    println!("skipped: full disks and unmounted outputs, which need a mount namespace: {why}");
+}
+
+/// Whether anything can be mounted.
+pub fn can_mount() -> bool {
+    std::env::var(VARIABLE).is_ok_and(|value| value == "mounted")
+}
+
+/// A small file system of its own.
+pub struct Disk(PathBuf);
+
+impl Disk {
+    /// Mounts it at a directory, which is made.
+    pub fn mount(at: &Path) -> Disk {
+        fs::create_dir_all(at).expect("a directory");
+        let size = format!("size={DISK_SIZE},mode=700");
+        mount(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "disk"]).arg(at)).expect("a disk");
+        Disk(at.to_owned())
+    }
+
+    /// Takes all the room that is left.
+    pub fn fill(&self) -> Result<(), String> {
+        let failed = |error: rustix::io::Errno| format!("cannot fill {}: {error}", self.0.display());
+        let ballast = fs::File::create(self.ballast()).map_err(|error| error.to_string())?;
+        let mut length = 0;
+        // Others write meanwhile, so that what is left may be less than it was said to be.
+        for _ in 0..100 {
+            let free = rustix::fs::statvfs(&self.0).map_err(failed)?;
+            let bytes = free.f_bavail * free.f_frsize;
+            if bytes == 0 {
+                return Ok(());
+            }
+            let flags = rustix::fs::FallocateFlags::empty();
+            match rustix::fs::fallocate(&ballast, flags, length, bytes) {
+                Ok(()) => length += bytes,
+                Err(rustix::io::Errno::NOSPC) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives it back.
+    pub fn free(&self) {
+        // Not there when it is free already.
+        let _ = fs::remove_file(self.ballast());
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.0.join("ballast")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        unmount(&self.0);
+    }
+}
+
+/// A directory that is another one, as long as that is mounted there.
+pub struct Shared {
+    /// Where it is seen.
+    at: PathBuf,
+    /// What is seen there.
+    content: PathBuf,
+}
+
+impl Shared {
+    pub fn mount(at: PathBuf, content: PathBuf) -> Shared {
+        for directory in [&at, &content] {
+            fs::create_dir_all(directory).expect("a directory");
+        }
+        let shared = Shared { at, content };
+        shared.come_back();
+        shared
+    }
+
+    /// It is gone, for everybody: what is at its place is an empty directory.
+    pub fn go_away(&self) {
+        unmount(&self.at);
+    }
+
+    pub fn come_back(&self) {
+        mount(Command::new("mount").arg("--bind").arg(&self.content).arg(&self.at)).expect("a mount");
+    }
+
+    /// What somebody has made at its place while it was gone.
+    pub fn strays(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.at).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").path()).collect()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        unmount(&self.at);
+    }
+}
+
+fn mount(command: &mut Command) -> Result<(), String> {
+    let ended = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&ended.stderr).trim())),
+    }
+}
+
+/// At once for whoever looks it up; those who have files open there keep them.
+fn unmount(at: &Path) {
+    // It may be gone already.
+    let _ = Command::new("umount").arg("--lazy").arg(at).stdin(Stdio::null()).stderr(Stdio::null()).status();
+}

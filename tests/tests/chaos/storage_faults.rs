@@ -1,0 +1,50 @@
+//! A disk of one worker that is full, and outputs that are away for a while.
+//!
+//! Owns what must be seen of them. Does not own the mounts (`mounts`).
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use rand::Rng;
+use rand_pcg::Pcg64;
+
+use crate::daemons::Daemons;
+use crate::faults::Injected;
+use crate::processes::wait_until;
+use crate::workload::Workload;
+
+/// So long a disk stays full at most before nobody seems to write to it.
+const FULL: Duration = Duration::from_secs(5);
+/// A worker is used again so long after its disk has room, at the latest.
+const RECOVERY: Duration = Duration::from_secs(60);
+
+/// The first worker has no room: its tasks go elsewhere until it has some again, and no job fails for it.
+pub fn fill_disk(daemons: &Daemons) -> Result<Injected, String> {
+    let Some(disk) = &daemons.disk else { return Ok(Injected::CannotBeHad) };
+    if daemons.worker_state(0).as_deref() != Some("up") {
+        return Ok(Injected::NothingToHit);
+    }
+    disk.fill()?;
+    let noticed = wait_until("a worker that is set aside", FULL, || {
+        daemons.worker_state(0).is_some_and(|state| state != "up")
+    });
+    disk.free();
+    wait_until("a worker that is used again", RECOVERY, || daemons.worker_state(0).as_deref() == Some("up"))?;
+    Ok(if noticed.is_ok() { Injected::Fired } else { Injected::NothingToHit })
+}
+
+/// All outputs are away, and come back: jobs wait for them, and make nothing in their place.
+pub fn unmount_outputs(random: &mut Pcg64, workload: &Workload) -> Result<Injected, String> {
+    let Some(outputs) = workload.outputs() else { return Ok(Injected::CannotBeHad) };
+    // Who submits a job meanwhile has its output made where it says, and that is right.
+    let submissions = workload.hold_submissions();
+    outputs.go_away();
+    sleep(Duration::from_millis(random.random_range(100..2_000)));
+    let strays = outputs.strays();
+    outputs.come_back();
+    drop(submissions);
+    match strays.is_empty() {
+        true => Ok(Injected::Fired),
+        false => Err(format!("made in the place of outputs that were away: {strays:?}")),
+    }
+}
