@@ -42,9 +42,7 @@ impl From<OutputError> for TaskError {
         let message = error.to_string();
         match error.source.kind() {
             io::ErrorKind::InvalidData => TaskError::task(message),
-            // Another try would fill the same disk again.
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => TaskError::fatal(message),
-            _ => TaskError::retryable(message),
+            _ => TaskError::shared(message, &error.source),
         }
     }
 }

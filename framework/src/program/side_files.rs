@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
-use napreduce_live::SideFileSource;
+use napreduce_live::{SideFileSource, no_try_helps};
 
 /// Where a worker has put the side files of a job.
 const DIRECTORY_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
+
+/// What is said of a name that no file was given.
+const UNKNOWN: &str = "no side file is called";
 
 /// Where files are on this machine, by name; in task processes of a worker none are known here.
 static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
@@ -41,7 +44,7 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 /// Of the kind `NotFound`, with the names that there are, when no file was given under this one.
 pub fn side_file(name: &str) -> io::Result<PathBuf> {
     let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
-    find(name, &here, std::env::var_os(DIRECTORY_VARIABLE))
+    find(name, &here, std::env::var_os(DIRECTORY_VARIABLE)).inspect_err(|_| no_try_helps(UNKNOWN))
 }
 
 fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString>) -> io::Result<PathBuf> {
@@ -58,7 +61,7 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
         true => String::from("pass it with --files PATH"),
         false => format!("there are {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
     };
-    Err(io::Error::new(io::ErrorKind::NotFound, format!("no side file is called {name:?}; {known}")))
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("{UNKNOWN} {name:?}; {known}")))
 }
 
 /// All side files of the job by name, wherever they are.

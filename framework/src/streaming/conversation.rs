@@ -3,6 +3,7 @@
 //! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between (live
 //! runtime).
 
+use napreduce_core::FaultPlace;
 use napreduce_live::{RunningCommand, SuspendHooks, TaskError};
 
 use super::lines::{LineTooLong, OutputLines, key_and_value};
@@ -103,9 +104,10 @@ fn pass_on(
     role: &str,
     command: &str,
 ) -> Result<(), TaskError> {
-    lines
-        .take(piece, |line| out.line(line))
-        .map_err(|error: LineTooLong| TaskError::task(format!("the {role} `{command}` wrote {error}")))?;
+    lines.take(piece, |line| out.line(line)).map_err(|error: LineTooLong| {
+        let message = format!("the {role} `{command}` wrote {error}");
+        TaskError::fatal(message).at(FaultPlace::TaskMemory)
+    })?;
     out.check()
 }
 

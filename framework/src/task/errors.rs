@@ -5,20 +5,19 @@
 use std::io;
 use std::path::Path;
 
-use napreduce_data::{CollectError, ReduceError};
-use napreduce_live::{ReduceTask, TaskError};
+use napreduce_core::FaultPlace;
+use napreduce_data::{CollectError, ReduceError, SegmentError};
+use napreduce_live::{ReduceTask, TaskError, is_gone};
 
 use super::saving::blamed;
 use crate::input::InputError;
 use crate::values::ValuesError;
 
-/// Fatal when the disk is full: another try would fill it again. The task's own fault otherwise.
+/// An error of the data plane whose files are all on the worker's own disk.
 fn classed(error: &(dyn std::error::Error + 'static)) -> TaskError {
-    match io_source(error).map(io::Error::kind) {
-        Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-            TaskError::fatal(error.to_string())
-        }
-        _ => TaskError::task(error.to_string()),
+    match io_source(error) {
+        Some(cause) => TaskError::local(error.to_string(), cause),
+        None => TaskError::task(error.to_string()),
     }
 }
 
@@ -33,14 +32,29 @@ fn io_source<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e io:
     None
 }
 
+/// A run of this attempt's own that is not what it wrote: its disk is to blame.
+fn own_run(error: &SegmentError, message: String) -> TaskError {
+    match error {
+        SegmentError::Open { source, .. } => TaskError::local(message, source),
+        _ => TaskError::retryable(message).at(FaultPlace::LocalDisk),
+    }
+}
+
 /// A map's output could not be collected.
 pub(crate) fn collect_error(error: CollectError) -> TaskError {
-    classed(&error)
+    let message = error.to_string();
+    match &error {
+        CollectError::Segment(cause) => own_run(cause, message),
+        CollectError::SpillThread(cause) => TaskError::local(message, cause),
+        // The same at every try: above all too little memory for what is to be collected.
+        CollectError::Settings(_) => TaskError::fatal(message).at(FaultPlace::TaskMemory),
+        _ => classed(&error),
+    }
 }
 
 /// The same in a task that was started from a checkpoint, whose runs may be to blame.
 pub(crate) fn collect_error_after(error: CollectError, restore: Option<&Path>) -> TaskError {
-    if error.blames_checkpoint() { blamed(restore, error.to_string()) } else { classed(&error) }
+    if error.blames_checkpoint() { blamed(restore, error.to_string()) } else { collect_error(error) }
 }
 
 /// A reduce's input could not be merged; when one segment is to blame, the map that wrote it runs again, and when a file
@@ -48,6 +62,16 @@ pub(crate) fn collect_error_after(error: CollectError, restore: Option<&Path>) -
 pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask, restore: Option<&Path>) -> TaskError {
     if error.blames_checkpoint() {
         return blamed(restore, error.to_string());
+    }
+    let message = error.to_string();
+    match &error {
+        // Absence and damage are the map's fault; that this host cannot open or map a file is not.
+        ReduceError::Input { error: SegmentError::Open { source, .. }, .. } if !is_gone(source) => {
+            return TaskError::local(message, source);
+        }
+        ReduceError::Intermediate(cause) => return own_run(cause, message),
+        ReduceError::Settings(_) => return TaskError::fatal(message).at(FaultPlace::TaskMemory),
+        _ => {}
     }
     let lost = error.lost_input().and_then(|index| task.inputs.get(index)).map(|(attempt, _)| *attempt);
     match lost {
@@ -73,7 +97,25 @@ pub(crate) fn values_error(
 }
 
 impl From<InputError> for TaskError {
+    /// What is wrong with the bytes stays wrong at every try; what the system refuses may be better elsewhere or later.
     fn from(error: InputError) -> TaskError {
-        classed(&error)
+        let message = error.to_string();
+        match &error {
+            InputError::Unreadable { error: cause, .. } => TaskError::shared(message, cause),
+            InputError::Missing { .. } => TaskError::retryable(message).at(FaultPlace::SharedStorage),
+            InputError::LineTooLong { .. }
+            | InputError::FileTooLong { .. }
+            | InputError::RecordTooLong { .. }
+            | InputError::WindowTooLarge { .. } => TaskError::fatal(message).at(FaultPlace::TaskMemory),
+            InputError::NoMatch { .. }
+            | InputError::BadPattern { .. }
+            | InputError::NotAFile { .. }
+            | InputError::Shortened { .. }
+            | InputError::NotText { .. }
+            | InputError::PartialRecord { .. }
+            | InputError::NoRecordLength
+            | InputError::BadRecords { .. }
+            | InputError::Damaged { .. } => TaskError::fatal(message).at(FaultPlace::Input),
+        }
     }
 }

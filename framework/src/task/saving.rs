@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use napreduce_core::FaultPlace;
 use napreduce_data::{SavePlace, SavedFile};
 use napreduce_live::{
     Checkpoint, CheckpointDirectory, CheckpointError, OutputPiece, SavedCheckpoint, Stage, TaskContext,
@@ -110,7 +111,7 @@ pub(crate) fn base_of(directory: &Path) -> PathBuf {
 
 /// What was to be saved is lost with the attempt, and no more than that: also a full disk does not end the job.
 pub(crate) fn unsaved(error: impl std::fmt::Display) -> TaskError {
-    TaskError::retryable(format!("the task could not be checkpointed: {error}"))
+    TaskError::retryable(format!("the task could not be checkpointed: {error}")).at(FaultPlace::SharedStorage)
 }
 
 impl From<CutError> for TaskError {
@@ -224,10 +225,11 @@ pub(crate) fn restored_format<F: OutputFormat>(format: &F, state: &[u8]) -> Resu
 /// A file of the checkpoint proved damaged when it was too late to start from scratch: the next attempt does so.
 pub(crate) fn blamed(restore: Option<&Path>, message: String) -> TaskError {
     let set_aside = restore.map(Checkpoint::set_aside);
-    TaskError::retryable(match set_aside {
+    let message = match set_aside {
         Some(Err(error)) => format!("{message}; {error}"),
         _ => format!("{message}; the next attempt starts from scratch"),
-    })
+    };
+    TaskError::retryable(message).at(FaultPlace::SharedStorage)
 }
 
 /// What becomes of a task whose part file could not be put together.

@@ -97,6 +97,10 @@ pub struct DaemonArguments {
     #[arg(long, value_name = "SIZE", env = "NAPREDUCE_LOGS_BYTES_MAX")]
     pub logs_bytes_max: Option<ByteSize>,
 
+    /// What must be free on its disk, or it takes no tasks [default: 64MiB, or a fiftieth of a small disk]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_DISK_RESERVE")]
+    pub disk_reserve: Option<ByteSize>,
+
     /// A task process that says nothing for so long is ended
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_TASK_SILENCE_MAX")]
     pub task_silence_max: Option<Duration>,
@@ -180,6 +184,7 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         blob_bytes_max,
         log_bytes_max,
         logs_bytes_max,
+        disk_reserve,
         task_silence_max,
         suspend_grace,
         suspend_bytes_max,
@@ -200,6 +205,7 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
     set(&mut chosen.blob_bytes_max, bytes(arguments.blob_bytes_max), blob_bytes_max);
     set(&mut chosen.log_bytes_max, bytes(arguments.log_bytes_max), log_bytes_max);
     set(&mut chosen.logs_bytes_max, bytes(arguments.logs_bytes_max), logs_bytes_max);
+    chosen.disk_reserve = bytes(arguments.disk_reserve).or(disk_reserve);
     set(&mut chosen.task_silence_max, arguments.task_silence_max, task_silence_max);
     let suspend = &mut chosen.suspend;
     set(&mut suspend.grace, arguments.suspend_grace, suspend_grace);

@@ -140,6 +140,22 @@ pub enum Record {
         /// When it gets work again.
         until: Time,
     },
+    /// A worker lacks something that every attempt needs and gets no new ones until it has it again; or it has.
+    WorkerShort {
+        /// The worker.
+        worker: WorkerId,
+        /// What it lacks, for people; nothing any more, without.
+        lacks: Option<String>,
+        /// When it is tried again, if that is not for the worker to say.
+        until: Option<Time>,
+    },
+    /// A task was there when several workers died: from now on it runs alone on a worker.
+    TaskIsolated {
+        /// The task.
+        task: TaskId,
+        /// Why, for people.
+        reason: String,
+    },
     /// A draining worker may leave.
     WorkerLeft(WorkerId),
     /// An attempt was given the right to commit.

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::job::{JobSpec, Slots};
 use crate::preemption::Primitive;
@@ -18,11 +19,22 @@ pub enum Event {
         worker: WorkerId,
         /// How many attempts of each kind it runs at once.
         slots: Slots,
+        /// The name of its host: what several workers of one host say counts once. Empty: a host of its own.
+        host: String,
     },
     /// A worker is gone, with every attempt it ran and every map output it served.
     WorkerLost {
         /// The worker.
         worker: WorkerId,
+        /// Its process died, as far as can be known; it was not merely silent, or given up.
+        crashed: bool,
+    },
+    /// A worker says that it lacks something that every attempt needs, or that it has it again.
+    WorkerShort {
+        /// The worker.
+        worker: WorkerId,
+        /// What it lacks, for people; nothing any more, without.
+        lacks: Option<String>,
     },
     /// A job was accepted.
     JobSubmitted {
@@ -114,6 +126,8 @@ pub enum Report {
     InputsLost {
         /// The map attempts, as they were named to it.
         outputs: Vec<AttemptId>,
+        /// Why: `Peer` when they are known to be absent or damaged, `Path` when nobody answers.
+        place: FaultPlace,
         /// The message, for people.
         reason: String,
     },
@@ -128,6 +142,8 @@ pub enum Report {
     Failed {
         /// Whose fault it was.
         class: FailureClass,
+        /// Where it belongs.
+        place: FaultPlace,
         /// The message, for people.
         reason: String,
         /// Map attempts whose output could not be read; their tasks are run again.
@@ -156,6 +172,7 @@ pub enum FailureClass {
     Retryable,
     /// The task's own fault (a panic, a bad record): counts towards its attempts.
     Task,
-    /// No further try can help (the disk is full, the output directory vanished): the job fails now.
+    /// No further try can help (the output's storage is full, the input is damaged): the job fails now. What lies with a
+    /// program file may lie with one host: it is believed when two hosts say so, or all there are.
     Fatal,
 }

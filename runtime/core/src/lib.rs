@@ -10,6 +10,7 @@ pub mod delivery;
 mod effect;
 mod engine;
 mod event;
+mod fault;
 mod ids;
 mod job;
 mod preemption;
@@ -32,6 +33,7 @@ pub use cluster::{
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};
 pub use event::{Event, FailureClass, Report};
+pub use fault::FaultPlace;
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{PreemptRequest, Primitive, RequestState, Requester, TaskEviction};

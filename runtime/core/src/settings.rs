@@ -21,6 +21,17 @@ pub struct EngineSettings {
     pub reservation: Span,
     /// When a worker on which much fails is set aside; never, without.
     pub set_aside: Option<SetAsideSettings>,
+    /// For how long a worker gets nothing after a failure that belongs to its disk or its limits; twice as long after each
+    /// further one, up to 64 times, until an attempt ends well there.
+    #[serde(default = "exclusion")]
+    pub exclusion: Span,
+    /// A task fails for good when so many workers died while it ran there alone; never, when zero. It runs alone from the
+    /// third time on, when workers have died twice while it ran beside others.
+    #[serde(default = "crashes_max")]
+    pub crashes_max: u32,
+    /// There is no other host and never will be: what its disk lacks fails the job, since nobody would wait well.
+    #[serde(default)]
+    pub one_host: bool,
     /// When an attempt that takes much longer than its like gets a duplicate; never, without.
     pub speculation: Option<SpeculationSettings>,
     /// What becomes of a primitive that a policy prefers.
@@ -38,6 +49,14 @@ fn yes() -> bool {
     true
 }
 
+fn exclusion() -> Span {
+    Span::from_secs(5)
+}
+
+fn crashes_max() -> u32 {
+    3
+}
+
 impl Default for EngineSettings {
     /// Lenient, with escalation, a reservation of 400 ms (twice the usual heartbeat interval), and workers set aside. No
     /// speculation: on a single machine a duplicate would only take what the straggler needs. Every primitive as asked.
@@ -47,6 +66,9 @@ impl Default for EngineSettings {
             escalate: true,
             reservation: Span::from_millis(400),
             set_aside: Some(SetAsideSettings::default()),
+            exclusion: exclusion(),
+            crashes_max: crashes_max(),
+            one_host: false,
             speculation: None,
             preemption: PreemptionSettings::default(),
             name_outputs: true,

@@ -78,6 +78,8 @@ pub struct WorkerTable {
     pub log_bytes_max: Option<u64>,
     #[serde(deserialize_with = "size")]
     pub logs_bytes_max: Option<u64>,
+    #[serde(deserialize_with = "size")]
+    pub disk_reserve: Option<u64>,
     #[serde(deserialize_with = "time")]
     pub task_silence_max: Option<Duration>,
     #[serde(deserialize_with = "time")]

@@ -30,6 +30,8 @@ pub struct Ended {
     pub how: String,
     /// By itself, with status 0.
     pub well: bool,
+    /// It was started wrongly: starting it again changes nothing.
+    pub wrongly: bool,
     pub lived: Duration,
 }
 
@@ -74,7 +76,12 @@ impl Daemon {
         let status = status.with_context(|| format!("cannot wait for {}", self.name))?;
         let lived = running.since.elapsed();
         self.running = None;
-        Ok(Some(Ended { how: describe(status), well: status.success(), lived }))
+        Ok(Some(Ended {
+            how: describe(status),
+            well: status.success(),
+            wrongly: status.code() == Some(2),
+            lived,
+        }))
     }
 
     pub fn is_running(&mut self) -> bool {

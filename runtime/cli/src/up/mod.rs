@@ -183,12 +183,16 @@ impl Up {
         let is_coordinator = index == 0;
         let daemon = &mut self.daemons[index];
         let name = daemon.name().to_owned();
-        let Some(Ended { how, well, lived }) = daemon.ended(silent)? else { return Ok(()) };
+        let Some(Ended { how, well, wrongly, lived }) = daemon.ended(silent)? else { return Ok(()) };
         if is_coordinator && !self.ready {
             bail!("the coordinator ended before the cluster was up ({how}); see its lines above");
         }
         if well && !is_coordinator {
             eprintln!("nap up: {name} has left and is not started again");
+            return Ok(());
+        }
+        if wrongly && !is_coordinator {
+            eprintln!("nap up: {name} ended ({how}) and is not started again; see its lines above");
             return Ok(());
         }
         let after = self.restarts.plan(index, lived);

@@ -2,6 +2,8 @@
 //!
 //! Owns its state, its slot and its clock, which stands still while it is suspended. Attempts that ended are not kept.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Start;
@@ -59,6 +61,9 @@ pub struct Attempt {
     /// How long attempts before it were at work for what the checkpoint holds that it goes on from.
     #[serde(default)]
     pub(crate) kept: Span,
+    /// Workers from which it could not read, and was asked to try again.
+    #[serde(default)]
+    pub(crate) missed: BTreeSet<WorkerId>,
     active_before: Span,
     active_since: Option<Time>,
 }
@@ -111,6 +116,7 @@ impl Attempt {
             ordered: now,
             waits_since: None,
             kept: Span::default(),
+            missed: BTreeSet::new(),
             active_before: Span::default(),
             active_since: None,
         }

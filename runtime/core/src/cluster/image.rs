@@ -11,7 +11,7 @@ use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
 use crate::cluster::worker::WorkerImage;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
-use crate::ids::{AttemptId, JobId, TaskKind};
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
 use crate::states::WorkerState;
 use crate::time::Time;
@@ -31,6 +31,8 @@ pub(crate) struct ClusterImage {
     tally: Tally,
     #[serde(default)]
     costs: ByKind<MeasuredCosts>,
+    #[serde(default)]
+    unread: BTreeSet<(WorkerId, String)>,
 }
 
 impl Cluster {
@@ -47,13 +49,16 @@ impl Cluster {
             graces: self.graces().collect(),
             tally: self.tally,
             costs: self.costs,
+            unread: self.unread.clone(),
         }
     }
 
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
         self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),
-            Deadline::Earliest(_) | Deadline::Reservation(_) | Deadline::Aside(_) => None,
+            Deadline::Earliest(_) | Deadline::Reservation(_) | Deadline::Aside(_) | Deadline::Excluded(_) => {
+                None
+            }
         })
     }
 
@@ -66,6 +71,7 @@ impl Cluster {
             ended: image.ended,
             tally: image.tally,
             costs: image.costs,
+            unread: image.unread,
             requests: keyed(image.requests.into_iter().map(Ok), |request| request.attempt)?,
             ..Cluster::default()
         };
@@ -142,7 +148,19 @@ impl Cluster {
                 self.aside.insert((until, id));
                 self.deadlines.insert((until, Deadline::Aside(id)));
             }
+            if let Some(excluded) = &self.workers[&id].excluded {
+                self.deadlines.insert((excluded.until, Deadline::Excluded(id)));
+            }
+            if self.workers[&id].cleared {
+                self.cleared = Some(id);
+            }
             self.list_worker(id);
+        }
+        for job in self.jobs.values() {
+            for kind in TaskKind::ALL {
+                let isolated = job.phases[kind].isolated.iter();
+                self.isolated.extend(isolated.map(|&index| TaskId { job: job.id, kind, index }));
+            }
         }
         let requests: Vec<PreemptRequest> = self.requests.values().cloned().collect();
         for request in &requests {

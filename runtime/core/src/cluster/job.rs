@@ -208,16 +208,26 @@ impl Job {
         self.task(task).map(|task| task.state)
     }
 
+    /// Whether a task runs alone on a worker that the engine chooses, since workers died while it ran.
+    pub fn isolates(&self, task: TaskId) -> bool {
+        self.phases[task.kind].isolated.contains(&task.index)
+    }
+
     /// The tasks of a kind that may be launched now somewhere, in order. Reduces come with slow-start, and while a map output
     /// is lost none may start: it would only hold a slot and wait.
     pub fn eligible(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
-        let tasks = self.is_open(kind).then_some(&self.phases[kind].pending);
-        tasks.into_iter().flatten().map(move |&index| TaskId { job: self.id, kind, index })
+        let phase = &self.phases[kind];
+        let tasks = self.is_open(kind).then_some(&phase.pending).into_iter().flatten();
+        tasks.filter(|index| !phase.isolated.contains(index)).map(move |&index| TaskId {
+            job: self.id,
+            kind,
+            index,
+        })
     }
 
     /// How many tasks of a kind may be launched now.
     pub fn eligible_count(&self, kind: TaskKind) -> u32 {
-        if self.is_open(kind) { self.phases[kind].pending.len() as u32 } else { 0 }
+        if self.is_open(kind) { self.phases[kind].launchable() } else { 0 }
     }
 
     /// Whether a task is to be kept from a worker: it failed there, and another worker could have it.

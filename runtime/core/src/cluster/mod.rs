@@ -21,6 +21,7 @@ pub use job_view::TaskHistory;
 pub use preempted::MeasuredCosts;
 pub(crate) use preempted::smooth;
 pub use view::{ClusterView, Tally};
+pub(crate) use worker::Exclusion;
 pub use worker::{Reservation, Worker};
 
 use std::cmp::Reverse;
@@ -52,6 +53,8 @@ pub(crate) enum Deadline {
     Reservation(WorkerId),
     /// This worker, which was set aside, gets work again.
     Aside(WorkerId),
+    /// So does this one, where something was lacking.
+    Excluded(WorkerId),
 }
 
 /// In which indices a job is with its tasks of one kind.
@@ -76,6 +79,12 @@ pub(crate) struct Cluster {
     pub draining: BTreeSet<WorkerId>,
     /// Workers set aside because much failed there, and until when.
     pub aside: BTreeSet<(Time, WorkerId)>,
+    /// The worker that is kept for a task that runs alone.
+    pub cleared: Option<WorkerId>,
+    /// Tasks that run alone, since workers died while they ran.
+    pub isolated: BTreeSet<TaskId>,
+    /// Workers that could not be read from, and the host that said so.
+    pub unread: BTreeSet<(WorkerId, String)>,
     pub attempts: IdMap<AttemptId, Attempt, false>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
     pub deadlines: BTreeSet<(Time, Deadline)>,
@@ -303,6 +312,14 @@ impl Cluster {
                 self.slots[kind] -= u64::from(slots);
                 self.free_slots[kind] -= u64::from(free);
             }
+        }
+    }
+
+    /// Who speaks for a worker: its host, or itself where it has one of its own.
+    pub fn host_of(&self, worker: WorkerId) -> String {
+        match self.workers.get(&worker) {
+            Some(known) if !known.host.is_empty() => known.host.clone(),
+            _ => worker.to_string(),
         }
     }
 

@@ -54,6 +54,18 @@ pub(crate) struct Task {
     pub failures: Vec<String>,
     /// The workers where they did, or that held an output of it that could not be read.
     pub failed_on: BTreeSet<WorkerId>,
+    /// Hosts that lacked what it needs.
+    #[serde(default)]
+    pub short_on: BTreeSet<String>,
+    /// Hosts that could not run its program.
+    #[serde(default)]
+    pub program_failed_on: BTreeSet<String>,
+    /// The hosts of the workers that died while it ran there, the first of them; one for each time.
+    #[serde(default)]
+    pub lost_with: Vec<String>,
+    /// How often it was alone with a worker that died, since it runs alone.
+    #[serde(default)]
+    pub lost_alone: u32,
 }
 
 /// The tasks of one kind of a job.
@@ -68,6 +80,8 @@ pub(crate) struct Phase {
     /// Tasks that failed somewhere, and the tasks not to be run on a worker while another one can have them.
     pub failed: BTreeSet<u32>,
     pub avoided: BTreeMap<WorkerId, BTreeSet<u32>>,
+    /// Tasks that run alone on a worker, which the engine chooses: no policy launches them.
+    pub isolated: BTreeSet<u32>,
     pub done: u32,
     /// How long attempts were at work for the tasks that are done.
     pub worked: Span,
@@ -95,7 +109,21 @@ impl Task {
             lost_at: 0,
             failures: Vec::new(),
             failed_on: BTreeSet::new(),
+            short_on: BTreeSet::new(),
+            program_failed_on: BTreeSet::new(),
+            lost_with: Vec::new(),
+            lost_alone: 0,
         }
+    }
+}
+
+/// A task runs alone after so many workers died while it ran there.
+const ISOLATED_AT: usize = 2;
+
+impl Task {
+    /// Whether it is to run alone.
+    pub fn is_isolated(&self) -> bool {
+        self.lost_with.len() >= ISOLATED_AT
     }
 }
 
@@ -116,6 +144,7 @@ impl Phase {
             checkpointed: BTreeSet::new(),
             failed: BTreeSet::new(),
             avoided: BTreeMap::new(),
+            isolated: BTreeSet::new(),
             done: 0,
             worked: Span::default(),
         }
@@ -126,7 +155,9 @@ impl Phase {
         let done = tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
         let failed = (0..).zip(&tasks).filter(|(_, task)| !task.failed_on.is_empty()).map(|(index, _)| index);
         let failed = failed.collect();
-        let mut phase = Phase { tasks, failed, done, ..Phase::of_reduces(0) };
+        let isolated = (0..).zip(&tasks).filter(|(_, task)| task.is_isolated()).map(|(index, _)| index);
+        let isolated = isolated.collect();
+        let mut phase = Phase { tasks, failed, isolated, done, ..Phase::of_reduces(0) };
         phase.worked = phase.sum_of_work();
         for index in 0..phase.total() {
             if phase.tasks[index as usize].state == TaskState::Pending {
@@ -159,15 +190,22 @@ impl Phase {
     }
 
     fn first_for(&self, worker: WorkerId, of: &BTreeSet<u32>) -> Option<u32> {
-        match self.avoided.get(&worker) {
-            None => of.first().copied(),
-            Some(avoided) => of.iter().find(|index| !avoided.contains(index)).copied(),
+        if self.isolated.is_empty() && !self.avoided.contains_key(&worker) {
+            return of.first().copied();
         }
+        of.iter().find(|index| !self.avoids(**index, worker)).copied()
     }
 
     /// Whether a task is to be run elsewhere than on `worker`.
     pub fn avoids(&self, index: u32, worker: WorkerId) -> bool {
-        self.avoided.get(&worker).is_some_and(|avoided| avoided.contains(&index))
+        self.isolated.contains(&index)
+            || self.avoided.get(&worker).is_some_and(|avoided| avoided.contains(&index))
+    }
+
+    /// How many pending tasks a policy may launch.
+    pub fn launchable(&self) -> u32 {
+        let isolated = self.isolated.iter().filter(|index| self.pending.contains(index)).count();
+        (self.pending.len() - isolated) as u32
     }
 
     /// A task failed on a worker; `usable` are the workers that could have it.

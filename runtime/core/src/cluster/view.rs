@@ -80,6 +80,12 @@ impl<'a> ClusterView<'a> {
         self.cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost)
     }
 
+    /// The hosts that could not read map outputs from a worker, and have read nothing since.
+    pub fn unread_from(&self, worker: WorkerId) -> impl Iterator<Item = &'a str> + use<'a> {
+        let unread = self.cluster.unread.iter();
+        unread.filter(move |(holder, _)| *holder == worker).map(|(_, reader)| reader.as_str())
+    }
+
     /// A worker, up or lost.
     pub fn worker(&self, worker: WorkerId) -> Option<&'a Worker> {
         self.cluster.workers.get(&worker)

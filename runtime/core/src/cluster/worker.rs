@@ -24,10 +24,27 @@ pub struct Reservation {
     pub until: Time,
 }
 
+/// Why a worker gets nothing for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exclusion {
+    pub until: Time,
+    pub because: String,
+}
+
 /// A worker.
 #[derive(Debug, Clone)]
 pub struct Worker {
     pub(crate) state: WorkerState,
+    /// The name of its host; empty for one of its own.
+    pub(crate) host: String,
+    /// What it says it lacks.
+    pub(crate) short: Option<String>,
+    /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
+    pub(crate) excluded: Option<Exclusion>,
+    /// How often in a row it was excluded, without an attempt that ended well in between.
+    pub(crate) exclusions: u32,
+    /// It is kept free for a task that runs alone, or runs one.
+    pub(crate) cleared: bool,
     /// It drained and was told that it may leave: that it is gone is no news.
     pub(crate) left: bool,
     /// Set aside because much failed there: no new attempts before this time.
@@ -54,6 +71,16 @@ pub struct Worker {
 pub(crate) struct WorkerImage {
     pub id: WorkerId,
     state: WorkerState,
+    #[serde(default)]
+    host: String,
+    #[serde(default)]
+    short: Option<String>,
+    #[serde(default)]
+    pub excluded: Option<Exclusion>,
+    #[serde(default)]
+    exclusions: u32,
+    #[serde(default)]
+    pub cleared: bool,
     left: bool,
     pub aside_until: Option<Time>,
     failures_in_row: u32,
@@ -69,6 +96,11 @@ impl Worker {
     pub(crate) fn new() -> Worker {
         Worker {
             state: WorkerState::Unknown,
+            host: String::new(),
+            short: None,
+            excluded: None,
+            exclusions: 0,
+            cleared: false,
             left: false,
             aside_until: None,
             failures_in_row: 0,
@@ -88,6 +120,11 @@ impl Worker {
         WorkerImage {
             id,
             state: self.state,
+            host: self.host.clone(),
+            short: self.short.clone(),
+            excluded: self.excluded.clone(),
+            exclusions: self.exclusions,
+            cleared: self.cleared,
             left: self.left,
             aside_until: self.aside_until,
             failures_in_row: self.failures_in_row,
@@ -103,6 +140,11 @@ impl Worker {
     pub(crate) fn from_image(image: WorkerImage) -> Worker {
         let WorkerImage {
             state,
+            host,
+            short,
+            excluded,
+            exclusions,
+            cleared,
             left,
             aside_until,
             failures_in_row,
@@ -112,8 +154,8 @@ impl Worker {
             full,
             ..
         } = image;
-        let rest = Worker::new();
-        Worker { state, left, aside_until, failures_in_row, failed_tasks, slots, declined, full, ..rest }
+        let known = Worker { state, host, short, excluded, exclusions, cleared, ..Worker::new() };
+        Worker { left, aside_until, failures_in_row, failed_tasks, slots, declined, full, ..known }
     }
 
     /// Whether it has the slots that its attempts hold.
@@ -143,9 +185,32 @@ impl Worker {
         self.failures_in_row
     }
 
-    /// Whether new attempts may start here: it is up, not draining and not set aside.
+    /// Whether new attempts may start here: it is up, not draining, not set aside, lacks nothing, and is not kept for a
+    /// task that runs alone.
     pub fn takes_attempts(&self) -> bool {
-        self.state == WorkerState::Up && self.aside_until.is_none()
+        self.is_well() && !self.cleared
+    }
+
+    /// Whether nothing but another task keeps new attempts from it.
+    pub(crate) fn is_well(&self) -> bool {
+        let lacks_nothing = self.short.is_none() && self.excluded.is_none();
+        self.state == WorkerState::Up && self.aside_until.is_none() && lacks_nothing
+    }
+
+    /// What it lacks, or why it gets nothing for a while; for people.
+    pub fn lacks(&self) -> Option<&str> {
+        let excluded = self.excluded.as_ref().map(|excluded| excluded.because.as_str());
+        self.short.as_deref().or(excluded)
+    }
+
+    /// Whether it is kept for a task that runs alone.
+    pub fn is_cleared(&self) -> bool {
+        self.cleared
+    }
+
+    /// The name of its host; empty when it has one of its own.
+    pub fn host(&self) -> &str {
+        &self.host
     }
 
     /// How many slots of a kind it has.

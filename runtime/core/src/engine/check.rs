@@ -60,6 +60,10 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
     ensure!(aside == worker.aside_until.is_some(), "{id}: set aside, but not listed");
     ensure!(!aside || worker.state == WorkerState::Up, "{id}: {:?}, but set aside", worker.state);
     ensure!(!aside || worker.aside_until > Some(cluster.now), "{id}: set aside for longer than it should be");
+    let timed = |until| cluster.deadlines.contains(&(until, Deadline::Excluded(id)));
+    let timed = worker.excluded.as_ref().is_none_or(|excluded| timed(excluded.until));
+    ensure!(timed, "{id}: excluded for ever");
+    ensure!(worker.cleared == (cluster.cleared == Some(id)), "{id}: kept free for a task, or the reverse");
     if worker.state == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
     }
@@ -302,6 +306,9 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
                 cluster.requests.get(attempt).is_some_and(|one| one.earliest == Some(*due))
             }
             Deadline::Aside(worker) => cluster.aside.contains(&(*due, *worker)),
+            Deadline::Excluded(worker) => {
+                cluster.workers[worker].excluded.as_ref().is_some_and(|excluded| excluded.until == *due)
+            }
             Deadline::Reservation(worker) => {
                 cluster.workers[worker].reservations.iter().any(|kept| kept.until == *due)
             }

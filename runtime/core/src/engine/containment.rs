@@ -48,6 +48,7 @@ impl Engine {
         let worker = self.cluster.worker_mut(id);
         worker.failures_in_row = 0;
         worker.failed_tasks.clear();
+        worker.exclusions = 0;
     }
 
     /// A worker that was set aside gets work again, with a clean sheet.

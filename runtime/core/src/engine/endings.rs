@@ -6,14 +6,18 @@
 //!   started for ever;
 //! - a failure for want of a map output does not count against the reduce that met it, if it was given that output: the
 //!   map is run again, and the damage counts against the map, so that it cannot go on for ever either;
+//! - what lies with the disk or a limit of one host does not count: the task goes elsewhere, and the worker gets nothing for a
+//!   while; only when as many hosts as a task has attempts say so, the task is to blame;
+//! - a stopped process that the host took the memory of does not count;
 //! - a kill that was ordered, a checkpoint and the loss of the worker never count;
-//! - a fatal failure ends the job at once.
+//! - a fatal failure ends the job at once; one that lies with a program file when two hosts say so, or all there are.
 
 use crate::cluster::Attempt;
 use crate::effect::{Record, Start};
 use crate::engine::Engine;
 use crate::event::FailureClass;
-use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
+use crate::fault::FaultPlace;
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
 
@@ -21,6 +25,7 @@ use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobSta
 #[derive(Debug)]
 pub(super) struct Failure {
     pub class: FailureClass,
+    pub place: FaultPlace,
     pub reason: String,
     pub lost_outputs: Vec<AttemptId>,
 }
@@ -73,6 +78,10 @@ impl Engine {
         let id = attempt.id;
         self.cluster.step_task(id.task, TaskInput::AttemptDone);
         self.trust_again(attempt.worker);
+        self.clear_suspicion(id.task);
+        if id.task.kind == TaskKind::Reduce {
+            self.forget_unread_by(attempt.worker);
+        }
         let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
         let took = attempt.active_time(self.cluster.now);
         let took = took + attempt.kept;
@@ -144,20 +153,46 @@ impl Engine {
     }
 
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
-        let id = attempt.id;
-        self.retry(id, failure.reason.clone());
-        let excused = self.blame_maps(attempt, &failure.lost_outputs, &failure.reason);
-        if failure.class == FailureClass::Fatal {
-            let reason = format!("{} cannot be tried again: {}", id.task, failure.reason);
+        let (id, told) = (attempt.id, failure.in_words());
+        self.retry(id, told.clone());
+        let (lost, doubted) = self.weigh(attempt, &failure.lost_outputs, failure.place);
+        let excused = self.blame_maps(attempt, &lost, &failure.reason) || !doubted.is_empty();
+        if self.is_fatal(id.task, attempt.worker, &failure) {
+            let reason = format!("{} cannot be tried again: {told}", id.task);
             self.decide(id.task.job, JobInput::Failed, JobOutcome::Failed { reason });
-        } else if failure.class == FailureClass::Task || !excused {
+        } else if failure.place.is_of_host()
+            && failure.class == FailureClass::Retryable
+            && !self.settings.one_host
+        {
+            self.excuse_for_host(id.task, attempt.worker, told);
+        } else if failure.place == FaultPlace::HostMemory && failure.class == FailureClass::Retryable {
+            // The checkpoint it went on from, if it did, is as good as before.
+        } else if failure.class != FailureClass::Retryable || !excused {
             if attempt.from != Start::Fresh && self.cluster.jobs.contains_key(&id.task.job) {
                 // The checkpoint may be what is wrong; a task must not fail for good before it was tried without.
                 self.cluster.job_mut(id.task.job).set_checkpoint(id.task, None);
             }
-            self.count_failure(id.task, attempt.worker, failure.reason);
+            self.count_failure(id.task, attempt.worker, told);
             self.hold_against(attempt.worker, id.task);
+        } else if !doubted.is_empty() {
+            self.avoid(id.task, attempt.worker);
         }
+    }
+
+    /// Whether no further try can help.
+    fn is_fatal(&mut self, task: TaskId, worker: WorkerId, failure: &Failure) -> bool {
+        if failure.class != FailureClass::Fatal {
+            return self.settings.one_host && failure.place == FaultPlace::LocalDisk;
+        }
+        if failure.place != FaultPlace::ProgramFile || self.cluster.jobs.get(&task.job).is_none() {
+            return true;
+        }
+        let host = self.cluster.host_of(worker);
+        let known = &mut self.cluster.task_mut(task).program_failed_on;
+        known.insert(host);
+        let known = known.clone();
+        let could_try = |worker: WorkerId| !known.contains(&self.cluster.host_of(worker));
+        known.len() >= 2 || !self.cluster.usable(task.kind).into_iter().any(could_try)
     }
 
     /// Counts a failure of a task on a worker, and keeps the task from it.
@@ -176,6 +211,16 @@ impl Engine {
 
     fn active_job(&self, id: JobId) -> Option<&crate::cluster::Job> {
         self.cluster.jobs.get(&id).filter(|job| job.state == JobState::Active)
+    }
+}
+
+impl Failure {
+    /// What happened, and where unless it is where most does: in the code of the user.
+    fn in_words(&self) -> String {
+        match self.place {
+            FaultPlace::UserCode => self.reason.clone(),
+            place => format!("{place}: {}", self.reason),
+        }
     }
 }
 

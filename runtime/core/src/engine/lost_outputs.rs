@@ -1,18 +1,29 @@
 //! Map outputs that cannot be read any more, and reduces that wait for what replaces them.
 //!
-//! Owns who is blamed for a lost output, and who is told of the one that takes its place. It cannot go on for ever: each
-//! time an output is reported lost counts as a failure of its map.
+//! Owns whose word is believed about an output, who is blamed for a lost one, and who is told of the one that takes its
+//! place. What is absent or damaged is lost. What cannot be reached is lost when two hosts say so, or when no other host is
+//! left to try; until then it is the reduce that goes elsewhere, after it has tried once more. It cannot go on for ever: a
+//! host says it once of each worker, and each output that is lost counts as a failure of its map.
+
+use std::collections::BTreeSet;
 
 use crate::cluster::Attempt;
 use crate::effect::{MapOutput, Order, Record};
 use crate::engine::Engine;
-use crate::ids::{AttemptId, TaskId, TaskKind};
+use crate::fault::FaultPlace;
+use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput};
 
 impl Engine {
     /// A reduce says that it cannot read some of its inputs. It goes on, and is fed what replaces them: what is there
     /// already at once, the rest when it is done again.
-    pub(super) fn inputs_lost(&mut self, id: AttemptId, outputs: &[AttemptId], reason: &str) {
+    pub(super) fn inputs_lost(
+        &mut self,
+        id: AttemptId,
+        outputs: &[AttemptId],
+        place: FaultPlace,
+        reason: &str,
+    ) {
         let Some((_, state)) = self.step(id, AttemptInput::InputsLost) else { return };
         let job = id.task.job;
         if state == AttemptState::Killing || self.cluster.job(job).state != JobState::Active {
@@ -27,10 +38,17 @@ impl Engine {
             return;
         }
         self.cluster.job_mut(job).awaiting_inputs.insert(id);
-        self.blame_maps(&attempt, outputs, reason);
+        let (lost, doubted) = self.weigh(&attempt, outputs, place);
+        self.blame_maps(&attempt, &lost, reason);
         self.cluster.refresh(job);
         if self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active) {
             return;
+        }
+        let before = &mut self.cluster.attempt_mut(id).missed;
+        let again = doubted.iter().find(|holder| before.contains(holder)).copied();
+        before.extend(doubted);
+        if let Some(holder) = again {
+            return self.send_elsewhere(&attempt, holder, reason);
         }
         maps.sort_unstable();
         maps.dedup();
@@ -38,6 +56,73 @@ impl Engine {
         let inputs: Vec<MapOutput> = maps.iter().filter_map(|map| job.map_output(map.index)).collect();
         if !inputs.is_empty() {
             self.send(attempt.worker, Order::MoreInputs { attempt: id, inputs });
+        }
+    }
+
+    /// Of the outputs that a reduce cannot read, those that are lost by what is known, and the workers about which others
+    /// are to be heard first.
+    pub(super) fn weigh(
+        &mut self,
+        reduce: &Attempt,
+        outputs: &[AttemptId],
+        place: FaultPlace,
+    ) -> (Vec<AttemptId>, BTreeSet<WorkerId>) {
+        let (mut lost, mut doubted) = (Vec::new(), BTreeSet::new());
+        let reader = self.cluster.host_of(reduce.worker);
+        for output in outputs {
+            if output.task.job != reduce.id.task.job || !self.may_have_read(reduce.id, *output) {
+                continue;
+            }
+            let held = self.cluster.job(output.task.job).map_output(output.task.index);
+            let Some(holder) = held.filter(|held| held.attempt == *output).map(|held| held.worker) else {
+                lost.push(*output);
+                continue;
+            };
+            if place == FaultPlace::Path && holder != reduce.worker {
+                self.cluster.unread.insert((holder, reader.clone()));
+            }
+            let believed = place != FaultPlace::Path || holder == reduce.worker || self.is_cut_off(holder);
+            if believed {
+                lost.push(*output);
+            } else {
+                doubted.insert(holder);
+            }
+        }
+        (lost, doubted)
+    }
+
+    /// Whether what a worker holds cannot be reached: two hosts say so, or no other one is left that could try.
+    fn is_cut_off(&self, holder: WorkerId) -> bool {
+        let said = |host: &String| self.cluster.unread.contains(&(holder, host.clone()));
+        let first = self.cluster.unread.range((holder, String::new())..);
+        if first.take_while(|(worker, _)| *worker == holder).count() >= 2 {
+            return true;
+        }
+        let could_try = |worker: WorkerId| !said(&self.cluster.host_of(worker));
+        !self.cluster.usable(TaskKind::Reduce).into_iter().any(could_try)
+    }
+
+    /// A reduce cannot read from a worker, and nobody else says so: it goes to another worker, and is not to blame.
+    fn send_elsewhere(&mut self, reduce: &Attempt, holder: WorkerId, reason: &str) {
+        let reader = reduce.worker;
+        self.kill(reduce.id, format!("{reader} cannot read from {holder}, and others may: {reason}"));
+        self.avoid(reduce.id.task, reader);
+        self.hold_against(reader, reduce.id.task);
+    }
+
+    /// What was said by the host of a worker, or about that worker, is not so any more.
+    pub(super) fn forget_unread(&mut self, worker: WorkerId) {
+        if !self.cluster.unread.is_empty() {
+            let host = self.cluster.host_of(worker);
+            self.cluster.unread.retain(|(holder, reader)| *holder != worker && *reader != host);
+        }
+    }
+
+    /// An attempt there has read all it was given.
+    pub(super) fn forget_unread_by(&mut self, worker: WorkerId) {
+        if !self.cluster.unread.is_empty() {
+            let host = self.cluster.host_of(worker);
+            self.cluster.unread.retain(|(_, reader)| *reader != host);
         }
     }
 

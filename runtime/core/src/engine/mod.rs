@@ -8,6 +8,7 @@ mod choices;
 mod containment;
 mod drain;
 mod endings;
+mod isolation;
 mod jobs;
 mod lost_outputs;
 mod operators;
@@ -15,6 +16,7 @@ mod placement;
 mod reports;
 mod requests;
 mod rounds;
+mod shortages;
 mod snapshot;
 mod speculation;
 mod stopping;
@@ -42,7 +44,7 @@ use crate::time::Time;
 /// use napreduce_core::{Effect, Engine, EngineSettings, Event, Fifo, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
 ///
 /// let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
-/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 } });
+/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: "ada".into() });
 /// let spec = JobSpec {
 ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
 ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
@@ -116,6 +118,7 @@ impl Engine {
             self.scheduler.on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
         }
         self.resume_recalled();
+        self.run_isolated();
         self.schedule();
         self.convert();
         self.speculate();
@@ -160,8 +163,9 @@ impl Engine {
 
     fn apply(&mut self, event: &Event) {
         match event {
-            Event::WorkerJoined { worker, slots } => self.worker_joined(*worker, *slots),
-            Event::WorkerLost { worker } => self.worker_lost(*worker),
+            Event::WorkerJoined { worker, slots, host } => self.worker_joined(*worker, *slots, host),
+            Event::WorkerLost { worker, crashed } => self.worker_lost(*worker, *crashed),
+            Event::WorkerShort { worker, lacks } => self.worker_short(*worker, lacks.as_deref()),
             Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
             Event::WorkerDrainRequested { worker, hand_back } => self.drain_requested(*worker, *hand_back),
             Event::AttemptKillRequested { attempt, reason } => self.attempt_kill_requested(*attempt, reason),

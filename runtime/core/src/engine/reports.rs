@@ -6,6 +6,7 @@ use crate::effect::{Order, Record};
 use crate::engine::Engine;
 use crate::engine::endings::Failure;
 use crate::event::{FailureClass, Report};
+use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::states::{AttemptInput, AttemptState};
 
@@ -22,12 +23,12 @@ impl Engine {
             Report::Suspended => self.suspended(id),
             Report::SuspendRefused { reason } => self.suspend_refused(id, reason),
             Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
-            Report::InputsLost { outputs, reason } => self.inputs_lost(id, outputs, reason),
+            Report::InputsLost { outputs, place, reason } => self.inputs_lost(id, outputs, *place, reason),
             Report::CommitRequested => self.commit_requested(id),
             Report::Done { output_bytes } => self.done(id, *output_bytes),
-            Report::Failed { class, reason, lost_outputs } => {
-                let failure =
-                    Failure { class: *class, reason: reason.clone(), lost_outputs: lost_outputs.clone() };
+            Report::Failed { class, place, reason, lost_outputs } => {
+                let (reason, lost_outputs) = (reason.clone(), lost_outputs.clone());
+                let failure = Failure { class: *class, place: *place, reason, lost_outputs };
                 self.attempt_exits(id, AttemptInput::Failed, Some(failure));
             }
             Report::Killed => {
@@ -114,6 +115,7 @@ impl Engine {
 
 impl Failure {
     fn retryable(reason: &str) -> Failure {
-        Failure { class: FailureClass::Retryable, reason: reason.to_owned(), lost_outputs: Vec::new() }
+        let (class, place) = (FailureClass::Retryable, FaultPlace::Host);
+        Failure { class, place, reason: reason.to_owned(), lost_outputs: Vec::new() }
     }
 }

@@ -9,16 +9,18 @@ use crate::job::Slots;
 use crate::states::{AttemptInput, JobState, WorkerInput, WorkerState};
 
 impl Engine {
-    pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots) {
+    pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots, host: &str) {
         if self.step_worker(id, WorkerInput::Joined) {
-            self.cluster.worker_mut(id).offer(slots);
+            let worker = self.cluster.worker_mut(id);
+            worker.offer(slots);
+            host.clone_into(&mut worker.host);
             self.find_full(id);
             self.cluster.list_worker(id);
             self.workers_changed();
         }
     }
 
-    pub(super) fn worker_lost(&mut self, id: WorkerId) {
+    pub(super) fn worker_lost(&mut self, id: WorkerId, crashed: bool) {
         if self.cluster.workers.get(&id).is_some_and(|worker| worker.left) {
             return;
         }
@@ -28,6 +30,7 @@ impl Engine {
         self.cluster.draining.remove(&id);
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
+        let suspects = if crashed { self.note_crash(id) } else { Vec::new() };
         // Outputs first: an attempt that ends frees nothing here, but a job whose maps are gone must not start reduces.
         self.take_back_outputs_of(id);
         let attempts: Vec<_> = self.cluster.workers[&id].attempts().collect();
@@ -35,7 +38,9 @@ impl Engine {
             self.attempt_exits(attempt, AttemptInput::WorkerLost, None);
         }
         self.take_from_aside(id);
+        self.forget_unread(id);
         self.workers_changed();
+        suspects.into_iter().for_each(|task| self.suspect(task));
     }
 
     /// Makes pending again every finished map whose output was on this worker, in jobs that still need it.

@@ -74,7 +74,11 @@ impl Cluster {
     /// Another worker of the same size.
     pub fn join(&mut self) {
         self.workers += 1;
-        self.handle(Event::WorkerJoined { worker: WorkerId(self.workers), slots: self.slots });
+        self.handle(Event::WorkerJoined {
+            worker: WorkerId(self.workers),
+            slots: self.slots,
+            host: String::new(),
+        });
     }
 
     pub fn submit(&mut self, ask: Ask<'_>) -> JobId {

@@ -32,7 +32,7 @@ fn done_without_the_right_is_a_failure() {
              > launch m0.1 on 1
          started m0.1
          done m0.1
-             > job 1 failed: job_0001_m_0000 failed 1 time; last: it said it was done, but had no right to commit",
+             > job 1 failed: job_0001_m_0000 failed 1 time; last: host: it said it was done, but had no right to commit",
     );
 }
 

@@ -23,6 +23,10 @@ fn the_runs_reach_what_they_are_meant_to_reach() {
                 Effect::WorkerMayLeave { .. } => "leave",
                 Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => "duplicate",
                 Effect::Record(Record::WorkerSetAside { .. }) => "aside",
+                Effect::Record(Record::WorkerShort { until: Some(_), .. }) => "excluded",
+                Effect::Record(Record::WorkerShort { lacks: Some(_), .. }) => "short",
+                Effect::Record(Record::WorkerShort { .. }) => "short no more",
+                Effect::Record(Record::TaskIsolated { .. }) => "isolated",
                 Effect::Record(Record::SuspendRefused { reason, .. }) if reason.contains("suspended-max") => {
                     "refused when ordered"
                 }
@@ -48,9 +52,14 @@ fn the_runs_reach_what_they_are_meant_to_reach() {
             *seen.entry(what).or_default() += count as u32;
         }
     }
-    assert_eq!(seen.len(), 21, "{seen:?}");
+    assert_eq!(seen.len(), 25, "{seen:?}");
     // What needs several rare things at once is rare.
-    let least =
-        |what: &str| if what.starts_with("given up") || what == "refused when ordered" { 1 } else { 15 };
+    let least = |what: &str| {
+        if what.starts_with("given up") || what == "isolated" || what == "refused when ordered" {
+            1
+        } else {
+            15
+        }
+    };
     assert!(seen.iter().all(|(what, &count)| count >= least(what)), "{seen:?}");
 }

@@ -28,7 +28,10 @@ fn the_same_events_give_the_same_effects() {
 #[test]
 fn time_does_not_go_back() {
     let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
-    engine.handle(Time(9), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 } });
+    engine.handle(
+        Time(9),
+        Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: String::new() },
+    );
     engine.handle(Time(3), Event::JobSubmitted { job: JobId(1), spec: spec(1, 1) });
     assert_eq!(engine.view().now(), Time(9));
     assert_eq!(engine.view().job(JobId(1)).map(|job| job.submitted()), Some(Time(9)));

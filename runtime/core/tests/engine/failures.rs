@@ -88,7 +88,7 @@ fn a_kill_that_nobody_ordered_counts() {
              > launch m0.2 on 1
          started m0.2
          killed m0.2
-             > job 1 failed: job_0001_m_0000 failed 2 times; last: it was killed, though nobody here ordered that",
+             > job 1 failed: job_0001_m_0000 failed 2 times; last: host: it was killed, though nobody here ordered that",
     );
 }
 
@@ -99,7 +99,7 @@ fn a_checkpoint_before_the_start_counts() {
          job 1 maps 1 attempts 1
              > launch m0.1 on 1
          checkpointed m0.1
-             > job 1 failed: job_0001_m_0000 failed 1 time; last: it reported a checkpoint before it had started",
+             > job 1 failed: job_0001_m_0000 failed 1 time; last: host: it reported a checkpoint before it had started",
     );
 }
 

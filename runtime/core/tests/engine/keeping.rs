@@ -89,7 +89,11 @@ impl Operated {
         let settings = EngineSettings { preemption, ..EngineSettings::default() };
         let engine = Engine::new(Box::new(Fifo::default()), settings);
         let mut operated = Operated { engine, keeping: Keeping::new(most), full: 0, was_full: 0 };
-        operated.handle(Event::WorkerJoined { worker: WORKER, slots: Slots { map: 8, reduce: 0 } });
+        operated.handle(Event::WorkerJoined {
+            worker: WORKER,
+            slots: Slots { map: 8, reduce: 0 },
+            host: String::new(),
+        });
         operated.handle(Event::JobSubmitted { job: JobId(1), spec: spec(8, 0) });
         operated
     }

@@ -82,6 +82,8 @@ impl Ledger {
             Record::JobAccepted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerSetAside { .. }
+            | Record::WorkerShort { .. }
+            | Record::TaskIsolated { .. }
             | Record::WorkerLeft(_)
             | Record::PreemptRequested { .. }
             | Record::Suspended(_)

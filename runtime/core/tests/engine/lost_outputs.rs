@@ -18,7 +18,7 @@ fn only_the_damaged_map_runs_again_and_then_the_reduce() {
              > record done m1.1; record launched r0.1 on 1; launch r0.1 on 1 reading m0.1 m1.1
          started r0.1
          failed r0.1 retryable losing m1.1: a block is damaged
-             > record ended r0.1: a block is damaged; record lost m1
+             > record ended r0.1: peer: a block is damaged; record lost m1
              > record launched m1.2 on 1; launch m1.2 on 1
          done m1.2
              > record done m1.2; record launched r0.2 on 1; launch r0.2 on 1 reading m0.1 m1.2",
@@ -76,7 +76,7 @@ fn an_output_it_was_never_given_is_no_excuse() {
          failed r0.1 retryable losing m0.7 m9.1 2:m0.1 r0.1: damaged
              > launch r0.2 on 1 reading m0.1
          failed r0.2 retryable losing m0.7: damaged
-             > job 1 failed: job_0001_r_0000 failed 2 times; last: damaged",
+             > job 1 failed: job_0001_r_0000 failed 2 times; last: peer: damaged",
     );
 }
 

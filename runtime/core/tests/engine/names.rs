@@ -83,6 +83,11 @@ fn record(record: &Record) -> String {
         }
         Record::WorkerDraining(worker) => format!("draining {}", worker.0),
         Record::WorkerSetAside { worker, until } => format!("aside {} until {}ms", worker.0, until.0 / 1000),
+        Record::WorkerShort { worker, lacks, until } => {
+            let until = until.map_or_else(String::new, |until| format!(" until {}ms", until.0 / 1000));
+            format!("short {}{until}: {}", worker.0, lacks.as_deref().unwrap_or("nothing"))
+        }
+        Record::TaskIsolated { task, reason } => format!("alone {}: {reason}", name_task(*task)),
         Record::WorkerLeft(worker) => format!("left {}", worker.0),
         Record::CommitGranted(attempt) => format!("granted {}", name(*attempt)),
         Record::TaskDone(attempt) => format!("done {}", name(*attempt)),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_core::{
-    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, JobId, MapSpec, Order,
-    Report, Scheduler, Slots, Span, Tally, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, FaultPlace, JobId,
+    MapSpec, Order, Report, Scheduler, Slots, Span, Tally, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -180,6 +180,7 @@ impl Run {
             9 => self.kill_an_attempt(),
             30..36 => self.operate_on_an_attempt(),
             36 => self.operate_on_a_job(),
+            37 => self.lack_or_have_again(),
             10..20 => self.pass_time(),
             20..23 => self.repeat_old_news(),
             23..30 if self.hostile => self.lie(),
@@ -192,13 +193,15 @@ impl Run {
         let worker = WorkerId(self.workers);
         let slots = Slots { map: self.rng.random_range(0..4), reduce: self.rng.random_range(0..3) };
         self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
-        self.handle(Event::WorkerJoined { worker, slots });
+        let host = ["", "ada", "bob"][self.rng.random_range(0..3)].to_owned();
+        self.handle(Event::WorkerJoined { worker, slots, host });
     }
 
     fn lose(&mut self) {
         if let Some(worker) = self.any_worker() {
             self.daemons.remove(&worker);
-            self.handle(Event::WorkerLost { worker });
+            let crashed = self.rng.random_bool(0.5);
+            self.handle(Event::WorkerLost { worker, crashed });
         }
     }
 
@@ -293,13 +296,14 @@ impl Run {
         self.calm_since = self.said.len();
         self.calm.store(true, Ordering::Relaxed);
         self.release_everything();
+        self.have_everything();
         while self.hostile && !self.daemons.is_empty() {
             self.lose();
         }
         self.workers += 1;
         let (worker, slots) = (WorkerId(self.workers), Slots { map: 2, reduce: 2 });
         self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
-        self.handle(Event::WorkerJoined { worker, slots });
+        self.handle(Event::WorkerJoined { worker, slots, host: String::new() });
         for _ in 0..10_000 {
             let ids: Vec<WorkerId> = self.daemons.keys().copied().collect();
             for worker in ids {
@@ -333,7 +337,11 @@ fn any_report(rng: &mut Pcg32) -> Report {
         1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
         2 => Report::CommitRequested,
         3 => Report::Done { output_bytes: 0 },
-        4 => Report::Failed { class: FailureClass::Task, reason: "no".to_owned(), lost_outputs: Vec::new() },
+        4 => {
+            let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
+            let (class, reason) = (FailureClass::Task, "no".to_owned());
+            Report::Failed { class, place, reason, lost_outputs: Vec::new() }
+        }
         5 => Report::Killed,
         6 => Report::Suspended,
         7 => Report::Resumed,
@@ -341,7 +349,7 @@ fn any_report(rng: &mut Pcg32) -> Report {
         8 => {
             let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: rng.random_range(0..4) };
             let outputs = vec![AttemptId { task, number: rng.random_range(1..3) }];
-            Report::InputsLost { outputs, reason: "no".to_owned() }
+            Report::InputsLost { outputs, place: FaultPlace::Path, reason: "no".to_owned() }
         }
         _ => Report::Checkpointed,
     }

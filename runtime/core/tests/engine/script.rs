@@ -1,14 +1,15 @@
 //! Scenarios as text: each line is an event, and what must follow from it stands after `>`.
 //!
 //! ```text
-//! worker 1 2+1                          a worker with 2 map slots and 1 reduce slot
+//! worker 1 2+1 [on ada]                 a worker with 2 map slots and 1 reduce slot, on a host of its own or on this one
 //! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (has the input of the last map)
 //!     > launch m0.1 on 1; launch m1.1 on 1
 //! started m0.1                          said by the worker it runs on, or by 2: `started m0.1@2`; also: commits, done, suspended, resumed, checkpointed, killed
-//! failed m0.1 task: a bad row           or retryable, fatal; `losing m0.1 m1.1` before the colon
+//! failed m0.1 task: a bad row             or retryable, fatal; `at local-disk` and `losing m0.1 m1.1` before the colon
 //! progress m0.1 5/10
-//! misses r0.1 m0.1 m1.1: no route       a reduce that cannot read these outputs and waits
-//! lost 1                                the worker
+//! misses r0.1 m0.1 m1.1: no route       a reduce that cannot read these outputs and waits; `lacks`: they are not there
+//! lost 1 [crashed]                      the worker
+//! short 1: its disk is full             what it lacks; without a reason: nothing any more
 //! drain 1 [now]                         the worker is to leave; `now`: it hands its work back
 //! kill m0.1: it hangs                   an operator's kill
 //! stop 1: ada changed her mind          a kill of the job
@@ -32,8 +33,8 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, Fifo, JobId, JobSpec, MapSpec, Order, Preempt, Primitive, Release, Report, Scheduler,
-    Slots, Span, SpeculationSettings, Start, TaskEviction, TaskKind, Time, WorkerId,
+    FailureClass, FaultPlace, Fifo, JobId, JobSpec, MapSpec, Order, Preempt, Primitive, Release, Report,
+    Scheduler, Slots, Span, SpeculationSettings, Start, TaskEviction, TaskKind, Time, WorkerId,
 };
 
 use crate::names::{attempt, describe, name, number, task, worker};
@@ -167,11 +168,12 @@ impl Stage {
                 self.orders.lock().expect("one thread").push(action(order));
                 Event::Woken
             }
-            ["worker", id, slots] => {
+            ["worker", id, slots, ref host @ ..] => {
                 let (map, reduce) = slots.split_once('+').expect("slots are written 2+1");
                 Event::WorkerJoined {
                     worker: worker(id),
                     slots: Slots { map: number(map), reduce: number(reduce) },
+                    host: host.get(1).copied().unwrap_or_default().to_owned(),
                 }
             }
             ["drain", id, ref how @ ..] => {
@@ -190,7 +192,13 @@ impl Stage {
             ["continue", id] => {
                 Event::JobResumeRequested { job: JobId(number(id)), reason: reason.to_owned() }
             }
-            ["lost", id] => Event::WorkerLost { worker: worker(id) },
+            ["lost", id, ref how @ ..] => {
+                Event::WorkerLost { worker: worker(id), crashed: *how == ["crashed"] }
+            }
+            ["short", id] => {
+                let lacks = (!reason.is_empty()).then(|| reason.to_owned());
+                Event::WorkerShort { worker: worker(id), lacks }
+            }
             ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
             ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
             [what, of, ref rest @ ..] => {
@@ -299,9 +307,10 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
         "resumed" => Report::Resumed,
         "checkpointed" => Report::Checkpointed,
         "killed" => Report::Killed,
-        "misses" => {
+        "misses" | "lacks" => {
             let outputs = rest.iter().map(|of| attempt(of)).collect();
-            Report::InputsLost { outputs, reason: reason.to_owned() }
+            let place = if what == "misses" { FaultPlace::Path } else { FaultPlace::Peer };
+            Report::InputsLost { outputs, place, reason: reason.to_owned() }
         }
         "progress" => {
             let (done, total) = rest[0].split_once('/').expect("progress is written 5/10");
@@ -315,8 +324,14 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
                 "fatal" => FailureClass::Fatal,
                 other => panic!("'{other}' is no class of failure"),
             };
-            let lost_outputs = rest.iter().skip(2).map(|of| attempt(of)).collect();
-            Report::Failed { class, reason: reason.to_owned(), lost_outputs }
+            let losing = rest.iter().skip_while(|word| **word != "losing").skip(1);
+            let lost_outputs: Vec<AttemptId> = losing.map(|of| attempt(of)).collect();
+            let usual = if lost_outputs.is_empty() { "user code" } else { "peer" };
+            let said = rest.iter().skip_while(|word| **word != "at").nth(1);
+            let said = said.map_or_else(|| usual.to_owned(), |said| said.replace('-', " "));
+            let place = FaultPlace::ALL.into_iter().find(|place| place.in_words() == said);
+            let place = place.unwrap_or_else(|| panic!("'{said}' is no place"));
+            Report::Failed { class, place, reason: reason.to_owned(), lost_outputs }
         }
         other => panic!("'{other}' is no report"),
     }

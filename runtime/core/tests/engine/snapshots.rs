@@ -55,7 +55,9 @@ fn an_attempt_without_its_worker_is_named() {
     image["cluster"]["workers"] = Value::Array(Vec::new());
     let refused = restore(image, 3).err();
     assert!(
-        refused.as_deref().is_some_and(|text| text.contains("runs on worker_0001, which is unknown")),
+        refused
+            .as_deref()
+            .is_some_and(|text| text.contains(" runs on worker_") && text.contains(", which is unknown")),
         "{refused:?}"
     );
 }

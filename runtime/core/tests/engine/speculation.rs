@@ -368,7 +368,7 @@ fn a_reduce_that_waits_for_maps_is_no_straggler() {
          commits r0.1
              > commit r0.1
          done r0.1
-         misses r1.1 m0.1: no route
+         lacks r1.1 m0.1: no such output
              > launch m0.2 on 1
          started m0.2
          at 20000ms

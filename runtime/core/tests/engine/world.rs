@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use napreduce_core::{AttemptId, FailureClass, Order, Report, Slots, TaskKind};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace, Order, Report, Slots, TaskKind};
 use rand::Rng;
 use rand_pcg::Pcg32;
 
@@ -171,7 +171,11 @@ impl Process {
         match self.doing {
             Doing::Working if may_fail && reads && rng.random_bool(0.1) => {
                 let outputs = vec![self.inputs[rng.random_range(0..self.inputs.len())]];
-                (Some(Doing::Working), Some(Report::InputsLost { outputs, reason: "no route".to_owned() }))
+                let place = if rng.random_bool(0.5) { FaultPlace::Path } else { FaultPlace::Peer };
+                (
+                    Some(Doing::Working),
+                    Some(Report::InputsLost { outputs, place, reason: "no route".to_owned() }),
+                )
             }
             Doing::Starting => (Some(Doing::Working), Some(Report::Started)),
             Doing::Working if rng.random_bool(0.5) || !self.has_read_everything() => {
@@ -218,7 +222,8 @@ impl Process {
             1..12 => FailureClass::Task,
             _ => FailureClass::Retryable,
         };
+        let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
         let lost_outputs = self.inputs.iter().copied().filter(|_| rng.random_bool(0.2)).collect();
-        Report::Failed { class, reason: "it happened".to_owned(), lost_outputs }
+        Report::Failed { class, place, reason: "it happened".to_owned(), lost_outputs }
     }
 }

@@ -57,6 +57,7 @@ pub fn settings() -> EngineSettings {
     EngineSettings {
         strict: true,
         set_aside: Some(SetAsideSettings { failures: 2, tasks: 2, span: Span::from_millis(20) }),
+        exclusion: Span::from_millis(2),
         speculation: Some(SpeculationSettings {
             minimum: Span::from_millis(5),
             finished_min: 1,

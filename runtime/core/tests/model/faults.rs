@@ -35,7 +35,8 @@ impl World {
         }
         let worker = silent[self.rng.random_range(0..silent.len())];
         self.network.note("worker declared lost");
-        self.handle(Event::WorkerLost { worker }, None);
+        let crashed = self.rng.random_bool(0.5);
+        self.handle(Event::WorkerLost { worker, crashed }, None);
     }
 
     pub(crate) fn silent(&self) -> Vec<WorkerId> {

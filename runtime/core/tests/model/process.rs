@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{AttemptId, FailureClass, MapOutput, Report, TaskKind};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace, MapOutput, Report, TaskKind};
 use rand::Rng;
 use rand_pcg::Pcg32;
 
@@ -139,10 +139,11 @@ impl Process {
         let (lost, reason) = (vec![output.attempt], "no route".to_owned());
         if rng.random_bool(0.2) {
             let class = FailureClass::Retryable;
-            return (false, Some(Report::Failed { class, reason, lost_outputs: lost }));
+            let place = FaultPlace::Path;
+            return (false, Some(Report::Failed { class, place, reason, lost_outputs: lost }));
         }
         self.inputs.remove(&map);
-        (true, Some(Report::InputsLost { outputs: lost, reason }))
+        (true, Some(Report::InputsLost { outputs: lost, place: FaultPlace::Path, reason }))
     }
 
     fn failure(&self, rng: &mut Pcg32) -> Report {
@@ -151,6 +152,7 @@ impl Process {
             1..20 => FailureClass::Task,
             _ => FailureClass::Retryable,
         };
-        Report::Failed { class, reason: "it happened".to_owned(), lost_outputs: Vec::new() }
+        let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
+        Report::Failed { class, place, reason: "it happened".to_owned(), lost_outputs: Vec::new() }
     }
 }

@@ -209,7 +209,8 @@ impl World {
         } else {
             self.network.note("registration lost");
         }
-        self.handle(Event::WorkerJoined { worker, slots }, None);
+        let host = ["", "ada", "bob"][self.rng.random_range(0..3)].to_owned();
+        self.handle(Event::WorkerJoined { worker, slots, host }, None);
     }
 
     fn submit(&mut self) {
@@ -274,7 +275,7 @@ impl World {
             }
         }
         let gone: Vec<WorkerId> = self.silent();
-        gone.into_iter().for_each(|worker| self.handle(Event::WorkerLost { worker }, None));
+        gone.into_iter().for_each(|worker| self.handle(Event::WorkerLost { worker, crashed: true }, None));
         if !self
             .coordinator
             .engine

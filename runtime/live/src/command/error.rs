@@ -6,10 +6,11 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use napreduce_core::FaultPlace;
 use thiserror::Error;
 
 use crate::process::signal_name;
-use crate::task::TaskError;
+use crate::task::{TaskError, is_limit};
 
 /// A command takes so much of a message.
 const SHOWN_MAX: usize = 200;
@@ -66,6 +67,10 @@ pub enum CommandError {
 impl From<CommandError> for TaskError {
     fn from(error: CommandError) -> TaskError {
         match error {
+            // What a shell says that finds no such program, or may not execute it: no try here finds it.
+            CommandError::Failed { ref status, .. } if matches!(status.code(), Some(126 | 127)) => {
+                TaskError::fatal(error.to_string()).at(FaultPlace::ProgramFile)
+            }
             // The code of the job.
             CommandError::Failed { .. } => TaskError::task(error.to_string()),
             // Too long an argument list stays too long; anything else may be better elsewhere or later.
@@ -74,9 +79,12 @@ impl From<CommandError> for TaskError {
             {
                 TaskError::fatal(error.to_string())
             }
-            CommandError::NotStarted { .. } | CommandError::Disturbed { .. } | CommandError::Pipe { .. } => {
-                TaskError::retryable(error.to_string())
+            CommandError::NotStarted { error: ref cause, .. }
+            | CommandError::Pipe { error: ref cause, .. } => {
+                let place = if is_limit(cause) { FaultPlace::LocalLimit } else { FaultPlace::Host };
+                TaskError::retryable(error.to_string()).at(place)
             }
+            CommandError::Disturbed { .. } => TaskError::retryable(error.to_string()),
         }
     }
 }
@@ -150,7 +158,13 @@ mod tests {
         assert_eq!(class(pipe), FailureClass::Retryable);
         let disturbed = CommandError::Disturbed { role, command: command.clone() };
         assert_eq!(class(disturbed), FailureClass::Retryable);
-        let failed = CommandError::Failed { role, command, status: ExitStatus::from_raw(256) };
-        assert_eq!(class(failed), FailureClass::Task);
+        let failed =
+            |raw| CommandError::Failed { role, command: command.clone(), status: ExitStatus::from_raw(raw) };
+        assert_eq!(class(failed(1 << 8)), FailureClass::Task);
+        // No such program, or one that may not be executed: no further try on this host helps.
+        for status in [126, 127] {
+            let error = TaskError::from(failed(status << 8));
+            assert_eq!((error.class, error.place), (FailureClass::Fatal, FaultPlace::ProgramFile));
+        }
     }
 }

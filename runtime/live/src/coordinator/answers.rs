@@ -231,20 +231,28 @@ impl Coordinator {
     fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
         let link = self.brain.links.get(&worker)?;
         let known = self.brain.view().worker(worker)?;
-        let state = match known.state() {
-            _ if link.is_leaving() => "leaving",
-            WorkerState::Up if !link.is_connected() => "up, but not connected",
-            WorkerState::Up if known.aside_until().is_some() => "set aside after failures",
-            WorkerState::Up => "up",
-            WorkerState::Draining => "draining",
-            WorkerState::Unknown | WorkerState::Lost => "lost",
+        let mut state = match known.state() {
+            _ if link.is_leaving() => "leaving".to_owned(),
+            WorkerState::Up if !link.is_connected() => "up, but not connected".to_owned(),
+            WorkerState::Up if known.aside_until().is_some() => "set aside after failures".to_owned(),
+            WorkerState::Up => match known.lacks() {
+                Some(lacks) => format!("set aside: {lacks}"),
+                None if known.is_cleared() => "up, kept for a task that runs alone".to_owned(),
+                None => "up".to_owned(),
+            },
+            WorkerState::Draining => "draining".to_owned(),
+            WorkerState::Unknown | WorkerState::Lost => "lost".to_owned(),
         };
+        let unread = self.brain.view().unread_from(worker).collect::<Vec<_>>();
+        if !unread.is_empty() {
+            state += &format!(", not readable from {}", unread.join(", "));
+        }
         let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
         Some(WorkerSummary {
             worker,
             name: link.identity().name.clone(),
             host: link.identity().host.clone(),
-            state: state.to_owned(),
+            state,
             map_slots: slots(TaskKind::Map),
             reduce_slots: slots(TaskKind::Reduce),
             silent_millis: u64::try_from(link.heard.elapsed().as_millis()).unwrap_or(u64::MAX),

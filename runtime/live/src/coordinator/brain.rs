@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use napreduce_core::{
-    AttemptId, ClusterView, Effect, Engine, Event, FailureClass, JobId, MapOutput, Order, Record, Report,
-    Start, Time, WorkerId,
+    AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
+    Report, Start, Time, WorkerId,
 };
 
 use super::chains::KnownChain;
@@ -132,7 +132,9 @@ impl Brain {
                     self.note_account(attempt, &account);
                 }
             }
-            WorkerReport::Draining { .. } | WorkerReport::SuspendWanted { .. } => {}
+            WorkerReport::Draining { .. }
+            | WorkerReport::SuspendWanted { .. }
+            | WorkerReport::Short { .. } => {}
         }
     }
 
@@ -219,6 +221,14 @@ impl Brain {
                 let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
                 format!("{worker} gets nothing new for {seconds} s: too much failed there")
             }
+            Record::WorkerShort { worker, lacks: None, .. } => format!("{worker} has again what it lacked"),
+            Record::WorkerShort { worker, lacks: Some(lacks), until: None } => {
+                format!("{worker} gets nothing new until it has what it lacks: {lacks}")
+            }
+            Record::WorkerShort { worker, lacks: Some(lacks), until: Some(until) } => {
+                let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
+                format!("{worker} gets nothing new for {seconds} s: {lacks}")
+            }
             _ => return,
         };
         self.notices.push(notice);
@@ -293,7 +303,10 @@ impl Brain {
 
 fn job_of(record: &Record) -> Option<JobId> {
     Some(match record {
-        Record::WorkerDraining(_) | Record::WorkerLeft(_) | Record::WorkerSetAside { .. } => return None,
+        Record::WorkerDraining(_)
+        | Record::WorkerLeft(_)
+        | Record::WorkerSetAside { .. }
+        | Record::WorkerShort { .. } => return None,
         Record::JobAccepted(job)
         | Record::JobDecided(job, _)
         | Record::JobEnded(job, _)
@@ -311,7 +324,7 @@ fn job_of(record: &Record) -> Option<JobId> {
         | Record::Suspended(attempt)
         | Record::Resumed(attempt)
         | Record::Checkpointed(attempt) => attempt.task.job,
-        Record::OutputLost(task) => task.job,
+        Record::OutputLost(task) | Record::TaskIsolated { task, .. } => task.job,
     })
 }
 
@@ -324,7 +337,8 @@ struct Refusal {
 impl Refusal {
     fn into_event(self, worker: WorkerId) -> Event {
         let reason = format!("this runtime cannot {}", self.order);
-        let report = Report::Failed { class: FailureClass::Fatal, reason, lost_outputs: Vec::new() };
+        let (class, place) = (FailureClass::Fatal, FaultPlace::Host);
+        let report = Report::Failed { class, place, reason, lost_outputs: Vec::new() };
         Event::Reported { worker, attempt: self.attempt, report }
     }
 }

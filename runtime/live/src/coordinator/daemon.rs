@@ -176,6 +176,7 @@ impl Coordinator {
         let mut settings = EngineSettings::default();
         // Nothing takes what its tasks give up when the program is to stand still.
         settings.preemption.suspended_max = SuspendedMax::Unlimited;
+        settings.one_host = true;
         let engine = Engine::new(Box::new(Fifo::default()), settings);
         let policy = SchedulerName::Fifo.to_string();
         let mut coordinator = Coordinator::new(Brain::new(engine, policy, unix_micros()), None, own);

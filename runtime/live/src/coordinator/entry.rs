@@ -28,7 +28,7 @@ pub(super) struct Entry {
 pub(super) enum Happening {
     Submitted(Box<Accepted>),
     Joined { worker: WorkerId, identity: Identity },
-    Lost { worker: WorkerId, reason: String },
+    Lost { worker: WorkerId, reason: String, crashed: bool },
     Reported { worker: WorkerId, number: u64, report: WorkerReport },
     Progressed { worker: WorkerId, attempt: AttemptId, bytes_done: u64, bytes_total: u64 },
     JobKillRequested { job: JobId, reason: String },
@@ -112,9 +112,12 @@ impl Entry {
                 Event::JobSubmitted { job: accepted.job, spec: accepted.spec(self.at) }
             }
             Happening::Joined { worker, identity } => {
-                Event::WorkerJoined { worker: *worker, slots: identity.slots }
+                let host = identity.host.clone();
+                Event::WorkerJoined { worker: *worker, slots: identity.slots, host }
             }
-            Happening::Lost { worker, .. } => Event::WorkerLost { worker: *worker },
+            Happening::Lost { worker, crashed, .. } => {
+                Event::WorkerLost { worker: *worker, crashed: *crashed }
+            }
             Happening::Reported { worker, report, .. } => return reported(*worker, report),
             Happening::Progressed { worker, attempt, bytes_done, bytes_total } => {
                 let report = Report::Progressed { bytes_done: *bytes_done, bytes_total: *bytes_total };
@@ -166,6 +169,7 @@ fn reported(worker: WorkerId, report: &WorkerReport) -> Option<Event> {
             let reason = format!("its process was sent SIGTSTP on {worker}");
             Event::AttemptPreemptRequested { attempt, primitive, reason }
         }
+        WorkerReport::Short { lacks } => Event::WorkerShort { worker, lacks: lacks.clone() },
         // No state of the engine depends on it.
         WorkerReport::Preempted { .. } => return None,
     })

@@ -20,7 +20,7 @@ use crate::blobs::{BlobError, BlobStore};
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::journal::JournalError;
 use crate::log;
-use crate::process::{Interrupts, signal_name};
+use crate::process::{Interrupts, raise_descriptors, signal_name};
 use crate::transport::{Arrival, Listener, Role, TransportError};
 
 /// Threads for connections; the loop itself is one task.
@@ -101,6 +101,7 @@ pub fn run_coordinator(configuration: CoordinatorConfiguration) -> Result<(), Co
 async fn serve(configuration: CoordinatorConfiguration) -> Result<(), CoordinatorError> {
     let io = |doing| move |source| CoordinatorError::Io { doing, source };
     let mut interrupts = Interrupts::install().map_err(io("handle signals"))?;
+    raise_descriptors();
     let directory = configuration.directory.clone();
     let secret = directory.create()?;
     let _lock = directory.lock_coordinator()?;

@@ -32,12 +32,37 @@ impl Coordinator {
                 (worker, hello.received)
             }
             Some((worker, false)) => {
-                self.lose(worker, format!("a later start of {} took its place", hello.name));
+                if let Some(reason) = self.name_is_taken(worker, &hello) {
+                    self.say(&format!("refused a worker on {}: {reason}", hello.host));
+                    // Whoever does not wait for the answer gets another one the next time.
+                    let _ = messages.send(ToWorker::Refused { reason, name_taken: true });
+                    return;
+                }
+                let same = self.brain.links.get(&worker).map(|link| link.identity().incarnation);
+                let crashed = same != Some(hello.incarnation);
+                self.lose(worker, format!("a later start of {} took its place", hello.name), crashed);
                 (self.join(&hello), 0)
             }
             None => (self.join(&hello), 0),
         };
         self.connect(worker, connection, received, messages);
+    }
+
+    /// Why a worker cannot take the place of another one of its name, if that is alive. An earlier life in the same directory,
+    /// which is locked by who lives there, is over once its connection is.
+    fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
+        let link = self.brain.links.get(&worker)?;
+        let liveness = self.lasting.as_ref()?.liveness;
+        let Identity { name, incarnation, host, directory, .. } = link.identity();
+        let same_home = (host, directory) == (&hello.host, &hello.directory);
+        let heard = link.heard.elapsed() <= liveness && !same_home;
+        let alive = *incarnation != hello.incarnation && (link.is_connected() || heard);
+        alive.then(|| {
+            let place = directory.display();
+            format!(
+                "the name {name} belongs to {worker} on {host} in {place}, which is alive; give this one another with --name"
+            )
+        })
     }
 
     /// The link that a worker means: the one of its number, or else of its name. One that is leaving is meant by its
@@ -121,7 +146,7 @@ impl Coordinator {
             },
             FromWorker::Received { through } => {
                 if let Err(error) = link.acknowledge(through) {
-                    self.lose(worker, error.to_string());
+                    self.lose(worker, error.to_string(), false);
                 }
             }
             FromWorker::Heartbeat { progress } => {
@@ -171,15 +196,15 @@ impl Coordinator {
         }
     }
 
-    /// Takes a worker for lost, with everything it runs and holds.
-    pub(super) fn lose(&mut self, worker: WorkerId, reason: String) {
+    /// Takes a worker for lost, with everything it runs and holds; `crashed` if its process died.
+    pub(super) fn lose(&mut self, worker: WorkerId, reason: String, crashed: bool) {
         let leaving = self.brain.links.get(&worker).is_some_and(Link::is_leaving);
         if leaving {
             self.brain.links.remove(&worker);
             return;
         }
         self.say(&format!("{worker} is lost: {reason}"));
-        self.enter(Happening::Lost { worker, reason });
+        self.enter(Happening::Lost { worker, reason, crashed });
     }
 
     /// Loses workers that were silent for too long. `paused` is the time since the last look: if this process itself
@@ -193,7 +218,13 @@ impl Coordinator {
         let silent = self.brain.links.iter().filter(|(_, link)| link.heard.elapsed() > liveness);
         let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
         for worker in silent {
-            self.lose(worker, format!("nothing was heard of it for {:.1} s", liveness.as_secs_f64()));
+            // One that dies hangs up; what is only silent is cut off or stands still.
+            let crashed = self.brain.links.get(&worker).is_some_and(|link| !link.is_connected());
+            self.lose(
+                worker,
+                format!("nothing was heard of it for {:.1} s", liveness.as_secs_f64()),
+                crashed,
+            );
         }
     }
 

@@ -49,6 +49,13 @@ impl SpareMemory {
     }
 }
 
+/// How often the kernel has ended a process for want of memory since it was started; 0 when it does not say.
+pub(crate) fn oom_kills() -> u64 {
+    let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = counts.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
 fn of_machine(meminfo: &str) -> SpareMemory {
     SpareMemory {
         available: bytes_of(meminfo, "MemAvailable:").unwrap_or(0),

@@ -9,6 +9,7 @@ mod family;
 mod heap;
 mod identity;
 mod kernel;
+mod limits;
 mod members;
 mod memory;
 mod orphans;
@@ -26,9 +27,11 @@ pub(crate) use family::Family;
 pub(crate) use heap::trim_heap;
 pub(crate) use identity::ProcessIdentity;
 pub(crate) use kernel::check_kernel;
+pub(crate) use limits::raise_descriptors;
 pub(crate) use members::await_stopped_members;
 pub(crate) use memory::{
-    ProcessMemory, SpareMemory, bytes_of, oom_score_adjustment, set_oom_score_adjustment, stalled_micros,
+    ProcessMemory, SpareMemory, bytes_of, oom_kills, oom_score_adjustment, set_oom_score_adjustment,
+    stalled_micros,
 };
 pub(crate) use paging::{PagedProcess, Paging, page_out_self};
 pub(crate) use pauses::{PauseSignal, Pauses, stop_this_process};

@@ -5,15 +5,15 @@
 //!
 //! ```text
 //! client                                        server
-//!   Open{encrypt}                          ->   Opened{encrypted} | Refused
+//!   Open{encrypt}                          ->   Opened{encrypted} | Busy{millis} | Refused
 //!   Fetch{partition, items}, Grant{bytes}  ->   for each item, in this order:
 //!   Grant{bytes}, as it is consumed               Segment{extent}, then its blocks as far as granted, in pieces:
 //!                                                   Blocks{length} and so many bytes as they are, or Chunk(bytes)
-//!                                                 or Unavailable{reason}
+//!                                                 or Unavailable{reason}, or Busy{millis} and the end
 //!   ReadLog{..}                            ->   Log{..} | LogUnavailable{reason}
 //! ```
 //!
-//! What breaks these rules is answered by `Refused`, and the connection is closed.
+//! Being busy is no failure: whoever is told so comes back. What breaks these rules is answered by `Refused`, and the connection is closed.
 
 use std::fmt;
 
@@ -62,6 +62,10 @@ pub(crate) enum FromDataServer {
     Refused {
         reason: String,
     },
+    /// The server has no room for the connection, or for a file, just now: come back after so long. It closes the connection.
+    Busy {
+        millis: u32,
+    },
     /// The blocks that were asked for follow, as described by this `PartitionExtent`.
     Segment {
         attempt: AttemptId,
@@ -79,6 +83,8 @@ pub(crate) enum FromDataServer {
     Unavailable {
         attempt: AttemptId,
         partition: u32,
+        /// It is not there, or is damaged, and never will be here again; otherwise it cannot be read just now.
+        gone: bool,
         reason: String,
     },
     /// A piece of a log, shorter than asked for only at the end; the log had `length` bytes then.

@@ -15,7 +15,7 @@
 //!                                         <- Checkpointed{..}, and it ends  (or Done: no boundary was left)
 //! ```
 
-use napreduce_core::AttemptId;
+use napreduce_core::{AttemptId, FaultPlace};
 use serde::{Deserialize, Serialize};
 
 use super::description::TaskDescription;
@@ -25,7 +25,7 @@ use crate::shuffle::MapInput;
 use crate::task::TaskError;
 
 /// Version of the messages; both ends are the same program, so a difference means that it was replaced under a run.
-pub(crate) const PROTOCOL_VERSION: u32 = 1;
+pub(crate) const PROTOCOL_VERSION: u32 = 2;
 
 /// What a worker says to a task process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub(crate) enum FromTask {
     /// The outputs of these map attempts cannot be read; the task goes on and waits for what replaces them.
     InputsLost {
         attempts: Vec<AttemptId>,
+        /// `Peer` when they are known to be absent or damaged, `Path` when nobody answers.
+        place: FaultPlace,
         reason: String,
     },
     /// The work is at the gate, the user's hook has run and memory is trimmed: the process may be stopped.

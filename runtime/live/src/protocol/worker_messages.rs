@@ -83,6 +83,8 @@ pub(crate) enum ToWorker {
     /// The answer to a `Hello` that cannot be accepted now or ever; the connection is closed.
     Refused {
         reason: String,
+        /// Another worker that is alive has this name: who asks again for some seconds in vain is to end.
+        name_taken: bool,
     },
     Ordered {
         number: u64,
@@ -216,6 +218,8 @@ pub(crate) enum WorkerReport {
     Finished { attempt: AttemptId, counters: CounterValues, part: Option<PartOutput> },
     /// The operator asked this worker's daemon to go; as `nap worker drain`.
     Draining { hand_back: bool },
+    /// It lacks something that every attempt needs, disk above all, and wants no new ones; nothing any more, without.
+    Short { lacks: Option<String> },
     /// What a preemption, or the return from one, took and brought. Comes just before the report that it has happened
     /// (`Suspended`, `Resumed`, `Checkpointed`, `Killed` when that was ordered), and by itself for `Restored`,
     /// `RestoreRefused` and `Ended`.

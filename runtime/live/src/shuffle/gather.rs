@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use napreduce_core::AttemptId;
+use napreduce_core::{AttemptId, FaultPlace};
 
 use super::fetch::{FetchOrder, Fetches};
 use super::known::Known;
@@ -30,7 +30,7 @@ pub(crate) enum Arrival {
     /// A map output is here, from a block of the partition on, in a file of this attempt's own.
     Fetched { attempt: AttemptId, first_block: u64, path: PathBuf },
     /// These map outputs cannot be fetched.
-    Lost { attempts: Vec<AttemptId>, reason: String },
+    Lost { attempts: Vec<AttemptId>, place: FaultPlace, reason: String },
     /// This attempt cannot go on.
     Failed(TaskError),
     /// Somebody has asked for something at the gate of this attempt.
@@ -84,7 +84,7 @@ impl Gathering<'_> {
     pub(crate) fn gather(
         self,
         named: Vec<MapInput>,
-        report: impl FnMut(Vec<AttemptId>, String) -> Result<(), TaskError>,
+        report: impl FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>,
     ) -> Result<Gathered, TaskError> {
         let began = Instant::now();
         let context = self.context;
@@ -134,7 +134,7 @@ struct Running<'a, R> {
     report: R,
 }
 
-impl<R: FnMut(Vec<AttemptId>, String) -> Result<(), TaskError>> Running<'_, R> {
+impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Running<'_, R> {
     /// What an earlier attempt has fetched is here.
     fn take_over(&mut self) {
         for (attempt, path) in self.known.take_fetched() {
@@ -168,7 +168,7 @@ impl<R: FnMut(Vec<AttemptId>, String) -> Result<(), TaskError>> Running<'_, R> {
                 self.on_fetched(attempt, first_block, path);
                 Ok(())
             }
-            Arrival::Lost { attempts, reason } => self.on_lost(attempts, reason),
+            Arrival::Lost { attempts, place, reason } => self.on_lost(attempts, place, reason),
             Arrival::Failed(error) => Err(error),
             Arrival::Asked => Ok(()),
         }
@@ -311,12 +311,17 @@ impl<R: FnMut(Vec<AttemptId>, String) -> Result<(), TaskError>> Running<'_, R> {
         }
     }
 
-    fn on_lost(&mut self, attempts: Vec<AttemptId>, reason: String) -> Result<(), TaskError> {
+    fn on_lost(
+        &mut self,
+        attempts: Vec<AttemptId>,
+        place: FaultPlace,
+        reason: String,
+    ) -> Result<(), TaskError> {
         let lost: Vec<AttemptId> = attempts.into_iter().filter(|attempt| self.awaits(*attempt)).collect();
         for attempt in &lost {
             self.put(*attempt, State::Lost);
         }
-        if lost.is_empty() { Ok(()) } else { (self.report)(lost, reason) }
+        if lost.is_empty() { Ok(()) } else { (self.report)(lost, place, reason) }
     }
 
     fn awaits(&self, attempt: AttemptId) -> bool {

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::AttemptId;
+use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_data::Segment;
 
 use crate::body::{ReduceTask, SavedCheckpoint};
@@ -89,6 +89,7 @@ impl Known {
     ) -> Result<SavedCheckpoint, TaskError> {
         let unsaved = |error: CheckpointError| {
             TaskError::retryable(format!("the task could not be checkpointed: {error}"))
+                .at(FaultPlace::SharedStorage)
         };
         let mut directory = CheckpointDirectory::make(&task.checkpoint, task.durable).map_err(unsaved)?;
         let attempt = context.attempt();

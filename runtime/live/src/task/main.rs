@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use napreduce_core::FaultPlace;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
@@ -31,6 +32,9 @@ use crate::protocol::{
     write_message,
 };
 use crate::shuffle::{Arrival, Gathered, Gathering};
+
+/// Asked when what this program made is missing.
+const WAS_IT_CHANGED: &str = "; was the output directory changed while the job ran?";
 
 /// Why a task process could not even try its attempt.
 #[derive(Debug, Error)]
@@ -93,7 +97,7 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
             Ok(()) => FromTask::Done { counters: final_counters(&description, &context) },
             Err(error) => FromTask::Failed(error),
         },
-        Err(error) => FromTask::Failed(error),
+        Err(error) => FromTask::Failed(error.unless_hopeless()),
     };
     io::stdout().flush()?;
     control.send(&said)?;
@@ -138,8 +142,8 @@ impl Surroundings<'_> {
             context: self.context,
             arrivals: self.arrivals,
         };
-        gathering.gather(work.inputs.clone(), |attempts, reason| {
-            let told = self.control.send(&FromTask::InputsLost { attempts, reason });
+        gathering.gather(work.inputs.clone(), |attempts, place, reason| {
+            let told = self.control.send(&FromTask::InputsLost { attempts, place, reason });
             told.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
         })
     }
@@ -164,7 +168,7 @@ fn work(
     match &description.work {
         Work::Map(task) => {
             create_scratch(&task.scratch)?;
-            create_part_directory(description, &task.output)?;
+            create_part_directory(description, &task.scratch, &task.output)?;
             match body.run_map(task, context)? {
                 MapResult::Done { part } => Ok(Worked::Done(part)),
                 MapResult::Checkpointed(saved) => Ok(Worked::Checkpointed(saved)),
@@ -172,7 +176,7 @@ fn work(
         }
         Work::Reduce(work) => {
             create_scratch(&work.task.scratch)?;
-            create_part_directory(description, &work.task.output)?;
+            create_part_directory(description, &work.task.scratch, &work.task.output)?;
             let task = match surroundings.gather(work)? {
                 Gathered::Complete(task) => task,
                 Gathered::Checkpointed(saved) => return Ok(Worked::Checkpointed(saved)),
@@ -189,17 +193,27 @@ fn work(
 fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
     match create_dir(scratch) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(in_output(format!("create {}", scratch.display()), &error))
+            let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
+            Err(TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error))
         }
         _ => Ok(()),
     }
 }
 
 /// In a cluster the part file is written to shared storage, and everything else to the worker's own directory.
-fn create_part_directory(description: &TaskDescription, output: &Path) -> Result<(), TaskError> {
-    match output.parent() {
-        Some(directory) if description.promote_to.is_some() => create_scratch(directory),
-        _ => Ok(()),
+fn create_part_directory(
+    description: &TaskDescription,
+    scratch: &Path,
+    output: &Path,
+) -> Result<(), TaskError> {
+    match output.parent().filter(|directory| description.promote_to.is_some() && *directory != scratch) {
+        Some(directory) => match create_dir(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(in_output(format!("create {}", directory.display()), &error))
+            }
+            _ => Ok(()),
+        },
+        None => Ok(()),
     }
 }
 
@@ -246,10 +260,9 @@ fn commit(
 fn in_output(doing: String, error: &io::Error) -> TaskError {
     let failed = TaskError::io(doing, error);
     match error.kind() {
-        io::ErrorKind::NotFound => TaskError::fatal(format!(
-            "{}; was the output directory changed while the job ran?",
-            failed.message
-        )),
+        io::ErrorKind::NotFound => {
+            TaskError::fatal(format!("{}{WAS_IT_CHANGED}", failed.message)).at(FaultPlace::SharedStorage)
+        }
         _ => failed,
     }
 }

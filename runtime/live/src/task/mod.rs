@@ -14,8 +14,9 @@ mod panics;
 mod position;
 mod presence;
 
-pub use context::{TaskContext, TaskProgress};
-pub use error::TaskError;
+pub use context::TaskContext;
+pub(crate) use error::is_limit;
+pub use error::{TaskError, is_gone, no_try_helps};
 pub use gate::{Ask, Boundary, Script, SuspendHooks};
 pub use main::{task_process_main, task_process_requested};
 pub use position::{Position, PositionUnit};

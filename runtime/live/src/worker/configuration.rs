@@ -38,6 +38,8 @@ pub struct WorkerConfiguration {
     pub logs_bytes_max: u64,
     /// Of how many jobs that have ended logs are kept.
     pub logs_jobs_max: usize,
+    /// What must be free on the disk of its directory, or it takes no tasks; by the size of the disk, without.
+    pub disk_reserve: Option<u64>,
     /// A task process that says nothing for so long is ended.
     pub task_silence_max: Duration,
     /// How long a coordinator that cannot be reached is asked again for a program before the attempt fails.
@@ -104,6 +106,7 @@ impl WorkerConfiguration {
             log_bytes_max: 16 << 20,
             logs_bytes_max: 1 << 30,
             logs_jobs_max: 1_000,
+            disk_reserve: None,
             task_silence_max: TASK_SILENCE_MAX,
             fetch_patience: Duration::from_secs(60),
             suspend: SuspendRules::default(),

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Report, WorkerId};
+use napreduce_core::{AttemptId, FaultPlace, JobId, Report, WorkerId};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -17,6 +17,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
 use super::configuration::SuspendRules;
+use super::disk::{Disk, LOOK_INTERVAL};
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::logs::AttemptLogs;
@@ -69,6 +70,8 @@ pub(crate) struct Worker {
     settings: WorkerSettings,
     spawner: Arc<Spawner>,
     admission: Arc<Admission>,
+    /// In a cluster, where there may be another worker that has what this one lacks.
+    disk: Option<Disk>,
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
     preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
@@ -91,9 +94,21 @@ impl Worker {
         let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
         let (preparations, removals) = (JoinSet::new(), JoinSet::new());
         let admission = Arc::new(Admission::new(settings.suspend));
-        let mut worker =
-            Worker { settings, spawner, admission, jobs, attempts, preparations, removals, news, events };
-        let mut heartbeat = worker.heartbeat_interval();
+        let disk = settings.station.as_ref().map(|(station, _)| station.disk());
+        let mut worker = Worker {
+            settings,
+            spawner,
+            admission,
+            disk,
+            jobs,
+            attempts,
+            preparations,
+            removals,
+            news,
+            events,
+        };
+        let mut heartbeat = ticks(worker.settings.heartbeat);
+        let mut looks = ticks(LOOK_INTERVAL);
         let mut open = true;
         while open || !worker.attempts.is_empty() {
             tokio::select! {
@@ -109,16 +124,11 @@ impl Worker {
                 Some(prepared) = worker.preparations.join_next() => worker.on_prepared(prepared),
                 Some(_) = worker.removals.join_next() => {}
                 _ = heartbeat.tick(), if !worker.attempts.is_empty() => worker.beat(),
+                _ = looks.tick(), if worker.disk.is_some() => worker.look_at_disk(),
             }
         }
         worker.preparations.shutdown().await;
         while worker.removals.join_next().await.is_some() {}
-    }
-
-    fn heartbeat_interval(&self) -> Interval {
-        let mut heartbeat = interval(self.settings.heartbeat);
-        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        heartbeat
     }
 
     /// A coordinator that is gone has closed the orders too, which ends this worker.
@@ -297,8 +307,8 @@ impl Worker {
                 }
             }
             AttemptEvent::CommitRequested => self.report(attempt, Report::CommitRequested),
-            AttemptEvent::InputsLost { attempts, reason } => {
-                self.report(attempt, Report::InputsLost { outputs: attempts, reason });
+            AttemptEvent::InputsLost { attempts, place, reason } => {
+                self.report(attempt, Report::InputsLost { outputs: attempts, place, reason });
             }
             AttemptEvent::Suspended => self.report(attempt, Report::Suspended),
             AttemptEvent::Resumed => self.report(attempt, Report::Resumed),
@@ -326,9 +336,22 @@ impl Worker {
             AttemptEnd::Done { counters, part } => {
                 self.tell(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
             }
-            AttemptEnd::Failed(error) => self.report(attempt, failed(error)),
+            AttemptEnd::Failed(error) => {
+                if error.place == FaultPlace::LocalDisk {
+                    // Before the failure, so that nothing new comes in between.
+                    self.look_at_disk();
+                }
+                self.report(attempt, failed(error));
+            }
             AttemptEnd::Killed => self.report(attempt, Report::Killed),
             AttemptEnd::Checkpointed => self.report(attempt, Report::Checkpointed),
+        }
+    }
+
+    /// Says what the disk lacks, if that has changed.
+    fn look_at_disk(&mut self) {
+        if let Some(lacks) = self.disk.as_mut().and_then(Disk::look) {
+            self.tell(WorkerNews::Report(WorkerReport::Short { lacks }));
         }
     }
 
@@ -347,6 +370,12 @@ impl Worker {
     }
 }
 
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
 /// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and prints to files.
 fn outfit(
     job: &KnownJob,
@@ -359,7 +388,7 @@ fn outfit(
         return Ok((Launch { environment, ..Launch::default() }, None));
     };
     let refuse = |what: String, error: io::Error| {
-        TaskError::retryable(format!("host {} cannot make {what}: {error}", station.host))
+        TaskError::local(format!("host {} cannot make {what}: {error}", station.host), &error)
     };
     let scratch = job.scratch(attempt);
     match fs::create_dir(&scratch) {
@@ -376,5 +405,6 @@ fn outfit(
 }
 
 fn failed(error: TaskError) -> Report {
-    Report::Failed { class: error.class, reason: error.message, lost_outputs: error.lost_inputs }
+    let TaskError { class, place, message, lost_inputs } = error;
+    Report::Failed { class, place, reason: message, lost_outputs: lost_inputs }
 }

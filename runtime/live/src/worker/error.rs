@@ -59,6 +59,12 @@ pub enum WorkerError {
         /// What it said, or what its answer means.
         reason: String,
     },
+    /// Another worker of this name is in the cluster, and alive.
+    #[error("the coordinator does not let this worker in: {reason}")]
+    NameTaken {
+        /// Who has the name, and what to do.
+        reason: String,
+    },
     /// The data server cannot listen.
     #[error("cannot serve map output: {0}")]
     DataServer(String),
@@ -79,7 +85,7 @@ impl WorkerError {
     /// The exit status of a program that ends with this: 2 when another directory or name has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
-            WorkerError::Name { .. } | WorkerError::OtherName { .. } => 2,
+            WorkerError::Name { .. } | WorkerError::OtherName { .. } | WorkerError::NameTaken { .. } => 2,
             WorkerError::Mark(error) => error.exit_status(),
             WorkerError::ClusterDirectory(error) => error.exit_status(),
             _ => 1,

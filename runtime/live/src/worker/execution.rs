@@ -6,21 +6,24 @@
 use std::io;
 use std::path::Path;
 
+use napreduce_core::FaultPlace;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::process::Program;
-use crate::task::TaskError;
+use crate::task::{TaskError, is_limit};
 
 /// The error of an attempt whose process could not be started: another worker may do better.
 pub(super) fn explain_start(error: &io::Error, program: Option<&Program>, host: Option<&str>) -> TaskError {
-    TaskError::retryable(match (program, host) {
+    let message = match (program, host) {
         (Some(program), Some(host)) => {
             let (path, why) = (&program.path, explain(error, &program.path));
             format!("host {host} cannot execute the job's program as {}: {why}", path.display())
         }
         (_, Some(host)) => format!("host {host} cannot start a task process: {error}"),
         (_, None) => format!("cannot start a task process: {error}"),
-    })
+    };
+    let place = if is_limit(error) { FaultPlace::LocalLimit } else { FaultPlace::ProgramFile };
+    TaskError::retryable(message).at(place)
 }
 
 fn explain(error: &io::Error, path: &Path) -> String {

@@ -33,6 +33,9 @@ const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 /// How long a coordinator may take to answer `Hello`: the answer waits for its journal.
 const WELCOME_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a worker whose name is taken asks again: the one that has it may be an earlier life of it, whose end has not been
+/// noticed yet.
+const NAME_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a coordinator may take to let a worker go that was told to stop.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -52,6 +55,8 @@ pub(super) enum Apart {
     NotLetIn { address: String, reason: String },
     /// It said no.
     Refused(String),
+    /// Another worker has this name.
+    NameTaken(String),
     /// The connection was there and ended.
     Lost(String),
 }
@@ -100,7 +105,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
 
     /// Runs until the worker may leave or is told to stop; then no attempt of it is left.
     pub(super) async fn run(mut self) -> Result<(), WorkerError> {
-        let mut pause = RETRY_MIN;
+        let (mut pause, mut taken_since) = (RETRY_MIN, None::<Instant>);
         let ended = loop {
             let station = Arc::clone(&self.body.station);
             let (before, received) = (self.exchange.number(), self.exchange.received());
@@ -122,6 +127,15 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
             };
             if let (Apart::NotLetIn { address, reason }, true) = (&apart, self.standing.is_stranger()) {
                 break Err(WorkerError::NotLetIn { address: address.clone(), reason: reason.clone() });
+            }
+            match &apart {
+                Apart::NameTaken(reason)
+                    if taken_since.is_some_and(|since| since.elapsed() > NAME_PATIENCE) =>
+                {
+                    break Err(WorkerError::NameTaken { reason: reason.clone() });
+                }
+                Apart::NameTaken(_) => drop(taken_since.get_or_insert_with(Instant::now)),
+                _ => taken_since = None,
             }
             self.standing.on_apart(&apart);
             if self.leave_by.is_some() {
@@ -159,7 +173,8 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
         let &ToWorker::Welcome { worker, journal, received, heartbeat_millis, silence_millis } = welcome
         else {
             return Err(match welcome {
-                ToWorker::Refused { reason } => Apart::Refused(reason.clone()),
+                ToWorker::Refused { reason, name_taken: true } => Apart::NameTaken(reason.clone()),
+                ToWorker::Refused { reason, .. } => Apart::Refused(reason.clone()),
                 _ => Apart::Unreachable(String::from("the coordinator did not answer Hello")),
             });
         };

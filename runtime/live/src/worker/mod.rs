@@ -12,6 +12,7 @@ mod admission;
 mod attempt;
 mod configuration;
 mod daemon;
+mod disk;
 mod error;
 mod exchange;
 mod execution;

@@ -9,12 +9,14 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use napreduce_core::FaultPlace;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
+use super::error::WorkerError;
 use super::home::make;
 use super::station::Station;
-use crate::blobs::{FetchError, PinnedBlob, Stamp, fetch, program_architecture};
+use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_architecture};
 use crate::process::Program;
 use crate::protocol::{Blob, JobDescription, SideFile};
 use crate::task::TaskError;
@@ -50,7 +52,7 @@ pub(super) async fn prepare(
     let (paths, job) = (&station.paths, description.job);
     let files = paths.files(job);
     for directory in [paths.shuffle(job), paths.scratches(job), files.clone()] {
-        make(&directory).map_err(|error| TaskError::retryable(format!("host {}: {error}", station.host)))?;
+        make(&directory).map_err(|error| not_made(&station, &error))?;
     }
     let (program, pinned) = match description.program {
         Some(blob) => {
@@ -72,7 +74,7 @@ pub(super) async fn prepare(
         let copied = spawn_blocking(move || copy_file(&pinned, &unfinished, &to)).await;
         let stamp = copied.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
             let (host, own) = (&station.host, own.display());
-            TaskError::retryable(format!("host {host} cannot put {what} to {own}: {error}"))
+            TaskError::local(format!("host {host} cannot put {what} to {own}: {error}"), &error)
         })?;
         copies.push((own, stamp));
     }
@@ -90,33 +92,52 @@ async fn fetch_patiently(station: &Station, blob: Blob, what: &str) -> Result<Pi
         if !error.passing || began.elapsed() + pause > station.fetch_patience {
             let (host, message) = (&station.host, error.message);
             let seconds = began.elapsed().as_secs();
-            return Err(TaskError::retryable(if error.passing {
+            let failed = TaskError::retryable(if error.passing {
                 format!("host {host} could not get {what} for {seconds} s: {message}")
             } else {
                 format!("host {host} cannot get {what}: {message}")
-            }));
+            });
+            return Err(failed.at(error.place));
         }
         sleep(pause).await;
         pause = (pause * 2).min(RETRY_MAX);
     }
 }
 
+fn not_made(station: &Station, error: &WorkerError) -> TaskError {
+    let message = format!("host {}: {error}", station.host);
+    match error {
+        WorkerError::Io { source, .. } => TaskError::local(message, source),
+        _ => TaskError::retryable(message),
+    }
+}
+
 /// Why a blob did not come this time.
 struct Miss {
     passing: bool,
+    place: FaultPlace,
     message: String,
 }
 
 impl From<FetchError> for Miss {
     fn from(error: FetchError) -> Miss {
-        Miss { passing: error.is_passing(), message: error.to_string() }
+        let message = error.to_string();
+        let place = match &error {
+            FetchError::Blob(BlobError::Io { source, .. }) => TaskError::local("", source).place,
+            _ => FaultPlace::ProgramFile,
+        };
+        Miss { passing: error.is_passing(), place, message }
     }
 }
 
 async fn fetch_once(station: &Station, blob: Blob) -> Result<PinnedBlob, Miss> {
     let _one_at_a_time = station.fetching.lock().await;
     let looked_up = station.cluster.look_up();
-    let (address, secret) = looked_up.map_err(|error| Miss { passing: true, message: error.to_string() })?;
+    let (address, secret) = looked_up.map_err(|error| Miss {
+        passing: true,
+        place: FaultPlace::ProgramFile,
+        message: error.to_string(),
+    })?;
     Ok(fetch(&address, &secret, &station.blobs, blob).await?)
 }
 
@@ -128,9 +149,11 @@ fn check_architecture(station: &Station, program: &Path) -> Result<(), TaskError
         Ok(architecture) => Err(TaskError::retryable(format!(
             "the job's program was built for {architecture}, and host {host} is {own}; submit one that was built for \
              the workers"
-        ))),
+        ))
+        .at(FaultPlace::ProgramFile)),
         Err(error) => {
-            Err(TaskError::retryable(format!("host {host} cannot execute the job's program: {error}")))
+            let message = format!("host {host} cannot execute the job's program: {error}");
+            Err(TaskError::retryable(message).at(FaultPlace::ProgramFile))
         }
     }
 }

@@ -57,7 +57,7 @@ impl Standing {
             Apart::Unreachable(why) => {
                 self.say(Said::Unreachable, &format!("waiting for a coordinator: {why}"))
             }
-            Apart::NotLetIn { reason: why, .. } | Apart::Refused(why) => {
+            Apart::NotLetIn { reason: why, .. } | Apart::Refused(why) | Apart::NameTaken(why) => {
                 self.say(Said::Refused, &format!("the coordinator refuses this worker: {why}; trying again"));
             }
         }

@@ -22,7 +22,7 @@ use crate::blobs::BlobStore;
 use crate::client::{ClusterPlace, LogStream};
 use crate::cluster_directory::ClusterDirectory;
 use crate::log::say;
-use crate::process::{Interrupts, Spawner, check_kernel, signal_name};
+use crate::process::{Interrupts, Spawner, check_kernel, raise_descriptors, signal_name};
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 use crate::transport::{Listener, Secret};
 
@@ -115,6 +115,7 @@ fn station(
         log_bytes_max: configuration.log_bytes_max,
         network_shuffle: configuration.network_shuffle,
         encrypt_shuffle: configuration.encrypt_shuffle,
+        disk_reserve: configuration.disk_reserve,
         paths,
     })
 }
@@ -128,6 +129,7 @@ async fn start_data_server(
     let (refused, log) = (who.to_owned(), who.to_owned());
     let listener = Listener::bind(&configuration.bind, secret, move |line| say(&refused, line)).await?;
     let settings = DataServerSettings { encrypt: configuration.encrypt_shuffle, ..Default::default() };
+    let settings = settings.within(raise_descriptors());
     let files = Arc::new(home.paths.clone());
     Ok(DataServer::start(listener, files, settings, move |line| say(&log, line)))
 }

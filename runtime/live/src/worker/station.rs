@@ -9,6 +9,7 @@ use std::time::Duration;
 use napreduce_core::{AttemptId, MapOutput, WorkerId};
 use tokio::sync::Mutex;
 
+use super::disk::Disk;
 use super::home::is_within_sight;
 use super::logs::LogShelf;
 use super::paths::WorkerPaths;
@@ -35,6 +36,8 @@ pub(super) struct Station {
     pub(super) logs: LogShelf,
     /// Of each stream of an attempt.
     pub(super) log_bytes_max: u64,
+    /// What must be free on its disk; by the size of that, without.
+    pub(super) disk_reserve: Option<u64>,
     /// Segments come through connections even when they could be read where they are.
     pub(super) network_shuffle: bool,
     /// Segments come encrypted.
@@ -52,6 +55,11 @@ impl Station {
             Some(MapInput { attempt: output.attempt, place })
         };
         outputs.into_iter().filter_map(input).collect()
+    }
+
+    /// The disk that attempts write to.
+    pub(super) fn disk(&self) -> Disk {
+        Disk::of(self.paths.root().to_owned(), self.disk_reserve)
     }
 
     /// How attempts reach the data servers of other workers.

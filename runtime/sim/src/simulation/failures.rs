@@ -55,7 +55,8 @@ impl Simulation {
         self.workers.push(VirtualWorker::new(id, machine, slots));
         self.on_machine[machine as usize] = index;
         self.run.books.slots_added(slots.map, slots.reduce);
-        self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots });
+        let host = String::new();
+        self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots, host });
         if let Some(mean) = self.settings.failures.machine_mean {
             let life = lifetime(self.settings.seed, machine, u64::from(index), mean);
             self.queue.push(self.now + life, Due::Lost { worker: index });
@@ -87,7 +88,9 @@ impl Simulation {
         let slots = self.settings.slots;
         self.run.books.slots_removed(slots.map, slots.reduce);
         self.run.machines_lost += 1;
-        self.batch.push(Group::Failure, worker, None, Event::WorkerLost { worker: id });
+        // Machines fail by chance here, never by what they run.
+        let lost = Event::WorkerLost { worker: id, crashed: false };
+        self.batch.push(Group::Failure, worker, None, lost);
         if let Some(after) = self.settings.failures.machine_return {
             self.queue.push(self.now + after, Due::Returns { machine });
         }

@@ -21,14 +21,14 @@ impl Log {
         for event in events {
             write!(self.to, "{now} ")?;
             match event {
-                Event::WorkerJoined { worker, slots } => {
+                Event::WorkerJoined { worker, slots, .. } => {
                     writeln!(
                         self.to,
                         "{worker} joined with {} map and {} reduce slots",
                         slots.map, slots.reduce
                     )
                 }
-                Event::WorkerLost { worker } => writeln!(self.to, "{worker} lost"),
+                Event::WorkerLost { worker, .. } => writeln!(self.to, "{worker} lost"),
                 Event::JobSubmitted { job, spec } => writeln!(
                     self.to,
                     "{job} {} submitted by {} to {} with {} maps and {} reduces",

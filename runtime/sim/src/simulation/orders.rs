@@ -248,6 +248,7 @@ impl Simulation {
     pub(super) fn failed() -> Report {
         Report::Failed {
             class: napreduce_core::FailureClass::Task,
+            place: napreduce_core::FaultPlace::UserCode,
             reason: "it failed as the simulation wanted".to_owned(),
             lost_outputs: Vec::new(),
         }

@@ -20,8 +20,13 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Strin
         return vec!["no worker is up; start one".to_owned()];
     }
     let kind = task.kind;
-    let mut reasons: Vec<String> =
+    let mut reasons: Vec<String> = unread(cluster, job, task);
+    if job.isolates(task) {
+        reasons.push(alone(cluster, job, task));
+    }
+    let out: Vec<String> =
         present.iter().filter_map(|(id, worker)| out_of_use(cluster, *id, worker)).collect();
+    reasons.extend(out);
     let usable: Vec<_> = present.iter().filter(|(_, worker)| worker.takes_attempts()).collect();
     if usable.is_empty() {
         reasons.push("no worker takes new attempts".to_owned());
@@ -42,9 +47,38 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Strin
     reasons
 }
 
+/// That it runs alone, and why.
+fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> String {
+    let deaths = job.task(task).map_or(0, |known| known.lost_with.len());
+    let place = match cluster.cleared {
+        Some(worker) => format!("when {worker}, which is kept for such tasks, is free"),
+        None => "when a worker can be kept free for it".to_owned(),
+    };
+    format!("it runs alone, since {deaths} workers died while it ran: {place}")
+}
+
+/// Between which hosts its inputs did not come through.
+fn unread(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
+    if task.kind != TaskKind::Reduce {
+        return Vec::new();
+    }
+    let unread = cluster.unread.iter().filter(|(holder, _)| job.outputs.contains_key(holder));
+    unread.map(|(holder, reader)| format!("{reader} could not read map outputs from {holder}")).collect()
+}
+
 fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<String> {
     if worker.state == WorkerState::Draining {
         return Some(format!("{id} is draining"));
+    }
+    if let Some(lacks) = &worker.short {
+        return Some(format!("{id} gets nothing until it has what it lacks: {lacks}"));
+    }
+    if let Some(excluded) = &worker.excluded {
+        let left = seconds(excluded.until.since(cluster.now));
+        return Some(format!("{id} gets nothing for another {left}: {}", excluded.because));
+    }
+    if worker.cleared {
+        return Some(format!("{id} is kept for a task that runs alone, since workers died while it ran"));
     }
     let until = worker.aside_until?;
     let (left, failures) = (seconds(until.since(cluster.now)), worker.failures_in_row);

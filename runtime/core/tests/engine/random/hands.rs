@@ -50,6 +50,21 @@ impl Run {
         }
     }
 
+    /// A worker says that it lacks something, or that it has it again.
+    pub(super) fn lack_or_have_again(&mut self) {
+        let Some(worker) = self.any_worker() else { return };
+        let lacks = self.rng.random_bool(0.5).then(|| "its disk is full".to_owned());
+        self.handle(Event::WorkerShort { worker, lacks });
+    }
+
+    /// No worker lacks anything any more.
+    pub(super) fn have_everything(&mut self) {
+        let workers: Vec<_> = self.daemons.keys().copied().collect();
+        for worker in workers {
+            self.handle(Event::WorkerShort { worker, lacks: None });
+        }
+    }
+
     /// An operator must be told so when this is not possible.
     fn expect(&mut self, can: Result<(), String>, what: &str) {
         self.refusal = can.err().map_or_else(String::new, |why| format!("{what}: {why}; ignored"));
@@ -106,6 +121,9 @@ pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
             tasks: 1,
             span: Span::from_millis(9),
         }),
+        exclusion: Span::from_millis(seed % 4),
+        crashes_max: seed as u32 % 3,
+        one_host: seed.is_multiple_of(13),
         speculation: (!seed.is_multiple_of(5)).then_some(SpeculationSettings {
             minimum: Span::from_millis(3),
             finished_min: 1,

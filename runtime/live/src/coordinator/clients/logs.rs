@@ -83,6 +83,7 @@ impl Client {
         match reader.ask(&ToDataServer::Open { encrypt: true }).await? {
             FromDataServer::Opened { encrypted: true } => Ok(reader),
             FromDataServer::Refused { reason } => Err(reason),
+            FromDataServer::Busy { .. } => Err("its worker is busy; try again in a moment".to_owned()),
             other => Err(format!("its worker answered {other:?}")),
         }
     }

@@ -169,7 +169,8 @@ impl LiveJob {
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerLeft(_)
-            | Record::WorkerSetAside { .. } => {}
+            | Record::WorkerSetAside { .. }
+            | Record::WorkerShort { .. } => {}
             Record::PreemptRequested { .. }
             | Record::SuspendRefused { .. }
             | Record::Converted { .. }
@@ -182,6 +183,9 @@ impl LiveJob {
             Record::JobAccepted(_) => self.say(at_millis, "submitted".to_owned()),
             Record::OutputLost(task) => {
                 self.say(at_millis, format!("the output of {task} is lost; it runs again"))
+            }
+            Record::TaskIsolated { task, reason } => {
+                self.say(at_millis, format!("{task} runs alone from now on: {reason}"));
             }
             Record::JobDecided(_, outcome) => {
                 self.book.decided();

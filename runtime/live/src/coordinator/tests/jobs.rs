@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use napreduce_core::{FailureClass, JobId, Report, TaskId, TaskKind};
+use napreduce_core::{FailureClass, FaultPlace, JobId, Report, TaskId, TaskKind};
 
 use super::{ClientRequest, JobEnd, Scene, Worker, WorkerOrder, attempt};
 use crate::client::{JobPhase, TaskCommand};
@@ -142,7 +142,15 @@ async fn a_job_that_fails_says_why() {
         assert_eq!(map.number, number);
         worker.started(map);
         let reason = "bad row".to_owned();
-        worker.happened(map, Report::Failed { class: FailureClass::Task, reason, lost_outputs: Vec::new() });
+        worker.happened(
+            map,
+            Report::Failed {
+                class: FailureClass::Task,
+                place: FaultPlace::UserCode,
+                reason,
+                lost_outputs: Vec::new(),
+            },
+        );
     }
     let JobEnd::Failed { reason, .. } = coordinator.end_of(job).await else { panic!("not failed") };
     assert!(reason.contains("job_0001_m_0000 failed 4 times; last: bad row"), "{reason}");

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use napreduce_core::{Effect, FailureClass, Record, Report, SchedulerConfiguration, SchedulerName, TaskKind};
+use napreduce_core::{
+    Effect, FailureClass, FaultPlace, Record, Report, SchedulerConfiguration, SchedulerName, TaskKind,
+};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -40,9 +42,9 @@ impl Answering {
             WorkerOrder::Launch { attempt, .. } => {
                 self.worker.started(*attempt);
                 if self.random.random_bool(0.1) {
-                    let class = FailureClass::Task;
+                    let (class, place) = (FailureClass::Task, FaultPlace::UserCode);
                     let report =
-                        Report::Failed { class, reason: "bad luck".into(), lost_outputs: Vec::new() };
+                        Report::Failed { class, place, reason: "bad luck".into(), lost_outputs: Vec::new() };
                     self.worker.happened(*attempt, report);
                 } else if attempt.task.kind == TaskKind::Map {
                     self.worker.finished(*attempt, None);

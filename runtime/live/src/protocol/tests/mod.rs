@@ -7,7 +7,7 @@ mod sampler;
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, FailureClass, JobId, TaskId, TaskKind};
+use napreduce_core::{AttemptId, FaultPlace, JobId, TaskId, TaskKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -34,7 +34,11 @@ fn said_by_a_task() -> Vec<FromTask> {
         FromTask::CommitRequest { part: PartOutput { records: 1, bytes: 2, digest: u64::MAX } },
         FromTask::Done { counters },
         FromTask::Failed(lost),
-        FromTask::InputsLost { attempts: vec![attempt(TaskKind::Map, 3, 1)], reason: "gone".into() },
+        FromTask::InputsLost {
+            attempts: vec![attempt(TaskKind::Map, 3, 1)],
+            place: FaultPlace::Path,
+            reason: "gone".into(),
+        },
         FromTask::Ready { epoch: 1 },
         FromTask::Resumed { epoch: 300 },
         FromTask::Checkpointed { bytes: 1 << 33 },
@@ -119,7 +123,7 @@ fn messages_are_these_bytes() {
     let progress = encode(&FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, waited: 3 }).unwrap();
     assert_eq!(progress, [10, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0, 3]);
     assert_eq!(encode(&ToTask::CommitGranted).unwrap(), [1, 0, 0, 0, 1]);
-    let failed = TaskError { class: FailureClass::Fatal, message: "no".into(), lost_inputs: vec![] };
+    let failed = TaskError::fatal("no");
     assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [6, 0, 0, 0, 4, 2, 2, b'n', b'o', 0]);
 }
 

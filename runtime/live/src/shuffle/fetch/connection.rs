@@ -19,11 +19,16 @@ use crate::transport::{Role, TransportError, blocking};
 /// How often a connection that waits looks whether it is still wanted.
 const TICK: Duration = Duration::from_millis(200);
 
+const BUSY_MIN: Duration = Duration::from_millis(20);
+const BUSY_MAX: Duration = Duration::from_secs(10);
+
 /// Why a fetch did not come to its end.
 #[derive(Debug)]
 pub(super) enum FetchError {
     /// It is not wanted any more, or not now.
     Stopped,
+    /// The server has no room just now, and says for how long: nobody's failure.
+    Busy(Duration),
     /// The connection is of no use any more; another one may be.
     Broken(String),
     /// What came is not what was sealed; the connection is given up with it.
@@ -98,6 +103,7 @@ impl<'a> DataConnection<'a> {
             Some(FromDataServer::Opened { .. }) => {
                 Err(FetchError::Broken("the server does not encrypt, as it was asked to".to_owned()))
             }
+            Some(FromDataServer::Busy { millis }) => Err(busy(millis)),
             Some(FromDataServer::Refused { reason }) => Err(FetchError::Broken(format!("refused: {reason}"))),
             Some(_) => Err(FetchError::Broken("the server did not answer Open".to_owned())),
             None => Err(TransportError::CutShort.into()),
@@ -123,6 +129,7 @@ impl<'a> DataConnection<'a> {
     pub(super) fn next(&mut self) -> Result<FromDataServer, FetchError> {
         loop {
             match self.line.receive() {
+                Ok(Some(FromDataServer::Busy { millis })) => return Err(busy(millis)),
                 Ok(Some(FromDataServer::Refused { reason })) => {
                     return Err(FetchError::Broken(format!("refused: {reason}")));
                 }
@@ -213,6 +220,11 @@ impl<'a> DataConnection<'a> {
         }
         Ok(())
     }
+}
+
+/// A server is believed about how long it is busy, within bounds.
+fn busy(millis: u32) -> FetchError {
+    FetchError::Busy(Duration::from_millis(u64::from(millis)).clamp(BUSY_MIN, BUSY_MAX))
 }
 
 /// One more tick without a word from the server.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::AttemptId;
+use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_data::{PartitionExtent, SegmentAssembly};
 
 use super::Shared;
@@ -90,7 +90,11 @@ impl Batch {
     /// Puts back what is still to be fetched, and reports what is not.
     fn fail(mut self, shared: &Shared, address: &str, error: FetchError) {
         let partition = shared.order.partition;
-        let lost = |attempts: Vec<AttemptId>, reason: String| Arrival::Lost { attempts, reason };
+        let lost = |attempts: Vec<AttemptId>, place: FaultPlace, reason: String| Arrival::Lost {
+            attempts,
+            place,
+            reason,
+        };
         let reason = match error {
             // Closed by this process itself: nobody's failure.
             FetchError::Stopped | FetchError::Broken(_)
@@ -100,6 +104,11 @@ impl Batch {
                 return shared.queue().put_back(address, self.items.into());
             }
             FetchError::Stopped => return,
+            FetchError::Busy(wait) => {
+                self.drop_open_blocks();
+                let until = Instant::now() + jittered(wait);
+                return shared.queue().busy(address, self.items.into(), until);
+            }
             FetchError::Fatal(error) => return shared.tell(Arrival::Failed(error)),
             FetchError::Broken(reason) => reason,
             FetchError::Damaged(reason) => {
@@ -113,7 +122,7 @@ impl Batch {
                 {
                     let reason =
                         format!("fetching partition {partition} from {address}: {reason}, {damaged} times");
-                    shared.tell(lost(vec![wanted.attempt], reason));
+                    shared.tell(lost(vec![wanted.attempt], FaultPlace::Peer, reason));
                 }
                 reason
             }
@@ -121,7 +130,7 @@ impl Batch {
                 self.progressed = true;
                 if let Some(wanted) = self.items.pop_front() {
                     let reason = format!("fetching partition {partition} from {address}: {reason}");
-                    shared.tell(lost(vec![wanted.attempt], reason));
+                    shared.tell(lost(vec![wanted.attempt], FaultPlace::Peer, reason));
                 }
                 reason
             }
@@ -136,7 +145,7 @@ impl Batch {
             let attempts = wanted.iter().map(|wanted| wanted.attempt).collect();
             let reason =
                 format!("fetching partition {partition} from {address}: {tries} tries, the last: {reason}");
-            shared.tell(lost(attempts, reason));
+            shared.tell(lost(attempts, FaultPlace::Path, reason));
         }
     }
 }
@@ -166,9 +175,11 @@ fn receive(
             let extent = PartitionExtent::decode(&extent.0).map_err(FetchError::Broken)?;
             receive_segment(shared, connection, wanted, extent)
         }
-        FromDataServer::Unavailable { attempt, partition, reason } if (attempt, partition) == asked => {
+        FromDataServer::Unavailable { attempt, partition, gone, reason } if (attempt, partition) == asked => {
+            // What it cannot read just now is lost only when others say so as well.
+            let place = if gone { FaultPlace::Peer } else { FaultPlace::Path };
             let reason = format!("fetching partition {partition} from {}: {reason}", connection.address());
-            Ok(Arrival::Lost { attempts: vec![attempt], reason })
+            Ok(Arrival::Lost { attempts: vec![attempt], place, reason })
         }
         other => Err(FetchError::Broken(format!("an answer about {} was expected, not {other:?}", asked.0))),
     }
@@ -212,4 +223,11 @@ fn receive_segment(
     let sealed = complete.map(SegmentAssembly::seal).transpose()?;
     let path = sealed.map(|sealed| sealed.path).unwrap_or_default();
     Ok(Arrival::Fetched { attempt, first_block, path })
+}
+
+/// Between all of it and one and a half times that, so that those who were sent away together do not come back so.
+fn jittered(wait: Duration) -> Duration {
+    // Without randomness they do; that is no reason to fail.
+    let permille = u32::try_from(getrandom::u64().unwrap_or(0) % 500).unwrap_or(0);
+    wait * (1_000 + permille) / 1_000
 }

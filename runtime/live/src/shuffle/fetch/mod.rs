@@ -77,7 +77,7 @@ impl Fetches {
             let shared = Arc::clone(&fetches.shared);
             let thread = std::thread::Builder::new().name("fetch".into());
             thread.spawn(move || fetcher::run(&shared)).map_err(|error| {
-                TaskError::retryable(format!("cannot start a thread that fetches: {error}"))
+                TaskError::local(format!("cannot start a thread that fetches: {error}"), &error)
             })?;
         }
         Ok(fetches)
@@ -119,10 +119,9 @@ impl Drop for Fetches {
     }
 }
 
-/// What becomes of an attempt that cannot write what it fetches: a full disk fails the job, as another try would fill it
-/// again.
+/// What becomes of an attempt that cannot write what it fetches to its scratch.
 pub(super) fn write_failed(error: &WriteError) -> TaskError {
-    TaskError::io_with(error.to_string(), &error.source)
+    TaskError::local(error.to_string(), &error.source)
 }
 
 impl Shared {

@@ -145,6 +145,14 @@ impl Queue {
         }
     }
 
+    /// The peer has no room before this time: the rest of a batch waits again, without a grudge.
+    pub(super) fn busy(&mut self, address: &str, items: Vec<Wanted>, until: Instant) {
+        self.put_back(address, items);
+        if let Some(peer) = self.peers.get_mut(address) {
+            peer.not_before = Some(until);
+        }
+    }
+
     /// A batch broke off: the rest of it waits again. What the peer holds and is given up now, if it is, with the number
     /// of tries.
     pub(super) fn failed(

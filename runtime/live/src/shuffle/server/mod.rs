@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use napreduce_core::AttemptId;
 use tokio::task::JoinHandle;
@@ -22,8 +22,15 @@ use self::session::Session;
 use crate::protocol::{FromDataServer, LogStream, ToDataServer};
 use crate::transport::{Arrival, Connection, Listener, Role, TransportError};
 
-/// How long a peer that is refused for want of room may take to hear it.
+/// How long a peer that is put off for want of room may take to hear it.
 const REFUSAL_MAX: Duration = Duration::from_secs(2);
+/// When such a peer is to come back.
+const BUSY_MILLIS: u32 = 500;
+const BUSY_SAID_EVERY: Duration = Duration::from_secs(60);
+/// A connection takes so many descriptors at most: its socket, two more for its end, and a file.
+const DESCRIPTORS_EACH: u64 = 4;
+/// Descriptors that are left to everything else.
+const DESCRIPTORS_KEPT: u64 = 128;
 
 /// Where a worker keeps what it serves. Only ids come from the network, so no request can name another file.
 pub(crate) trait ServedFiles: Send + Sync {
@@ -79,7 +86,18 @@ struct Floor {
 struct Guests {
     closed: bool,
     next: u64,
+    /// When somebody was told last that there is no room, as far as the log knows.
+    said_busy: Option<Instant>,
     sockets: BTreeMap<u64, (IpAddr, TcpStream)>,
+}
+
+impl DataServerSettings {
+    /// As many connections as there are descriptors for, where this process may open so many.
+    pub(crate) fn within(self, descriptors: u64) -> DataServerSettings {
+        let fit = descriptors.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_EACH;
+        let fit = usize::try_from(fit.max(8)).unwrap_or(usize::MAX);
+        DataServerSettings { connections_max: self.connections_max.min(fit), ..self }
+    }
 }
 
 impl DataServer {
@@ -127,8 +145,10 @@ impl Floor {
             return (self.log)(&format!("refused {peer}: this address serves data connections only"));
         }
         if let Some(reason) = self.full(peer.ip()) {
-            (self.log)(&format!("refused {peer}: {reason}"));
-            tokio::spawn(refuse(connection, reason));
+            if self.guests().says_busy() {
+                (self.log)(&format!("told {peer} to come back: {reason}"));
+            }
+            tokio::spawn(put_off(connection));
             return;
         }
         if let Err(error) = self.seat(connection, peer) {
@@ -140,12 +160,11 @@ impl Floor {
         let guests = self.guests();
         let DataServerSettings { connections_max, connections_per_peer_max, .. } = self.settings;
         if guests.sockets.len() >= connections_max {
-            return Some(format!("{connections_max} data connections are open; try again later"));
+            return Some(format!("{connections_max} data connections are open"));
         }
         let same = guests.sockets.values().filter(|(ip, _)| *ip == peer).count();
-        (same >= connections_per_peer_max).then(|| {
-            format!("{connections_per_peer_max} data connections from {peer} are open; try again later")
-        })
+        (same >= connections_per_peer_max)
+            .then(|| format!("{connections_per_peer_max} data connections from {peer} are open"))
     }
 
     /// Gives the connection a thread.
@@ -175,6 +194,15 @@ impl Floor {
 }
 
 impl Guests {
+    /// Whether the log is to say again that there is no room.
+    fn says_busy(&mut self) -> bool {
+        let due = self.said_busy.is_none_or(|said| said.elapsed() > BUSY_SAID_EVERY);
+        if due {
+            self.said_busy = Some(Instant::now());
+        }
+        due
+    }
+
     /// A number for the connection, unless the server is about to end.
     fn welcome(&mut self, peer: IpAddr, socket: TcpStream) -> Option<u64> {
         if self.closed {
@@ -186,12 +214,12 @@ impl Guests {
     }
 }
 
-/// Says why, in answer to the first message: closing with it unread would take the answer back.
-async fn refuse(mut connection: Connection, reason: String) {
+/// Says when to come back, in answer to the first message: closing with it unread would take the answer back.
+async fn put_off(mut connection: Connection) {
     let talk = async {
         connection.receive::<ToDataServer>().await?;
-        connection.send(&FromDataServer::Refused { reason }).await
+        connection.send(&FromDataServer::Busy { millis: BUSY_MILLIS }).await
     };
-    // It was logged; a peer that does not listen is closed on all the same.
+    // A peer that does not listen is closed on all the same.
     let _ = timeout(REFUSAL_MAX, talk).await;
 }

@@ -15,12 +15,13 @@ use napreduce_core::{AttemptId, TaskKind};
 use napreduce_data::{PartitionExtent, SegmentError};
 use thiserror::Error;
 
-use super::Floor;
+use super::{BUSY_MILLIS, Floor};
 use crate::protocol::{
     CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload,
     ToDataServer,
 };
 use crate::shuffle::line::Line;
+use crate::task::{is_gone, is_limit};
 use crate::transport::TransportError;
 use crate::transport::blocking::BlockingConnection;
 
@@ -48,6 +49,28 @@ pub(super) struct Session<'a> {
     waiting: VecDeque<(u32, FetchItem)>,
     /// Bytes of blocks that may be sent.
     credit: u64,
+}
+
+/// Why a segment is not sent.
+enum Miss {
+    /// This host has no room for another open file just now.
+    Busy,
+    Unavailable {
+        gone: bool,
+        reason: String,
+    },
+}
+
+impl From<SegmentError> for Miss {
+    /// Only absence and damage are for good.
+    fn from(error: SegmentError) -> Miss {
+        let reason = error.to_string();
+        match error {
+            SegmentError::Open { source, .. } if is_limit(&source) => Miss::Busy,
+            SegmentError::Open { source, .. } => Miss::Unavailable { gone: is_gone(&source), reason },
+            _ => Miss::Unavailable { gone: true, reason },
+        }
+    }
 }
 
 impl Session<'_> {
@@ -145,21 +168,26 @@ impl Session<'_> {
                 self.line.send(&segment)?;
                 self.send_blocks(&path, &file, &extent)
             }
-            Err(reason) => {
-                self.line.send(&FromDataServer::Unavailable { attempt, partition, reason })?;
+            Err(Miss::Busy) => {
+                self.line.send(&FromDataServer::Busy { millis: BUSY_MILLIS })?;
+                Ok(false)
+            }
+            Err(Miss::Unavailable { gone, reason }) => {
+                self.line.send(&FromDataServer::Unavailable { attempt, partition, gone, reason })?;
                 Ok(true)
             }
         }
     }
 
-    fn find(&self, partition: u32, item: FetchItem) -> Result<(PathBuf, File, PartitionExtent), String> {
+    fn find(&self, partition: u32, item: FetchItem) -> Result<(PathBuf, File, PartitionExtent), Miss> {
         let FetchItem { attempt, from_block } = item;
         let known = (attempt.task.kind == TaskKind::Map).then(|| self.floor.files.segment(attempt)).flatten();
-        let path = known.ok_or_else(|| format!("no output of {attempt} is known here"))?;
-        let file = File::open(&path)
-            .map_err(|source| SegmentError::Open { path: path.clone(), source }.to_string())?;
-        let index = self.floor.indexes.of(&file, &path).map_err(|error| error.to_string())?;
-        let extent = index.extent(partition, from_block).map_err(|error| error.to_string())?;
+        let unknown =
+            || Miss::Unavailable { gone: true, reason: format!("no output of {attempt} is known here") };
+        let path = known.ok_or_else(unknown)?;
+        let file = File::open(&path).map_err(|source| SegmentError::Open { path: path.clone(), source })?;
+        let index = self.floor.indexes.of(&file, &path)?;
+        let extent = index.extent(partition, from_block)?;
         Ok((path, file, extent))
     }
 

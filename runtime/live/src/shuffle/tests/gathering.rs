@@ -2,7 +2,7 @@
 //!
 //! Owns the rules about one input of each map. Does not own how one is fetched.
 
-use napreduce_core::FailureClass;
+use napreduce_core::{FailureClass, FaultPlace};
 use napreduce_data::WriteError;
 
 use super::*;
@@ -116,17 +116,17 @@ fn a_scratch_that_cannot_be_written_ends_the_attempt_and_is_named() {
     let gone = reduce.scratch.path().to_owned();
     std::fs::remove_dir(&gone).unwrap();
     let error = reduce.gather_with(served.inputs(1), |_| vec![]).unwrap_err();
-    assert_eq!(error.class, FailureClass::Task);
+    assert_eq!((error.class, error.place), (FailureClass::Retryable, FaultPlace::LocalDisk));
     assert!(error.message.contains(gone.to_str().unwrap()), "{error}");
     assert!(reduce.lost.is_empty(), "the map is not to blame");
     std::fs::create_dir(&gone).unwrap();
 }
 
 #[test]
-fn a_full_disk_fails_the_job_and_names_the_file() {
+fn a_full_scratch_sends_the_reduce_elsewhere_and_names_the_file() {
     let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
     let error = WriteError { doing: "write", path: "scratch/x".into(), source: full };
     let failed = fetch::write_failed(&error);
-    assert_eq!(failed.class, FailureClass::Fatal);
+    assert_eq!((failed.class, failed.place), (FailureClass::Retryable, FaultPlace::LocalDisk));
     assert!(failed.message.contains("scratch/x") && failed.message.contains("free space"), "{failed}");
 }

@@ -137,7 +137,7 @@ fn answers_about_something_else() {
         about(map(1), 0, 0),
         about(map(0), 1, 0),
         about(map(0), 0, 1),
-        FromDataServer::Unavailable { attempt: map(5), partition: 0, reason: "no".into() },
+        FromDataServer::Unavailable { attempt: map(5), partition: 0, gone: true, reason: "no".into() },
         FromDataServer::Blocks { length: 5 },
         FromDataServer::Opened { encrypted: true },
     ] {

@@ -272,7 +272,7 @@ impl Reduce {
             arrivals: (&self.arrived, &self.arrivals),
         };
         let (lost, arrived) = (&mut self.lost, &self.arrived);
-        gathering.gather(named, |attempts, reason| {
+        gathering.gather(named, |attempts, _, reason| {
             arrived.send(Arrival::Named(replace(&attempts))).unwrap();
             lost.push((attempts, reason));
             Ok(())

@@ -28,7 +28,7 @@ fn check_unavailable(partition: u32, item: FetchItem, reason: &str) {
         let mut line = served.client(encrypt);
         line.send(&fetch(partition, vec![item])).unwrap();
         match next(&mut line) {
-            FromDataServer::Unavailable { attempt, partition: about, reason: given } => {
+            FromDataServer::Unavailable { attempt, partition: about, gone: true, reason: given } => {
                 assert_eq!((attempt, about), (item.attempt, partition));
                 assert!(given.contains(reason), "{reason:?} is missing in {given:?}");
             }

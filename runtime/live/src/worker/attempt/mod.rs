@@ -20,7 +20,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, FailureClass};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use self::line::ControlLine;
@@ -73,6 +73,7 @@ pub(super) enum AttemptEvent {
     /// A reduce cannot read these map outputs and waits for what replaces them.
     InputsLost {
         attempts: Vec<AttemptId>,
+        place: FaultPlace,
         reason: String,
     },
     /// The kernel says that it is stopped: its slot is free.
@@ -122,6 +123,12 @@ pub(super) struct Supervision {
     pub(super) events: UnboundedSender<(AttemptId, AttemptEvent)>,
 }
 
+/// Whether it may be that this host does not see the input.
+fn is_blamed_on_input(error: &TaskError) -> bool {
+    error.class == FailureClass::Task
+        || (error.class, error.place) == (FailureClass::Retryable, FaultPlace::SharedStorage)
+}
+
 impl Supervision {
     /// Runs the attempt; `Ended` is the last event it tells.
     pub(super) async fn run(mut self) {
@@ -153,7 +160,7 @@ impl Supervision {
     async fn blame(&self, end: AttemptEnd) -> AttemptEnd {
         let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
         match end {
-            AttemptEnd::Failed(error) if error.class == FailureClass::Task => {
+            AttemptEnd::Failed(error) if is_blamed_on_input(&error) => {
                 let path = task.split.path.clone();
                 let opened = tokio::task::spawn_blocking(move || fs::File::open(path).map(drop)).await;
                 AttemptEnd::Failed(match opened {
@@ -161,7 +168,8 @@ impl Supervision {
                         "host {host} cannot read {}: {unreadable}; is it on storage that every worker sees? ({})",
                         task.split.path.display(),
                         error.message
-                    )),
+                    ))
+                    .at(FaultPlace::SharedStorage),
                     _ => error,
                 })
             }

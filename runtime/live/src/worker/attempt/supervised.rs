@@ -12,6 +12,7 @@
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use napreduce_core::FaultPlace;
 use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -22,7 +23,7 @@ use super::preemption::{Input, Preemption, Stage, Step, Wish};
 use super::suspension::{Occurrence, Suspension};
 use super::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
 use crate::body::PartOutput;
-use crate::process::{TaskProcess, Turn, describe_exit};
+use crate::process::{TaskProcess, Turn, describe_exit, oom_kills};
 use crate::protocol::{FromTask, PROTOCOL_VERSION, Preempted, PreemptionAccount, ToTask};
 use crate::shuffle::MapInput;
 use crate::task::TaskError;
@@ -46,6 +47,8 @@ pub(super) struct Supervised {
     saved_bytes: u64,
     part: Option<PartOutput>,
     outcome: Option<AttemptEnd>,
+    /// How often the kernel had been short of memory when it began.
+    oom_kills: u64,
 }
 
 impl Supervised {
@@ -64,6 +67,7 @@ impl Supervised {
             saved_bytes: 0,
             part: None,
             outcome: None,
+            oom_kills: oom_kills(),
         }
     }
 
@@ -299,8 +303,8 @@ impl Supervised {
             FromTask::Done { counters } => {
                 self.outcome = Some(AttemptEnd::Done { counters, part: self.part });
             }
-            FromTask::InputsLost { attempts, reason } => {
-                supervision.tell(AttemptEvent::InputsLost { attempts, reason });
+            FromTask::InputsLost { attempts, place, reason } => {
+                supervision.tell(AttemptEvent::InputsLost { attempts, place, reason });
             }
             FromTask::Failed(error) => self.outcome = Some(AttemptEnd::Failed(error)),
             FromTask::Checkpointed { bytes } => {
@@ -339,6 +343,7 @@ impl Supervised {
             supervision.tell(AttemptEvent::Accounted(account));
         }
         let reaped = self.process.reap();
+        let stopped = self.preemption.is_stopped();
         self.suspension.end();
         match (self.outcome, self.killed, reaped) {
             (Some(done @ AttemptEnd::Done { .. }), ..) => done,
@@ -354,7 +359,10 @@ impl Supervised {
                 AttemptEnd::Killed
             }
             (Some(outcome), ..) => outcome,
-            (None, None, Ok(status)) => AttemptEnd::Failed(end_without_outcome(status)),
+            (None, None, Ok(status)) => {
+                let short = oom_kills() > self.oom_kills;
+                AttemptEnd::Failed(end_without_outcome(status, stopped, short))
+            }
             (None, None, Err(error)) => {
                 AttemptEnd::Failed(TaskError::retryable(format!("cannot reap the task process: {error}")))
             }
@@ -362,13 +370,22 @@ impl Supervised {
     }
 }
 
-/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own doing.
-fn end_without_outcome(status: ExitStatus) -> TaskError {
+/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own doing. Of processes
+/// that stand still the kernel takes memory first: that is no failure of what they did.
+fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_memory: bool) -> TaskError {
     use std::os::unix::process::ExitStatusExt;
     let message = describe_exit(status);
-    if status.signal() == Some(libc::SIGKILL) {
-        TaskError::retryable(message)
-    } else {
-        TaskError::task(message)
+    if status.signal() != Some(libc::SIGKILL) {
+        return TaskError::task(message);
+    }
+    match (stopped, short_of_memory) {
+        (true, _) => TaskError::retryable(format!("{message}, while it was suspended"))
+            .at(FaultPlace::HostMemory),
+        (false, true) => TaskError::retryable(format!(
+            "{message}; the kernel has ended processes here for want of memory meanwhile: lower --task-memory, or give the \
+             worker fewer slots"
+        ))
+        .at(FaultPlace::TaskMemory),
+        (false, false) => TaskError::retryable(message),
     }
 }

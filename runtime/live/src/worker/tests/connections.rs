@@ -158,7 +158,7 @@ async fn a_refused_worker_tries_again() {
     let daemon = script.start(&[]);
     for _ in 0..3 {
         let mut line = script.hello().await;
-        line.send(ToWorker::Refused { reason: "not now".into() }).await;
+        line.send(ToWorker::Refused { reason: "not now".into(), name_taken: false }).await;
     }
     script.join().await;
     assert_eq!(daemon.said().matches("refuses this worker: not now").count(), 1, "{}", daemon.said());

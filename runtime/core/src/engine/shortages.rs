@@ -1,0 +1,82 @@
+//! Workers that lack something every attempt needs: disk, or a limit of their host.
+//!
+//! Owns for how long such a worker gets nothing, and when what it lacks is the fault of the task after all. A worker that
+//! says what it lacks says when it has it again; one that does not gets nothing for a while, longer each time. Unlike one
+//! that is set aside it stays out of use when no other is left: a job waits rather than fails. Does not own how a worker
+//! finds out.
+
+use crate::cluster::{Deadline, Exclusion};
+use crate::effect::Record;
+use crate::engine::Engine;
+use crate::ids::{TaskId, WorkerId};
+use crate::states::WorkerState;
+use crate::time::Span;
+
+/// How often the span is doubled.
+const DOUBLED_MAX: u32 = 6;
+
+impl Engine {
+    /// A worker says that it lacks something, or that it has it again.
+    pub(super) fn worker_short(&mut self, id: WorkerId, lacks: Option<&str>) {
+        let known = self.cluster.workers.get_mut(&id);
+        let Some(worker) = known.filter(|worker| worker.state != WorkerState::Lost) else {
+            self.cluster.tally.illegal_events += 1;
+            self.warn(format!("{id} is not there to lack anything; ignored"));
+            return;
+        };
+        if worker.short.as_deref() == lacks {
+            return;
+        }
+        worker.short = lacks.map(str::to_owned);
+        self.record(Record::WorkerShort { worker: id, lacks: lacks.map(str::to_owned), until: None });
+        self.use_changed(id);
+    }
+
+    /// An attempt failed by what its host lacks: the task goes elsewhere, and the worker gets nothing for a while. When as many
+    /// hosts lack it as the task has attempts, it is too much to ask.
+    pub(super) fn excuse_for_host(&mut self, task: TaskId, worker: WorkerId, reason: String) {
+        self.exclude(worker, &reason);
+        let Some(job) = self.cluster.jobs.get(&task.job) else { return };
+        let attempts_max = job.spec.attempts_max as usize;
+        let host = self.cluster.host_of(worker);
+        let short_on = &mut self.cluster.task_mut(task).short_on;
+        short_on.insert(host);
+        let hosts = short_on.len();
+        if hosts >= attempts_max.max(2) {
+            self.fail_task(task, format!("on each of {hosts} hosts; the last: {reason}"));
+        } else {
+            self.avoid(task, worker);
+        }
+    }
+
+    fn exclude(&mut self, id: WorkerId, because: &str) {
+        let (now, first) = (self.cluster.now, self.settings.exclusion);
+        let worker = self.cluster.worker_mut(id);
+        if worker.state != WorkerState::Up || worker.excluded.is_some() {
+            return;
+        }
+        let until = now + Span(first.0.max(1) << worker.exclusions);
+        worker.exclusions = (worker.exclusions + 1).min(DOUBLED_MAX);
+        worker.excluded = Some(Exclusion { until, because: because.to_owned() });
+        self.cluster.deadlines.insert((until, Deadline::Excluded(id)));
+        let lacks = Some(because.to_owned());
+        self.record(Record::WorkerShort { worker: id, lacks, until: Some(until) });
+        self.use_changed(id);
+    }
+
+    /// A worker that got nothing for a while is tried again.
+    pub(super) fn exclusion_over(&mut self, id: WorkerId) {
+        if self.cluster.worker_mut(id).excluded.take().is_some() {
+            self.use_changed(id);
+        }
+    }
+
+    /// A worker takes attempts now, or does not any more.
+    pub(super) fn use_changed(&mut self, id: WorkerId) {
+        self.cluster.list_worker(id);
+        if !self.cluster.workers[&id].takes_attempts() {
+            self.cluster.drop_reservations(id, |_, _| true);
+        }
+        self.workers_changed();
+    }
+}

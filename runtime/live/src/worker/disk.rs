@@ -1,0 +1,108 @@
+//! Whether the disk of a worker has room for attempts.
+//!
+//! Owns the look at it, and when that is news: short below a reserve, well again above twice that, so that it does not go to
+//! and fro. Does not own what follows (the engine) nor quotas, which only a failed write shows.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
+
+/// How often it is looked at.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// What must be free unless it is said otherwise, if the disk is not so small that a share of it is less.
+const RESERVE_BYTES: u64 = 64 << 20;
+const RESERVE_SHARE: u64 = 50;
+
+/// The disk below a directory.
+#[derive(Debug)]
+pub(super) struct Disk {
+    path: PathBuf,
+    /// What must be free at least; by the size of the disk, without.
+    reserve: Option<u64>,
+    short: bool,
+}
+
+impl Disk {
+    pub(super) fn of(path: PathBuf, reserve: Option<u64>) -> Disk {
+        Disk { path, reserve, short: false }
+    }
+
+    /// Looks at it; what it lacks now, if that has changed.
+    pub(super) fn look(&mut self) -> Option<Option<String>> {
+        let found = statvfs(&self.path).map_err(io::Error::from);
+        self.judge(found.as_ref())
+    }
+
+    fn judge(&mut self, found: Result<&StatVfs, &io::Error>) -> Option<Option<String>> {
+        let lacks = self.lacks(found);
+        let changed = lacks.is_some() != self.short;
+        self.short = lacks.is_some();
+        changed.then_some(lacks)
+    }
+
+    fn lacks(&self, found: Result<&StatVfs, &io::Error>) -> Option<String> {
+        let path = self.path.display();
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return Some(format!("its disk at {path} cannot be looked at: {error}")),
+        };
+        if found.f_flag.contains(StatVfsMountFlags::RDONLY) {
+            return Some(format!("its disk at {path} is read-only"));
+        }
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let size = found.f_blocks.saturating_mul(found.f_frsize);
+        let reserve = self.reserve.unwrap_or(RESERVE_BYTES.min(size / RESERVE_SHARE));
+        let wanted = if self.short { reserve.saturating_mul(2) } else { reserve };
+        if free < wanted {
+            return Some(format!(
+                "disk: {} KiB are free at {path}, and {} KiB must be; free some space there",
+                free >> 10,
+                wanted >> 10
+            ));
+        }
+        let inodes = found.f_files > 0 && found.f_favail == 0;
+        inodes.then(|| format!("disk: no inode is free at {path}; remove some files there"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_free(free: u64) -> StatVfs {
+        StatVfs { f_bavail: free, f_frsize: 1, f_blocks: 100_000, ..statvfs("/").expect("there is a root") }
+    }
+
+    #[test]
+    fn it_is_short_below_the_reserve_and_well_again_above_twice_that() {
+        let mut disk = Disk::of(PathBuf::from("/"), Some(1_000));
+        let mut look = |free: u64| {
+            let found = StatVfs { f_flag: StatVfsMountFlags::empty(), ..with_free(free) };
+            disk.judge(Ok(&found)).map(|lacks| lacks.is_some())
+        };
+        for (free, news) in [
+            (1_000, None),
+            (999, Some(true)),
+            (1_999, None),
+            (2_000, Some(false)),
+            (1_000, None),
+            (0, Some(true)),
+        ] {
+            assert_eq!(look(free), news, "{free}");
+        }
+    }
+
+    #[test]
+    fn a_small_disk_keeps_a_share_of_itself() {
+        let mut disk = Disk::of(PathBuf::from("/"), None);
+        let mut look = |free: u64| {
+            let found = StatVfs { f_flag: StatVfsMountFlags::empty(), ..with_free(free) };
+            disk.judge(Ok(&found)).flatten()
+        };
+        assert_eq!(look(2_000), None);
+        let said = look(1_999).expect("short");
+        assert!(said.contains("must be; free some space there"), "{said}");
+    }
+}
