@@ -112,6 +112,9 @@ impl From<InputError> for TaskError {
             | InputError::NotAFile { .. }
             | InputError::Shortened { .. }
             | InputError::NotText { .. }
+            | InputError::Nested { .. }
+            | InputError::NotDecompressed { .. }
+            | InputError::Misnamed { .. }
             | InputError::PartialRecord { .. }
             | InputError::NoRecordLength
             | InputError::BadRecords { .. }

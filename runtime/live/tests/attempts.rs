@@ -71,7 +71,7 @@ fn a_task_that_is_killed_every_time_fails_the_job() {
     let running = job.start();
     running.moment().kill();
     running.moment().kill();
-    let reason = "job_0001_m_0000 failed 2 times; last: process ended by signal 9 (SIGKILL)";
+    let reason = "job_0001_m_0000 failed 2 times; last: host: process ended by signal 9 (SIGKILL)";
     running.end().assert_failure(1, &[reason]);
     assert!(!job.output().exists());
 }
