@@ -77,7 +77,8 @@ fn nul_bytes_are_ordinary_bytes() {
 fn bytes_that_are_no_text_fail_a_text_job_by_offset_and_not_a_job_over_bytes() {
     let folder = Folder::new();
     folder.write("bytes", b"fine\nnot \xff fine\n");
-    wordcount(&folder, "bytes", &[]).failed(1, &["bytes is not UTF-8 text at byte 9", "cannot be tried again"]);
+    wordcount(&folder, "bytes", &[])
+        .failed(1, &["bytes is not UTF-8 text at byte 9", "cannot be tried again"]);
     assert!(!folder.has("out"), "a failed job leaves no output directory");
     job(&folder, "words-of-bytes", "bytes", &[]).succeeded();
     assert_eq!(joined(&folder.path("out")).iter().filter(|byte| **byte == 0xff).count(), 1);

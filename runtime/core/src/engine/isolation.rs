@@ -135,7 +135,8 @@ impl Engine {
         for id in &cluster.isolated {
             let job = cluster.job(id.job);
             let Some(task) = job.task(*id).filter(|task| task.state == TaskState::Pending) else { continue };
-            if !job.is_open(id.kind) {
+            // One that would wait for maps would keep the worker from them.
+            if !job.is_open(id.kind) || self.waits_for_inputs(*id) {
                 continue;
             }
             let able = |worker: WorkerId| {

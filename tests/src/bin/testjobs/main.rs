@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         .job("words-without-combiner", shapes::words_without_combiner)
         .job("killed-map", misbehaving::killed_map)
         .job("killed-reduce", misbehaving::killed_reduce)
+        .job("kills-its-worker", misbehaving::kills_its_worker)
         .job("panic-in-map", misbehaving::panic_in_map)
         .job("panic-in-combine", misbehaving::panic_in_combine)
         .job("panic-in-reduce", misbehaving::panic_in_reduce)

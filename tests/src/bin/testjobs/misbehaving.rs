@@ -50,6 +50,16 @@ pub fn killed_reduce(choice: &Choice) -> Job {
         })
 }
 
+/// Each map ends the worker that runs it.
+pub fn kills_its_worker(_: &Choice) -> Job {
+    Job::text().map_only(|line: &str, out| {
+        if let Some(worker) = rustix::process::getppid() {
+            rustix::process::kill_process(worker, rustix::process::Signal::KILL).expect("its own user's");
+        }
+        out.emit(line, ());
+    })
+}
+
 pub fn panic_in_map(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {

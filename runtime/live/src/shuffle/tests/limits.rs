@@ -102,6 +102,26 @@ fn all_connections_together_are_limited() {
 }
 
 #[test]
+fn a_busy_server_is_waited_for_and_nothing_is_lost() {
+    let settings = DataServerSettings { connections_max: 1, ..DataServerSettings::default() };
+    let served = Served::start_with(settings).with_maps(3, 500);
+    let guest = served.client(false);
+    let mut reduce = Reduce::new(1);
+    let gathered = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Until the reduce was told to come back.
+            while !served.lines.lock().unwrap().iter().any(|line| line.contains("to come back")) {
+                std::thread::yield_now();
+            }
+            drop(guest);
+        });
+        reduce.gather(served.inputs(3))
+    });
+    check_equal(&gathered, &served.shelf, 0);
+    assert!(reduce.lost.is_empty(), "being busy is no failure");
+}
+
+#[test]
 fn a_silent_peer_is_disconnected_and_comes_back() {
     let settings =
         DataServerSettings { idle_max: Duration::from_millis(20), ..DataServerSettings::default() };

@@ -1,0 +1,144 @@
+//! Faults that belong to a host, a name, a worker or the input, with real processes: what follows on a cluster.
+//!
+//! Owns the whole way from the fault to what people see. The rules are tested with the engine.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+
+use napreduce_tests::{Folder, OwnCluster, joined, program, run, wait_until};
+use serde_json::Value;
+
+/// A daemon that ends with its test.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(mut command: Command, log: &std::path::Path) -> Daemon {
+        let log = File::create(log).expect("a log");
+        Daemon(command.stdout(Stdio::null()).stderr(log).spawn().expect("a daemon"))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // An error says that it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn state_of(workers: &Value, name: &str) -> String {
+    let all = workers.as_array().expect("a list");
+    let found = all.iter().find(|worker| worker["name"] == name);
+    found.map_or_else(String::new, |worker| worker["state"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn deterministic_errors_are_fatal_at_once() {
+    let folder = Folder::new();
+    folder.write("latin", b"fine\nnot \xff fine\n");
+    folder.write("damaged.gz", b"\x1f\x8b\x08\x00nothing that gzip made");
+    folder.write("long", vec![b'x'; 20 << 20]);
+    for (input, memory) in [("latin", "16MiB"), ("damaged.gz", "16MiB"), ("long", "4MiB")] {
+        let mut command = program("testjobs");
+        command.current_dir(folder.root()).args([input, "--job", "one-key", "--output", "out", "--quiet"]);
+        let ended = run(command.args(["--task-memory", memory])).failed(1, &["cannot be tried again", input]);
+        assert!(!ended.stderr.contains("failed 4 times"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_worker_without_disk_says_so_and_gets_nothing_until_there_is_space() {
+    let folder = Folder::new();
+    folder.write("in", "a b\nb\n");
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let mut short = cluster.nap();
+    short.args(["worker", "--name", "short", "--disk-reserve", "1000000GiB"]);
+    let _short = Daemon::start(short, &folder.path("short.log"));
+    let mut state = String::new();
+    wait_until("a worker that lacks disk", || {
+        state = state_of(&cluster.json(&["worker", "list"]), "short");
+        state.contains("KiB are free at")
+    });
+    assert!(state.starts_with("set aside: disk"), "{state}");
+    let job =
+        cluster.submit(&folder, &["in", "--job", "words-of-bytes", "--output", "out", "--reduces", "2"]);
+    cluster.wait(&[&job]).succeeded();
+    let history = cluster.json(&["job", "history", &job]);
+    let attempts = history[0]["attempts"].as_array().expect("attempts");
+    assert!(attempts.iter().all(|attempt| attempt["worker_name"] != "short"), "{history}");
+}
+
+#[test]
+fn a_full_scratch_moves_the_task_and_fails_no_job() {
+    let folder = Folder::new();
+    let text: String = (0..400_000).map(|number| format!("word{number}\n")).collect();
+    folder.write("in", text);
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    std::fs::create_dir(folder.path("disk")).expect("a directory");
+    let script = "mount -t tmpfs -o size=3m tmpfs disk || exit 77; exec \"$0\" \"$@\"";
+    let nap = program("nap");
+    let mut small = Command::new("unshare");
+    small.args(["--map-root-user", "--mount", "sh", "-c", script]).arg(nap.get_program());
+    small.current_dir(folder.root()).arg("--dir").arg(cluster.directory());
+    small.args([
+        "worker",
+        "--name",
+        "small",
+        "--directory",
+        "disk/worker",
+        "--map-slots",
+        "4",
+        "--network-shuffle",
+    ]);
+    small.args(["--disk-reserve", "1KiB"]);
+    let mut small = Daemon::start(small, &folder.path("small.log"));
+    let mut ended = None;
+    wait_until("the second worker, or its end", || {
+        ended = small.0.try_wait().expect("a child");
+        ended.is_some() || state_of(&cluster.json(&["worker", "list"]), "small") == "up"
+    });
+    if ended.is_some() {
+        let said = std::fs::read_to_string(folder.path("small.log")).unwrap_or_default();
+        assert!(said.contains("unshare") || said.contains("mount"), "{said}");
+        println!("skipped: this system does not let the test mount a file system: {said}");
+        return;
+    }
+    let arguments = ["in", "--job", "words-without-combiner", "--output", "out", "--reduces", "1"];
+    let more = ["--conf", "attempts-max=1", "--task-memory", "4MiB", "--split-size", "1MiB"];
+    let job = cluster.submit(&folder, &[&arguments[..], &more[..]].concat());
+    let ended = cluster.wait(&[&job]);
+    let history = cluster.json(&["job", "history", &job]).to_string();
+    ended.succeeded();
+    assert!(history.contains("local disk: "), "{history}");
+    assert_eq!(joined(&folder.path("out")).iter().filter(|byte| **byte == b'\n').count(), 400_000);
+}
+
+#[test]
+fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let workers = cluster.json(&["worker", "list"]);
+    let name = workers[0]["name"].as_str().expect("a name").to_owned();
+    let other = folder.path("other");
+    let mut second = cluster.nap();
+    second.args(["worker", "--name", &name, "--directory"]).arg(&other);
+    run(&mut second).failed(2, &["is alive; give this one another with --name", "worker_0001"]);
+    let after = cluster.json(&["worker", "list", "--all"]);
+    assert_eq!(after[0]["worker"], "worker_0001", "{after}");
+    assert_eq!(after[0]["state"], "up", "{after}");
+    assert_eq!(after.as_array().map(Vec::len), Some(1), "{after}");
+}
+
+#[test]
+fn a_job_that_kills_its_workers_fails_and_the_next_one_runs() {
+    let folder = Folder::new();
+    folder.write("in", "a b\nb\n");
+    let cluster = OwnCluster::start(&folder, 2, "fifo", "");
+    let arguments = ["in", "--job", "kills-its-worker", "--output", "bad", "--conf", "attempts-max=100"];
+    let bad = cluster.submit(&folder, &arguments);
+    cluster.wait(&[&bad]).failed(1, &["it is taken to be what ends them"]);
+    let good =
+        cluster.submit(&folder, &["in", "--job", "words-of-bytes", "--output", "good", "--reduces", "1"]);
+    cluster.wait(&[&good]).succeeded();
+    assert_eq!(joined(&folder.path("good")), b"a\t1\nb\t2\n");
+}
