@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +19,10 @@ use super::configuration::SuspendRules;
 use super::disk::{Disk, LOOK_INTERVAL};
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
-use super::logs::AttemptLogs;
+use super::outfit::outfit;
 use super::preparation::{Prepared, prepare};
 use super::station::Station;
-use crate::process::{Launch, Spawner};
+use crate::process::Spawner;
 use crate::protocol::{
     AttemptProgress, JobDescription, LaunchWork, ReduceInputs, WorkerNews, WorkerOrder, WorkerReport,
 };
@@ -374,34 +373,6 @@ fn ticks(period: Duration) -> Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-/// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and prints to files.
-fn outfit(
-    job: &KnownJob,
-    attempt: AttemptId,
-    work: &LaunchWork,
-    settings: &WorkerSettings,
-) -> Result<(Launch, Option<AttemptLogs>), TaskError> {
-    let environment = job.environment(attempt, work);
-    let (Some((station, _)), Readiness::Ready(Some(prepared))) = (&settings.station, &job.readiness) else {
-        return Ok((Launch { environment, ..Launch::default() }, None));
-    };
-    let refuse = |what: String, error: io::Error| {
-        TaskError::local(format!("host {} cannot make {what}: {error}", station.host), &error)
-    };
-    let scratch = job.scratch(attempt);
-    match fs::create_dir(&scratch) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(refuse(scratch.display().to_string(), error));
-        }
-        _ => {}
-    }
-    let opened = AttemptLogs::open(&station.paths, attempt, station.log_bytes_max);
-    let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
-    let (program, directory) = (prepared.program.clone(), Some(scratch));
-    let output = Some(output);
-    Ok((Launch { environment, program, directory, output, ..Launch::default() }, Some(logs)))
 }
 
 fn failed(error: TaskError) -> Report {

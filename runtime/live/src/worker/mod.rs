@@ -22,6 +22,7 @@ mod job;
 mod life;
 mod link;
 mod logs;
+mod outfit;
 mod paths;
 mod preparation;
 mod standing;
