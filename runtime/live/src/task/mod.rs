@@ -14,7 +14,7 @@ mod panics;
 mod position;
 mod presence;
 
-pub use context::TaskContext;
+pub use context::{TaskContext, TaskProgress};
 pub(crate) use error::is_limit;
 pub use error::{TaskError, is_gone, no_try_helps};
 pub use gate::{Ask, Boundary, Script, SuspendHooks};
