@@ -209,7 +209,9 @@ fn suspend_and_resume(trap: &str) -> Held {
         held.nap(&["task", "suspend", &held.task(who)]).succeeded();
         held.until(who, "suspended");
         for member in family(process) {
-            assert_eq!(state(member), Some('T'), "{who}: {member} of {process}");
+            // One that has ended before the stop waits for its shell, which cannot look now.
+            let state = state(member);
+            assert!(matches!(state, Some('T' | 'Z')), "{who}: {member} of {process} is {state:?}");
         }
         held.go(who);
         held.nap(&["task", "resume", &held.task(who)]).succeeded();
