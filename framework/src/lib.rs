@@ -60,12 +60,13 @@ pub use codec::{DecodeError, GroupBy, Key, Scratch, Serde, Value};
 pub use emit::Emit;
 pub use input::{
     ByteLineReader, ByteLines, Compression, FixedReader, FixedRecords, InputError, InputFile, InputFormat,
-    RecordReader, Split, Splitting, TextLineReader, TextLines, WholeFile, WholeFileReader, WholeFiles,
+    ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines, WholeFile, WholeFileReader,
+    WholeFiles,
 };
 pub use job::{
     CombineStage, Fold, Job, MapClosure, MapStage, Mapper, NoCombine, ReduceClosure, Reducer, Source,
 };
-pub use napreduce_live::{JobError, JobReport, PartReport, TaskError, UserCounter, counter};
+pub use napreduce_live::{JobError, JobReport, PartReport, TaskError, UserCounter, counter, progress};
 pub use outcome::Outcome;
 pub use output::{FixedBytes, Output, OutputFormat, Text};
 pub use program::{Driver, Error, JobRun, Parameters, Program, main, side_file};

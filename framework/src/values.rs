@@ -59,17 +59,20 @@ impl<'c> GroupGate<'c> {
 
     /// Whether there may be another value.
     #[inline]
-    fn is_open(&mut self) -> bool {
+    fn is_open(&mut self, input: &ReduceInput) -> bool {
         if self.error.is_some() || self.cut {
             return false;
         }
-        if self.context.is_asked() { self.pass() } else { true }
+        if self.context.is_asked() { self.pass(input) } else { true }
     }
 
-    /// Somebody wants the task to stop. A reducer that can be called again returns first, so that its hooks can be called;
+    /// Somebody wants to know how far the task is, or wants it to stop. A reducer that can be called again returns first, so that its hooks can be called;
     /// another one is suspended right here, or reduces the group to its end before it is checkpointed.
     #[cold]
-    fn pass(&mut self) -> bool {
+    fn pass(&mut self, input: &ReduceInput) -> bool {
+        if !self.context.tell(Some(input.statistics().bytes)) {
+            return true;
+        }
         if self.resumes {
             self.cut = std::mem::replace(&mut self.moved, true);
             return !self.cut;
@@ -97,7 +100,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "an Iterator cannot lend")]
     pub fn next(&mut self) -> Option<V::Ref<'_>> {
-        if !self.gate.is_open() {
+        if !self.gate.is_open(self.input) {
             return None;
         }
         self.scratch.reset();
@@ -111,7 +114,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     /// The next value together with its full key, which matters when groups are made by a prefix of the key.
     #[inline]
     pub fn next_entry(&mut self) -> Option<(K::Ref<'_>, V::Ref<'_>)> {
-        if !self.gate.is_open() {
+        if !self.gate.is_open(self.input) {
             return None;
         }
         self.scratch.reset();

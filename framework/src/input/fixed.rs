@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use napreduce_live::ReadPosition;
+
 use super::compression;
 use super::source::Source;
 use super::window::Window;
@@ -29,7 +31,7 @@ pub struct FixedReader {
     /// Bytes of the records that were handed out last.
     block: usize,
     /// Where the current record begins.
-    record: u64,
+    record: ReadPosition,
 }
 
 impl InputFormat for FixedRecords {
@@ -57,6 +59,11 @@ impl InputFormat for FixedRecords {
         let source = Source::open(split, first, memory)?;
         let compressed = source.is_compressed();
         let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
+        let record = match source.compressed_position() {
+            Some(position) => ReadPosition::new(first..first, position..position),
+            None => ReadPosition::new(split.offset..split.end(), 0..split.length),
+        };
+        record.set(first);
         Ok(FixedReader {
             source,
             window: Window::new(first, expected, length, memory),
@@ -64,7 +71,7 @@ impl InputFormat for FixedRecords {
             split_offset: split.offset,
             end: if compressed { u64::MAX } else { split.end() },
             block: 0,
-            record: first,
+            record,
         })
     }
 }
@@ -84,6 +91,10 @@ impl FixedReader {
             let records = (available / self.length).min(wanted);
             if records > 0 {
                 self.block = records * self.length;
+                if let Some(position) = self.source.compressed_position() {
+                    let block = offset..offset + self.block as u64;
+                    self.record.enter(block, self.record.bytes_end()..position);
+                }
                 return Ok(true);
             }
             if self.window.ended() {
@@ -108,21 +119,27 @@ impl RecordReader<FixedRecords> for FixedReader {
         if !self.advance()? {
             return Ok(false);
         }
+        let mut at = self.record.get();
         for record in self.window.available()[..self.block].chunks_exact(self.length) {
             each(record)?;
-            self.record += self.length as u64;
+            at += self.length as u64;
+            self.record.set(at);
         }
         Ok(true)
     }
 
     fn offset(&self) -> u64 {
-        self.record
+        self.record.get()
     }
 
     fn consumed(&self) -> u64 {
         match self.source.compressed_position() {
             Some(position) => position,
-            None => self.record.min(self.end).saturating_sub(self.split_offset),
+            None => self.record.get().min(self.end).saturating_sub(self.split_offset),
         }
+    }
+
+    fn position(&self) -> Option<ReadPosition> {
+        Some(self.record.clone())
     }
 }

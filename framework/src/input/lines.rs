@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use napreduce_live::ReadPosition;
+
 use super::newlines::{Newlines, PART_BYTES};
 use super::source::Source;
 use super::window::Window;
@@ -25,7 +27,7 @@ pub(super) struct LineBlocks {
     /// Bytes of the block that was handed out last.
     block: usize,
     /// Where the current line begins.
-    line: u64,
+    line: ReadPosition,
 }
 
 impl LineBlocks {
@@ -35,6 +37,11 @@ impl LineBlocks {
         let source = Source::open(split, first, memory)?;
         let compressed = source.is_compressed();
         let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
+        let line = match source.compressed_position() {
+            Some(position) => ReadPosition::new(offset..offset, position..position),
+            None => ReadPosition::new(split.offset..split.end(), 0..split.length),
+        };
+        line.set(offset);
         // One byte more than the longest line, for its newline.
         let window = Window::new(first, expected, 1, memory.saturating_add(1));
         Ok(LineBlocks {
@@ -46,7 +53,7 @@ impl LineBlocks {
             inside_line: offset > 0,
             searched: 0,
             block: 0,
-            line: offset,
+            line,
         })
     }
 
@@ -54,12 +61,12 @@ impl LineBlocks {
     pub(super) fn advance(&mut self) -> Result<bool, InputError> {
         self.window.take(std::mem::take(&mut self.block));
         if self.inside_line && !self.pass_over_line()? {
-            self.line = if self.source.is_compressed() { self.window.offset() } else { self.end };
+            self.line.set(if self.source.is_compressed() { self.window.offset() } else { self.end });
             return Ok(false);
         }
         loop {
-            self.line = self.window.offset();
-            if self.line >= self.end {
+            self.line.set(self.window.offset());
+            if self.window.offset() >= self.end {
                 return Ok(false);
             }
             let available = self.window.available().len();
@@ -75,7 +82,16 @@ impl LineBlocks {
                 continue;
             }
             self.searched = 0;
+            self.enter_block();
             return Ok(self.block > 0);
+        }
+    }
+
+    /// Of a compressed file, the lines of a block stand for the compressed bytes that were read for it.
+    fn enter_block(&self) {
+        if let Some(position) = self.source.compressed_position() {
+            let start = self.window.offset();
+            self.line.enter(start..start + self.block as u64, self.line.bytes_end()..position);
         }
     }
 
@@ -115,22 +131,27 @@ impl LineBlocks {
         Ok(false)
     }
 
-    /// The current block and, to be kept up to date, the offset of the current line.
+    /// The current block, its offset and, to be kept up to date, that of the current line.
     #[inline]
-    pub(super) fn block(&mut self) -> (&[u8], u64, &mut u64) {
-        (&self.window.available()[..self.block], self.window.offset(), &mut self.line)
+    pub(super) fn block(&self) -> (&[u8], u64, &ReadPosition) {
+        (&self.window.available()[..self.block], self.window.offset(), &self.line)
+    }
+
+    /// Where the current line begins, for other threads.
+    pub(super) fn position(&self) -> ReadPosition {
+        self.line.clone()
     }
 
     /// Where the current line begins.
     pub(super) fn offset(&self) -> u64 {
-        self.line
+        self.line.get()
     }
 
     /// Bytes of the split that are done.
     pub(super) fn consumed(&self) -> u64 {
         match self.source.compressed_position() {
             Some(position) => position,
-            None => self.line.min(self.end).saturating_sub(self.split_offset),
+            None => self.line.get().min(self.end).saturating_sub(self.split_offset),
         }
     }
 
@@ -155,7 +176,7 @@ impl LineBlocks {
 pub(super) fn for_each_line<E>(
     block: &[u8],
     base: u64,
-    line: &mut u64,
+    line: &ReadPosition,
     mut each: impl FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut start = 0;
@@ -163,16 +184,16 @@ pub(super) fn for_each_line<E>(
     for (part, part_start) in block.chunks(PART_BYTES).zip((0..).step_by(PART_BYTES)) {
         for position in newlines.find(part) {
             let newline = part_start + usize::from(*position);
-            *line = base + start as u64;
+            line.set(base + start as u64);
             each(start..without_return(block, start, newline))?;
             start = newline + 1;
         }
     }
     if start < block.len() {
-        *line = base + start as u64;
+        line.set(base + start as u64);
         each(start..without_return(block, start, block.len()))?;
     }
-    *line = base + block.len() as u64;
+    line.set(base + block.len() as u64);
     Ok(())
 }
 

@@ -27,7 +27,7 @@ pub use self::paths::{InputFile, expand};
 pub use self::splits::{Splitting, plan_splits};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
-pub use napreduce_live::Split;
+pub use napreduce_live::{ReadPosition, Split};
 
 /// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`],
 /// [`WholeFiles`], or a format of one's own.
@@ -38,7 +38,9 @@ pub use napreduce_live::Split;
 /// ```
 /// use std::path::Path;
 ///
-/// use napreduce::{InputError, InputFormat, RecordReader, Split, Splitting, TextLineReader, TextLines};
+/// use napreduce::{
+///     InputError, InputFormat, ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines,
+/// };
 ///
 /// /// Lines, except comments.
 /// struct Uncommented;
@@ -72,6 +74,10 @@ pub use napreduce_live::Split;
 ///
 ///     fn consumed(&self) -> u64 {
 ///         self.0.consumed()
+///     }
+///
+///     fn position(&self) -> Option<ReadPosition> {
+///         self.0.position()
 ///     }
 /// }
 /// ```
@@ -152,4 +158,10 @@ pub trait RecordReader<F: InputFormat> {
 
     /// Bytes of the split that are done; of a compressed file, compressed bytes.
     fn consumed(&self) -> u64;
+
+    /// Where the reader stands, kept up to date for each record, so that progress is seen in the middle of a batch; asked for
+    /// once. A reader that wraps another passes on that one's. Without it progress is told after each batch.
+    fn position(&self) -> Option<ReadPosition> {
+        None
+    }
 }

@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use napreduce_live::progress;
+
 use super::gzip::{Garbage, GzipStream};
 use super::zstd::ZstdStream;
 use super::{Compression, InputError, Split};
@@ -78,6 +80,8 @@ impl Source {
             }
             Stream::Zstd(stream) => stream.read(into),
         };
+        // A long way to an offset, or to the end of a huge record, is no standstill.
+        progress();
         read.map_err(|trouble| self.error(trouble))
     }
 

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use napreduce_live::ReadPosition;
+
 use super::lines::{LineBlocks, for_each_line};
 use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
 
@@ -83,6 +85,10 @@ impl RecordReader<TextLines> for TextLineReader {
     fn consumed(&self) -> u64 {
         self.blocks.consumed()
     }
+
+    fn position(&self) -> Option<ReadPosition> {
+        Some(self.blocks.position())
+    }
 }
 
 impl RecordReader<ByteLines> for ByteLineReader {
@@ -104,5 +110,9 @@ impl RecordReader<ByteLines> for ByteLineReader {
 
     fn consumed(&self) -> u64 {
         self.blocks.consumed()
+    }
+
+    fn position(&self) -> Option<ReadPosition> {
+        Some(self.blocks.position())
     }
 }

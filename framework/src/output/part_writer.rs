@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{CheckpointDirectory, CheckpointError, OutputPiece, PartOutput, TaskError};
+use napreduce_live::{CheckpointDirectory, CheckpointError, OutputPiece, PartOutput, TaskError, progress};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::pieces::{Pieces, PiecesError};
@@ -118,6 +118,7 @@ impl PartWriter {
     }
 
     fn flush(&mut self) {
+        progress();
         if self.error.is_none() {
             self.digest.update(&self.buffer);
             self.bytes += self.buffer.len() as u64;

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{OutputPiece, PartOutput};
+use napreduce_live::{OutputPiece, PartOutput, progress};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::part_writer::OutputError;
@@ -103,6 +103,7 @@ impl Whole<'_> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(damaged(error.to_string())),
             };
+            progress();
             bytes += read.len() as u64;
             digest.update(read);
             self.digest.update(read);

@@ -8,6 +8,8 @@ use std::marker::PhantomData;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use napreduce_live::{ReadPosition, progress};
+
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, take_field};
 use crate::codec::{DecodeError, Key, Scratch, Value};
 use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting};
@@ -34,7 +36,7 @@ pub struct RecordsReader<K, V> {
     /// Where the next block begins.
     position: u64,
     /// Records of the block there that come before the current one.
-    before: u64,
+    before: ReadPosition,
     memory: u64,
     body: Vec<u8>,
     scratch: Scratch,
@@ -58,7 +60,7 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
             split_offset: split.offset,
             end: split.end(),
             position: HEADER_BYTES as u64,
-            before: 0,
+            before: ReadPosition::default(),
             memory: memory as u64,
             body: Vec::new(),
             scratch: Scratch::new(),
@@ -70,6 +72,7 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
         while reader.position < offset.min(reader.file_length) {
             let block = reader.block_header()?;
             reader.position += BLOCK_HEADER_BYTES as u64 + u64::from(block.length);
+            progress();
         }
         Ok(reader)
     }
@@ -135,10 +138,13 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
             return Ok(false);
         }
         let header = self.load()?;
+        let end = self.position + BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
+        let [start, stop] = [self.position, end].map(|at| at.min(self.end).saturating_sub(self.split_offset));
+        self.before.enter(0..u64::from(header.records), start..stop);
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut rest = self.body.as_slice();
         for number in 0..u64::from(header.records) {
-            self.before = number;
+            self.before.set(number);
             scratch.reset();
             let (Some(key), Some(value)) = (take_field(&mut rest), take_field(&mut rest)) else {
                 return Err(self.bad(self.position, "a block has fewer records than it says".into()).into());
@@ -152,8 +158,8 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
             return Err(self.bad(self.position, "a block has more than its records".into()).into());
         }
         self.scratch = scratch;
-        self.position += BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
-        self.before = 0;
+        self.position = end;
+        self.before.enter(0..0, stop..stop);
         Ok(true)
     }
 
@@ -162,10 +168,14 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
     }
 
     fn records_before(&self) -> u64 {
-        self.before
+        self.before.get()
     }
 
     fn consumed(&self) -> u64 {
         self.position.min(self.end).saturating_sub(self.split_offset)
+    }
+
+    fn position(&self) -> Option<ReadPosition> {
+        Some(self.before.clone())
     }
 }

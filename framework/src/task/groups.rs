@@ -154,7 +154,9 @@ impl<'a> GroupLoop<'a> {
         out: &mut Output<R::Output>,
     ) -> Result<bool, TaskError> {
         let due = std::mem::take(&mut self.due);
-        let asked = !due && self.context.boundary(&mut Hooks(reducer))? == Boundary::Checkpoint;
+        let interrupted = self.context.tell(Some(self.input.statistics().bytes));
+        let asked =
+            !due && interrupted && self.context.boundary(&mut Hooks(reducer))? == Boundary::Checkpoint;
         if self.declined || !(due || asked) {
             return Ok(false);
         }

@@ -72,6 +72,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     context.position().enter(split.path.display().to_string(), PositionUnit::Byte);
     context.progress().set_total(split.length);
     let mut reader = input.open_at(split, place.offset, context.memory() as usize)?;
+    context.progress().set_reading(0, reader.position());
     let mut loop_state = RecordLoop { context, place, restored, declined: false };
     loop {
         let batch = catch_unwind(AssertUnwindSafe(|| {
@@ -158,7 +159,7 @@ impl RecordLoop<'_> {
 
     #[cold]
     fn is_cut<I: InputFormat, S: RecordSink<I>>(&mut self, sink: &mut S) -> Result<bool, TaskError> {
-        if self.context.boundary(sink)? == Boundary::GoOn || self.declined {
+        if !self.context.tell(None) || self.context.boundary(sink)? == Boundary::GoOn || self.declined {
             return Ok(false);
         }
         let prepared = sink.prepare_checkpoint()?;

@@ -45,6 +45,7 @@ compile_error!(
     "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
 );
 
+mod activity;
 mod budget;
 mod collect;
 mod combine;
@@ -59,6 +60,7 @@ mod segment;
 mod settings;
 mod sort;
 
+pub use activity::blocks_moved;
 pub use collect::{CollectError, CollectStatistics, Collector, SavedCollection};
 pub use combine::Combiner;
 pub use merge::{Merge, MergeError};

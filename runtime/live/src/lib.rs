@@ -115,8 +115,8 @@ pub use plan::{CheckpointSupport, EmbeddedSettings, JobPlan, ProgressMode};
 pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use task::{
-    Ask, Boundary, Position, PositionUnit, Presence, Script, SuspendHooks, TaskContext, TaskError,
-    TaskProgress, is_gone, no_try_helps, task_process_main, task_process_requested,
+    Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, SuspendHooks, TaskContext,
+    TaskError, TaskProgress, is_gone, no_try_helps, progress, task_process_main, task_process_requested,
 };
 pub use transport::{Secret, SecretError};
 pub use worker::{PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker};

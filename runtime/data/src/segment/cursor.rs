@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::error::SegmentError;
 use super::format::{BLOCK_BYTES, BlockEntry, Codec};
 use super::reader::Segment;
+use crate::activity::block_moved;
 use crate::record::{Extent, RecordEncoding};
 use crate::region::prefetch;
 
@@ -233,6 +234,7 @@ impl Cursor {
         };
         let stored = self.segment.stored(index, &entry)?;
         self.bytes_read += entry.stored_len;
+        block_moved();
         self.block = match entry.codec {
             Codec::Stored => NonNull::from(stored),
             Codec::Lz4 => NonNull::from(decompress(&mut self.buffer, stored, &entry).map_err(|what| {

@@ -3,10 +3,14 @@
 //! Owns temporary names, renaming, and syncing when durability is asked for. Does not own what is in the file.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::writer::WriteError;
+use crate::activity::block_moved;
+
+/// Bytes of a file that are copied at a time: each is a sign that the copy gets on.
+const COPY_BYTES: u64 = 4 << 20;
 
 /// The name under which `target` is written before it is sealed, in the same directory.
 pub(super) fn partial_name(target: &Path) -> PathBuf {
@@ -48,8 +52,16 @@ impl Seal {
 
     fn copy(self, from: &Path, to: &Path) -> Result<(), WriteError> {
         let partial = partial_name(to);
-        fs::copy(from, &partial).map_err(|source| WriteError::new("write", &partial, source))?;
-        let file = File::open(&partial).map_err(|source| WriteError::new("open", &partial, source))?;
+        let source = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
+        let mut file =
+            File::create(&partial).map_err(|source| WriteError::new("create", &partial, source))?;
+        loop {
+            let copied = io::copy(&mut (&source).take(COPY_BYTES), &mut file);
+            if copied.map_err(|source| WriteError::new("write", &partial, source))? == 0 {
+                break;
+            }
+            block_moved();
+        }
         self.publish(&file, &partial, to)?;
         fs::remove_file(from).map_err(|source| WriteError::new("remove", from, source))
     }

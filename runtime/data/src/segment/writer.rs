@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::format::{BLOCK_BYTES, BlockEntry, Codec, Header, PartitionEntry, Trailer};
 use super::seal::{Seal, partial_name};
+use crate::activity::block_moved;
 use crate::key;
 use crate::record::{HEADER_MAX, RecordEncoding};
 use crate::settings::Compression;
@@ -273,6 +274,7 @@ impl SegmentWriter {
         let block =
             BlockEntry { raw_len: raw_len as u64, stored_len: stored_len as u64, crc, codec, ..self.block };
         block.encode(&mut self.index);
+        block_moved();
         self.blocks += 1;
         self.partition.raw_len += block.raw_len;
         self.partition.stored_len += block.stored_len;

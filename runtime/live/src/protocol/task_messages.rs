@@ -63,8 +63,9 @@ pub(crate) enum FromTask {
     Progress {
         bytes_done: u64,
         bytes_total: u64,
-        /// Changes as long as a task that consumes nothing is well: it waits for inputs, or fetches them.
-        waited: u64,
+        /// Changes as long as a task that consumes nothing is well: it waits for inputs, fetches or merges them, or its
+        /// code says so.
+        signs: u64,
     },
     /// The part file is written and closed.
     CommitRequest {

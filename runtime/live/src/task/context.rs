@@ -1,9 +1,9 @@
 //! What a running attempt knows of itself and tells the runtime about.
 //!
-//! Owns the shared cells: progress, counters, position, and the way to its gate and clock. Does not own who reads them
+//! Owns the shared cells: counters, position, and the way to its progress, gate and clock. Does not own who reads them
 //! (the control thread of the task process), nor what happens at the gate (`gate`).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use napreduce_core::AttemptId;
@@ -13,54 +13,8 @@ use super::error::TaskError;
 use super::gate::{Boundary, Gate, Script, SuspendHooks};
 use super::position::Position;
 use super::presence::Presence;
+use super::progress::TaskProgress;
 use crate::counters::Counters;
-
-/// How far an attempt is, in bytes of input.
-#[derive(Debug, Default)]
-pub struct TaskProgress {
-    done: AtomicU64,
-    total: AtomicU64,
-    alive: AtomicU64,
-}
-
-impl TaskProgress {
-    /// Says how many bytes there are in all; 0 while unknown.
-    pub fn set_total(&self, bytes: u64) {
-        self.total.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Says how many bytes are consumed so far.
-    #[inline]
-    pub fn set_done(&self, bytes: u64) {
-        self.done.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Adds to the bytes consumed so far.
-    #[inline]
-    pub fn advance(&self, bytes: u64) {
-        self.done.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Says that the task is well, though it consumes nothing now: it waits for somebody else.
-    pub(crate) fn still_waiting(&self) {
-        self.alive.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Changes with every sign of life.
-    pub(crate) fn signs_of_life(&self) -> (u64, u64, u64) {
-        (self.done(), self.total(), self.alive.load(Ordering::Relaxed))
-    }
-
-    /// Bytes consumed so far.
-    pub fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    /// Bytes in all; 0 while unknown.
-    pub fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
-    }
-}
 
 /// The surroundings of one attempt: handed to every call of a [`JobBody`](crate::JobBody).
 #[derive(Debug)]
@@ -137,10 +91,33 @@ impl TaskContext {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`boundary`](TaskContext::boundary) has something to do: one relaxed load, cheap enough for every record.
+    /// Whether [`tell`](TaskContext::tell) or [`boundary`](TaskContext::boundary) has something to do: one relaxed load,
+    /// cheap enough for every record.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.gate.is_asked()
+    }
+
+    /// Says, if that was asked, that the work has moved on, and to how many bytes where the caller knows. Whether
+    /// [`boundary`](TaskContext::boundary) has something to do as well.
+    ///
+    /// ```
+    /// use napreduce_live::TaskContext;
+    ///
+    /// # fn work(context: &TaskContext) -> Result<(), napreduce_live::TaskError> {
+    /// for record in 0..1_000 {
+    ///     if context.is_asked() && context.tell(Some(record * 100)) {
+    ///         context.boundary(&mut ())?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tell(&self, bytes_done: Option<u64>) -> bool {
+        if self.gate.take_question() {
+            self.progress.moved_on(bytes_done);
+        }
+        self.gate.is_interrupted()
     }
 
     /// A place where the attempt may be interrupted. When it is asked to be suspended, this returns after it was: the

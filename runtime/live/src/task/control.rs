@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -17,11 +18,12 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 use super::context::TaskContext;
 use super::gate::Worker;
 use super::memory::sample_memory;
+use super::progress::Signs;
 use crate::process::StopSignals;
 use crate::protocol::{FromTask, ToTask, WireError, read_message, write_message};
 use crate::shuffle::Arrival;
 
-const PROGRESS_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// After so many intervals without progress the worker is told that this process is alive.
 const SILENT_INTERVALS_MAX: u32 = 10;
 
@@ -181,24 +183,16 @@ impl Attendant {
     }
 
     fn attend(&self) -> Result<(), WireError> {
-        let mut told = (0, 0, 0);
-        let mut silent = 0;
+        let mut told = Told::default();
+        let mut due = Instant::now() + PROGRESS_INTERVAL;
         loop {
             let mut interest = [
                 PollFd::from_borrowed_fd(self.polled.as_fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(self.stops.as_fd(), PollFlags::IN),
             ];
-            match poll(&mut interest, Some(&PROGRESS_INTERVAL)) {
-                Ok(0) => {
-                    sample_memory(&self.context);
-                    let now = self.context.progress().signs_of_life();
-                    silent += 1;
-                    if now != told || silent >= SILENT_INTERVALS_MAX {
-                        (told, silent) = (now, 0);
-                        let (bytes_done, bytes_total, waited) = now;
-                        self.channel.send(&FromTask::Progress { bytes_done, bytes_total, waited })?;
-                    }
-                }
+            let left = due.saturating_duration_since(Instant::now());
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            match poll(&mut interest, Some(&timeout)) {
                 Ok(_) => {
                     if self.stops.take() {
                         self.channel.send(&FromTask::StopSignalled)?;
@@ -210,8 +204,35 @@ impl Attendant {
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(WireError::Io(error.into())),
             }
+            // Also while the worker has much to say.
+            if due <= Instant::now() {
+                due = Instant::now() + PROGRESS_INTERVAL;
+                self.tell_progress(&mut told)?;
+            }
         }
     }
+
+    /// Tells what has changed since it was told last, and asks the work for the next time.
+    fn tell_progress(&self, told: &mut Told) -> Result<(), WireError> {
+        sample_memory(&self.context);
+        let now = self.context.progress().signs_of_life();
+        told.silent += 1;
+        if now != told.signs || told.silent >= SILENT_INTERVALS_MAX {
+            *told = Told { signs: now, silent: 0 };
+            let Signs { bytes_done, bytes_total, others: signs } = now;
+            self.channel.send(&FromTask::Progress { bytes_done, bytes_total, signs })?;
+        }
+        self.context.gate().question();
+        Ok(())
+    }
+}
+
+/// What the worker knows of this attempt.
+#[derive(Default)]
+struct Told {
+    signs: Signs,
+    /// Intervals since it was told.
+    silent: u32,
 }
 
 /// Ends this process without running anything of the user's, and whatever it started in its own process group.

@@ -7,12 +7,13 @@
 //! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
 //!                        \-> Resume{epoch} before any boundary: it was stopped where it was; Resumed{epoch} at once
 //! Checkpoint     -> asked -> boundary answers Checkpoint
+//! question       -> asked -> the work tells how far it is, and goes on
 //! ```
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::bell::Bell;
@@ -94,11 +95,16 @@ struct Asked {
     page_out: bool,
 }
 
+/// A boundary has something to do.
+const INTERRUPTED: u8 = 1;
+/// The control thread wants to know whether the work moves.
+const QUESTION: u8 = 2;
+
 /// The gate of one attempt.
 #[derive(Default)]
 pub(crate) struct Gate {
-    /// Whether a boundary has something to do.
-    is_asked: AtomicBool,
+    /// What the work is to see when it looks here, as bits: one load answers for all of them.
+    asks: AtomicU8,
     asked: Mutex<Asked>,
     changed: Condvar,
     script: Option<Mutex<Script>>,
@@ -111,7 +117,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(super) fn scripted(script: Script) -> Gate {
-        Gate { is_asked: AtomicBool::new(true), script: Some(Mutex::new(script)), ..Gate::default() }
+        Gate { asks: AtomicU8::new(INTERRUPTED), script: Some(Mutex::new(script)), ..Gate::default() }
     }
 
     /// Says who is told; once.
@@ -122,7 +128,29 @@ impl Gate {
 
     #[inline]
     pub(super) fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::Relaxed)
+        self.asks.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a boundary has something to do.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.asks.load(Ordering::Relaxed) & INTERRUPTED != 0
+    }
+
+    fn set_interrupted(&self, interrupted: bool) {
+        match interrupted {
+            true => self.asks.fetch_or(INTERRUPTED, Ordering::Relaxed),
+            false => self.asks.fetch_and(!INTERRUPTED, Ordering::Relaxed),
+        };
+    }
+
+    /// Asks the work whether it moves.
+    pub(super) fn question(&self) {
+        self.asks.fetch_or(QUESTION, Ordering::Relaxed);
+    }
+
+    /// Whether that was asked since it was last taken.
+    pub(super) fn take_question(&self) -> bool {
+        self.asks.fetch_and(!QUESTION, Ordering::Relaxed) & QUESTION != 0
     }
 
     pub(super) fn boundaries(&self) -> u64 {
@@ -138,7 +166,7 @@ impl Gate {
     pub(crate) fn suspend(&self, epoch: u32, page_out: bool) {
         let mut asked = self.lock();
         (asked.suspend, asked.page_out) = (Some(epoch), page_out);
-        self.is_asked.store(true, Ordering::Relaxed);
+        self.set_interrupted(true);
         self.ring();
     }
 
@@ -167,7 +195,7 @@ impl Gate {
         let mut asked = self.lock();
         if asked.suspend == Some(epoch) {
             asked.suspend = None;
-            self.is_asked.store(asked.checkpoint, Ordering::Relaxed);
+            self.set_interrupted(asked.checkpoint);
         }
         self.changed.notify_all();
         self.ring();
@@ -177,7 +205,7 @@ impl Gate {
     /// The worker wants the work to be saved, and this process to end.
     pub(crate) fn checkpoint(&self) {
         self.lock().checkpoint = true;
-        self.is_asked.store(true, Ordering::Relaxed);
+        self.set_interrupted(true);
         self.ring();
     }
 

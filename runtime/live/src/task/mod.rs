@@ -13,11 +13,13 @@ mod memory;
 mod panics;
 mod position;
 mod presence;
+mod progress;
 
-pub use context::{TaskContext, TaskProgress};
+pub use context::TaskContext;
 pub(crate) use error::is_limit;
 pub use error::{TaskError, is_gone, no_try_helps};
 pub use gate::{Ask, Boundary, Script, SuspendHooks};
 pub use main::{task_process_main, task_process_requested};
 pub use position::{Position, PositionUnit};
 pub use presence::Presence;
+pub use progress::{ReadPosition, TaskProgress, progress};

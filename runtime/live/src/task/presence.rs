@@ -6,9 +6,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::bell::Bell;
-use super::context::TaskProgress;
 use super::error::TaskError;
 use super::gate::{Boundary, Gate, SuspendHooks};
+use super::progress::TaskProgress;
 
 /// A way to the gate of an attempt for code that waits inside one of its steps: it can stand still there as well.
 #[derive(Debug, Clone)]

@@ -35,7 +35,7 @@ pub(super) struct HangWatch {
     bytes_done: u64,
     bytes_total: u64,
     /// Changes while it is well though it consumes nothing.
-    waited: u64,
+    signs: u64,
     waits: bool,
     said_hello: bool,
     /// Until when nothing counts: while it is being stopped and is stopped without end, then for a grace.
@@ -58,7 +58,7 @@ impl HangWatch {
             standing,
             bytes_done: 0,
             bytes_total: 0,
-            waited: 0,
+            signs: 0,
             waits,
             said_hello,
             paused,
@@ -78,12 +78,12 @@ impl HangWatch {
     }
 
     /// It said how far it is.
-    pub(super) fn on_progress(&mut self, bytes_done: u64, bytes_total: u64, waited: u64) {
-        let now = (bytes_done, bytes_total, waited);
-        if now != (self.bytes_done, self.bytes_total, self.waited) {
+    pub(super) fn on_progress(&mut self, bytes_done: u64, bytes_total: u64, signs: u64) {
+        let now = (bytes_done, bytes_total, signs);
+        if now != (self.bytes_done, self.bytes_total, self.signs) {
             self.standing = Duration::ZERO;
         }
-        (self.bytes_done, self.bytes_total, self.waited) = now;
+        (self.bytes_done, self.bytes_total, self.signs) = now;
     }
 
     /// Whether it waits for the right to commit: that is no standstill.
@@ -149,8 +149,8 @@ impl HangWatch {
                 let limit = shown(self.limits.standstill.unwrap_or_default());
                 let of = if bytes_total > 0 { format!(" of {bytes_total}") } else { String::new() };
                 format!(
-                    "no progress for {limit}, at byte {bytes_done}{of} of its input; see its log, or raise the job's \
-                     task timeout if it may take that long"
+                    "no progress for {limit}, at byte {bytes_done}{of} of its input; see its log, raise the job's task \
+                     timeout if it may take that long, or call napreduce::progress() meanwhile"
                 )
             }
         }

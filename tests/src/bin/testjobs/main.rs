@@ -5,6 +5,7 @@
 mod chain;
 mod gated;
 mod misbehaving;
+mod pace;
 mod shapes;
 mod stateful;
 
@@ -66,6 +67,12 @@ fn main() -> ExitCode {
         .job("straggler", misbehaving::straggler)
         .job("slow", shapes::slow)
         .job("slow-lines", shapes::slow_lines)
+        .job("slow-records", pace::slow_records)
+        .job("slow-groups", pace::slow_groups)
+        .job("slow-values", pace::slow_values)
+        .job("busy-record", pace::busy_record)
+        .job("gate-in-map", pace::gate_in_map)
+        .job("gate-in-reduce", pace::gate_in_reduce)
         .job("count-to-records", chain::count_to_records)
         .job("by-count", chain::by_count)
         .drive(drive)

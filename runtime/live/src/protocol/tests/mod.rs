@@ -30,7 +30,7 @@ fn said_by_a_task() -> Vec<FromTask> {
     let lost = TaskError::lost_inputs("cannot read", vec![attempt(TaskKind::Map, 3, 1)]);
     vec![
         FromTask::Hello { version: PROTOCOL_VERSION },
-        FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, waited: 3 },
+        FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 },
         FromTask::CommitRequest { part: PartOutput { records: 1, bytes: 2, digest: u64::MAX } },
         FromTask::Done { counters },
         FromTask::Failed(lost),
@@ -120,7 +120,7 @@ fn frames<T: serde::Serialize>(messages: &[T]) -> Vec<u8> {
 fn messages_are_these_bytes() {
     let hello = encode(&FromTask::Hello { version: 1 }).unwrap();
     assert_eq!(hello, [2, 0, 0, 0, 0, 1]);
-    let progress = encode(&FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, waited: 3 }).unwrap();
+    let progress = encode(&FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 }).unwrap();
     assert_eq!(progress, [10, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0, 3]);
     assert_eq!(encode(&ToTask::CommitGranted).unwrap(), [1, 0, 0, 0, 1]);
     let failed = TaskError::fatal("no");
@@ -145,7 +145,7 @@ fn what_is_sent_is_received() {
 
 #[test]
 fn a_stream_that_ends_inside_a_frame_is_an_error() {
-    let bytes = encode(&FromTask::Progress { bytes_done: 1, bytes_total: 2, waited: 0 }).unwrap();
+    let bytes = encode(&FromTask::Progress { bytes_done: 1, bytes_total: 2, signs: 0 }).unwrap();
     for length in 1..bytes.len() {
         let read = read_message::<FromTask>(&bytes[..length]);
         assert!(matches!(read, Err(WireError::CutShort)), "{length}: {read:?}");

@@ -23,9 +23,10 @@ fn inputs_that_are_named_later_are_waited_for() {
     let [first, second, third, fourth] = served.inputs(4).try_into().unwrap();
     reduce.arrived.send(Arrival::Named(vec![third, second])).unwrap();
     let (later, context) = (reduce.arrived.clone(), Arc::clone(&reduce.context));
+    let before = context.progress().signs_of_life();
     let naming = std::thread::spawn(move || {
         // Until it has done all it can.
-        while context.progress().signs_of_life().2 == 0 {
+        while context.progress().signs_of_life() == before {
             std::thread::yield_now();
         }
         later.send(Arrival::Named(vec![fourth])).unwrap();

@@ -291,8 +291,8 @@ impl Supervised {
                 "the task process speaks protocol version {version}, its worker {PROTOCOL_VERSION}; \
                  was the program replaced while it ran?"
             )),
-            FromTask::Progress { bytes_done, bytes_total, waited } => {
-                self.watch.on_progress(bytes_done, bytes_total, waited);
+            FromTask::Progress { bytes_done, bytes_total, signs } => {
+                self.watch.on_progress(bytes_done, bytes_total, signs);
                 supervision.tell(AttemptEvent::Progressed { bytes_done, bytes_total });
             }
             FromTask::CommitRequest { part } => {

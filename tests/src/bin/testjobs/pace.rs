@@ -1,0 +1,92 @@
+//! Jobs that take their time: with a record, a group or a value, before a gate in the middle of their input, or for ever.
+//!
+//! Owns the pace. Does not own what is expected of whoever watches.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use napreduce::{Emit, Job, progress};
+
+use crate::Choice;
+
+fn pause(choice: &Choice) -> impl Fn() + Clone + Send + Sync + 'static {
+    let pause = Duration::from_millis(choice.number);
+    move || std::thread::sleep(pause)
+}
+
+/// Each record takes `number` milliseconds.
+pub fn slow_records(choice: &Choice) -> Job {
+    let pause = pause(choice);
+    Job::text().map_only(move |line: &str, out| {
+        pause();
+        out.emit(line, ());
+    })
+}
+
+/// Each group takes `number` milliseconds.
+pub fn slow_groups(choice: &Choice) -> Job {
+    let pause = pause(choice);
+    Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ())).reduce(
+        move |line, _, out| {
+            pause();
+            out.emit(line, ());
+        },
+    )
+}
+
+/// All lines are values of one group, each of which takes `number` milliseconds.
+pub fn slow_values(choice: &Choice) -> Job {
+    let pause = pause(choice);
+    Job::text().map(|line: &str, out: &mut Emit<(), String>| out.emit((), line)).reduce(
+        move |(), lines, out| {
+            while let Some(line) = lines.next() {
+                pause();
+                out.emit(line, ());
+            }
+        },
+    )
+}
+
+/// The first record takes `number` milliseconds, and says all the while that all is well.
+pub fn busy_record(choice: &Choice) -> Job {
+    let time = Duration::from_millis(choice.number);
+    Job::text().map_only(move |line: &str, out| {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            std::thread::sleep(Duration::from_millis(5));
+            progress();
+        }
+        out.emit(line, ());
+    })
+}
+
+/// A map whose record `wait PATH` is done when there is such a file.
+pub fn gate_in_map(_: &Choice) -> Job {
+    Job::text().map_only(|line: &str, out| {
+        pass(line);
+        out.emit(line, ());
+    })
+}
+
+/// A reduce of one group, whose value `wait PATH` is done when there is such a file, and any other after `number`
+/// microseconds.
+pub fn gate_in_reduce(choice: &Choice) -> Job {
+    let pause = Duration::from_micros(choice.number);
+    Job::text().map(|line: &str, out: &mut Emit<(), String>| out.emit((), line)).reduce(
+        move |(), lines, out| {
+            while let Some(line) = lines.next() {
+                std::thread::sleep(pause);
+                pass(line);
+                out.emit(line, ());
+            }
+        },
+    )
+}
+
+fn pass(line: &str) {
+    if let Some(gate) = line.strip_prefix("wait ") {
+        while !Path::new(gate).exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
