@@ -5,9 +5,11 @@
 use std::time::{Duration, Instant};
 
 use napreduce_core::{Report, TaskKind, WorkerId};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::timeout;
 
 use super::{
-    ClientRequest, DEADLINE, FromWorker, Scene, ToWorker, Worker, WorkerOrder, WorkerReport, attempt,
+    ClientRequest, DEADLINE, FromWorker, Input, Scene, ToWorker, Worker, WorkerOrder, WorkerReport, attempt,
 };
 
 #[tokio::test]
@@ -78,12 +80,37 @@ async fn a_later_start_takes_the_place_of_the_earlier_one() {
     coordinator.submit(scene.submission(1, 1, 0)).await;
     let map = first.launched().await;
     first.started(map);
-    let mut hello = first.hello.clone();
+    let (mut hello, earlier) = (first.hello.clone(), first.id);
     (hello.incarnation, hello.before, hello.received) = (2, None, 0);
+    // As when its process has died.
+    first.disconnect();
     let mut second = Worker::connect(&coordinator, hello, 0).await;
-    assert_ne!(second.id, first.id);
+    assert_ne!(second.id, earlier);
     assert_eq!(second.launched().await, attempt(1, TaskKind::Map, 0, 2));
-    assert!(first.messages.recv().await.is_none(), "the earlier one has no connection any more");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let first = Worker::join(&coordinator, "w", 1).await;
+    for (incarnation, directory) in [(2, "/nowhere"), (3, "/elsewhere")] {
+        let mut hello = first.hello.clone();
+        (hello.incarnation, hello.before, hello.received) = (incarnation, None, 0);
+        hello.directory = directory.into();
+        let (messages, mut answers) = unbounded_channel();
+        let connected = Input::Connected { connection: 90 + incarnation, hello: Box::new(hello), messages };
+        coordinator.inputs.send(connected).expect("the coordinator runs");
+        match timeout(DEADLINE, answers.recv()).await.expect("an answer in time") {
+            Some(ToWorker::Refused { reason, name_taken: true }) => {
+                assert!(reason.contains("worker_0001") && reason.contains("--name"), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let list = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+    assert_eq!(list.len(), 1, "no number was given away");
     coordinator.stop().await;
 }
 

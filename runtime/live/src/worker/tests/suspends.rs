@@ -154,13 +154,13 @@ async fn an_attempt_that_ends_while_it_is_being_suspended_has_failed() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_suspended_attempt_that_somebody_kills_has_failed() {
+async fn a_suspended_process_that_somebody_kills_is_told_as_such() {
     let mut scene = living("tame", &[]).await;
     scene.suspend().await;
     scene.moment.process.signal(Signal::KILL);
     let (class, reason) = scene.line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert_eq!(reason, "process ended by signal 9 (SIGKILL)");
+    assert_eq!(reason, "process ended by signal 9 (SIGKILL), while it was suspended");
 }
 
 #[tokio::test(flavor = "current_thread")]
