@@ -43,7 +43,7 @@ pub use scheduler::{
     SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables, UnknownScheduler, serving,
 };
 pub use settings::{
-    Conversion, Converted, CostRule, EngineSettings, Instead, KindPreemption, PreemptionLimits,
+    Conversion, Converted, CostRule, EngineSettings, Escalation, Instead, KindPreemption, PreemptionLimits,
     PreemptionSettings, SetAsideSettings, SpeculationSettings,
 };
 pub use states::{

@@ -24,7 +24,7 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Primitive {
-    /// Let it finish; with a grace, kill it afterwards.
+    /// Let it finish; with a grace, kill it afterwards if the settings say so (`escalate`).
     Wait,
     /// End it and lose its work; with a grace, only when that is over.
     Kill,

@@ -15,8 +15,6 @@ use crate::time::Span;
 pub struct EngineSettings {
     /// An illegal action of the scheduler panics (tests, simulator) instead of being counted and ignored (live).
     pub strict: bool,
-    /// A request to preempt whose grace is over becomes a kill.
-    pub escalate: bool,
     /// How long a slot that was freed for a job is kept for it, on top of the grace of the request.
     pub reservation: Span,
     /// When a worker on which much fails is set aside; never, without.
@@ -58,12 +56,11 @@ fn crashes_max() -> u32 {
 }
 
 impl Default for EngineSettings {
-    /// Lenient, with escalation, a reservation of 400 ms (twice the usual heartbeat interval), and workers set aside. No
+    /// Lenient, with a reservation of 400 ms (twice the usual heartbeat interval), and workers set aside. No
     /// speculation: on a single machine a duplicate would only take what the straggler needs. Every primitive as asked.
     fn default() -> EngineSettings {
         EngineSettings {
             strict: false,
-            escalate: true,
             reservation: Span::from_millis(400),
             set_aside: Some(SetAsideSettings::default()),
             exclusion: exclusion(),
@@ -98,6 +95,12 @@ pub struct PreemptionSettings {
     pub convert: Option<Conversion>,
     /// What every policy prefers, whatever it says: who is preempted and how are chosen apart.
     pub primitive: Option<Primitive>,
+    /// What becomes of an attempt whose slot is not free when the grace of its request is over; without it, it is killed
+    /// unless it is to be let finish.
+    pub escalate: Option<Escalation>,
+    /// A task whose slot was taken so often, with no second of work more to show for it, is no victim again before it has
+    /// run for a second; for two after the next time, then for four, and so on.
+    pub preemptions_without_progress_max: u32,
 }
 
 impl Default for PreemptionSettings {
@@ -113,6 +116,8 @@ impl Default for PreemptionSettings {
             limits: PreemptionLimits::default(),
             convert: None,
             primitive: None,
+            escalate: None,
+            preemptions_without_progress_max: 10,
         }
     }
 }
@@ -125,6 +130,38 @@ impl PreemptionSettings {
             TaskKind::Reduce => self.reduce,
         }
     }
+
+    /// Whether a request for this primitive ends in a kill when its grace is over.
+    pub(crate) fn ends_in_kill(&self, primitive: Primitive) -> bool {
+        match (primitive, self.escalate) {
+            (Primitive::Kill, _) => true,
+            (_, Some(escalation)) => escalation == Escalation::Kill,
+            (Primitive::Wait, None) => false,
+            (Primitive::Suspend | Primitive::Checkpoint, None) => true,
+        }
+    }
+
+    /// How long a task must run before it is a victim again that was one so often without progress.
+    pub(crate) fn spared_for(&self, preemptions_without_progress: u32) -> Span {
+        match preemptions_without_progress.checked_sub(self.preemptions_without_progress_max) {
+            Some(beyond) => Span(PROGRESS.0.saturating_mul(1 << beyond.min(40))),
+            None => Span(0),
+        }
+    }
+}
+
+/// So much more work that is kept is progress of a task that is preempted again and again.
+pub(crate) const PROGRESS: Span = Span::from_secs(1);
+
+/// What becomes of an attempt whose slot is not free when the grace of its request is over. A request to kill ends in a kill
+/// in any case: that is what its grace is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Escalation {
+    /// It is killed, also if it was to be let finish.
+    Kill,
+    /// The request stays open until the slot is free.
+    Never,
 }
 
 /// How tasks of one kind can be preempted.
@@ -202,6 +239,9 @@ pub struct PreemptionLimits {
     pub minimum_run: Span,
     /// How often a task is suspended at most, over all its attempts; then it is let finish. Any number, without.
     pub suspends_max: Option<u32>,
+    /// How often the slot of a task is taken at most, by whatever primitive, over all its attempts; then it is let finish.
+    /// Any number, without.
+    pub preemptions_max: Option<u32>,
 }
 
 /// When a suspended attempt is given up for one elsewhere: nothing can move a stopped process, so that it waits for its

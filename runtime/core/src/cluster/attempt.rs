@@ -64,6 +64,9 @@ pub struct Attempt {
     /// Workers from which it could not read, and was asked to try again.
     #[serde(default)]
     pub(crate) missed: BTreeSet<WorkerId>,
+    /// How long it must run without being stopped before a policy may take its slot.
+    #[serde(default)]
+    pub(crate) spared_for: Span,
     active_before: Span,
     active_since: Option<Time>,
 }
@@ -117,6 +120,7 @@ impl Attempt {
             waits_since: None,
             kept: Span::default(),
             missed: BTreeSet::new(),
+            spared_for: Span::default(),
             active_before: Span::default(),
             active_since: None,
         }
@@ -196,6 +200,11 @@ impl Attempt {
     /// How long it runs without having been suspended in between; not at all while it does not.
     pub fn runs_for(&self, now: Time) -> Span {
         self.active_since.map_or(Span::default(), |since| now.since(since))
+    }
+
+    /// Whether it is no victim yet: its task was preempted again and again without progress.
+    pub fn is_spared(&self, now: Time) -> bool {
+        self.holds_slot && self.runs_for(now) < self.spared_for
     }
 
     /// Whether an operator wants it suspended, so that no policy resumes it.

@@ -358,6 +358,16 @@ impl Job {
         }
     }
 
+    /// Nothing holds a task any more.
+    pub(crate) fn release(&mut self, task: TaskId) {
+        if let Some(known) = self.task_mut(task) {
+            known.held = None;
+        }
+        if self.phases[task.kind].held.remove(&task.index) {
+            self.add_pending(task);
+        }
+    }
+
     pub(crate) fn add_pending(&mut self, task: TaskId) {
         let preferred = preferred(&self.spec, task);
         self.phases[task.kind].add_pending(task.index, preferred);

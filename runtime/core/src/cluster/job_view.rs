@@ -26,6 +26,23 @@ impl Job {
         self.holding(kind) + suspended + self.eligible_count(kind)
     }
 
+    /// The tasks of a kind that nothing is launched for since an operator suspended their last attempt, which is gone.
+    pub fn held_tasks(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
+        self.phases[kind].held.iter().map(move |&index| TaskId { job: self.id, kind, index })
+    }
+
+    /// Why an operator suspended a task, if one did: nothing is launched for it, or its attempt is suspended.
+    pub fn why_held(&self, task: TaskId) -> Option<&str> {
+        self.task(task)?.held.as_deref()
+    }
+
+    /// By which name an operator resumes a task whose suspended attempt is gone: that of its last attempt.
+    pub fn held_attempt(&self, task: TaskId) -> Option<AttemptId> {
+        let held = self.phases[task.kind].held.contains(&task.index);
+        let number = self.task(task).filter(|_| held)?.launched;
+        Some(AttemptId { task, number })
+    }
+
     /// How many slots of a kind are being freed for it or kept for it.
     pub fn promised(&self, kind: TaskKind) -> u32 {
         self.promised[kind]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::attempt::SavedProgress;
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
+use crate::settings::PROGRESS;
 use crate::states::TaskState;
 use crate::time::{Span, Time};
 
@@ -31,6 +32,10 @@ pub(crate) struct Task {
     /// How far they had come.
     #[serde(default)]
     pub saved: SavedProgress,
+    /// An operator suspended its attempt, and why. When that is gone without having done the task, nothing is launched until
+    /// an operator resumes it.
+    #[serde(default)]
+    pub held: Option<String>,
     /// How often an attempt at it was suspended.
     #[serde(default)]
     pub suspends: u32,
@@ -38,6 +43,12 @@ pub(crate) struct Task {
     pub first_launched: Option<Time>,
     /// How often its slot was taken from it.
     pub preemptions: u32,
+    /// How often policies took it since the work that is kept of it last grew by enough to call it progress.
+    #[serde(default)]
+    pub fruitless: u32,
+    /// How much that was.
+    #[serde(default)]
+    pub secured: Span,
     /// How long attempts were at work for it, without work that was lost.
     pub took: Span,
     /// Bytes the attempt that did it wrote.
@@ -73,6 +84,8 @@ pub(crate) struct Task {
 pub(crate) struct Phase {
     pub tasks: Vec<Task>,
     pub pending: BTreeSet<u32>,
+    /// Those that would be pending, were they not held by an operator.
+    pub held: BTreeSet<u32>,
     /// Pending tasks by the workers that hold their input.
     pub local: BTreeMap<WorkerId, BTreeSet<u32>>,
     /// Pending tasks that go on from a checkpoint, by when it was made.
@@ -98,9 +111,12 @@ impl Task {
             checkpoint_made: None,
             kept: Span::default(),
             saved: SavedProgress::default(),
+            held: None,
             suspends: 0,
             first_launched: None,
             preemptions: 0,
+            fruitless: 0,
+            secured: Span::default(),
             took: Span::default(),
             output_bytes: 0,
             done_by: None,
@@ -125,6 +141,15 @@ impl Task {
     pub fn is_isolated(&self) -> bool {
         self.lost_with.len() >= ISOLATED_AT
     }
+
+    /// A policy took its slot, and so much of its work is kept.
+    pub fn preempted(&mut self, kept: Span) {
+        if kept >= self.secured + PROGRESS {
+            (self.secured, self.fruitless) = (kept, 0);
+        } else {
+            self.fruitless += 1;
+        }
+    }
 }
 
 impl Phase {
@@ -140,6 +165,7 @@ impl Phase {
         Phase {
             tasks: (0..count).map(|_| Task::new()).collect(),
             pending: (0..count).collect(),
+            held: BTreeSet::new(),
             local: BTreeMap::new(),
             checkpointed: BTreeSet::new(),
             failed: BTreeSet::new(),
@@ -260,6 +286,10 @@ impl Phase {
     }
 
     pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId]) {
+        if self.tasks[index as usize].held.is_some() {
+            self.held.insert(index);
+            return;
+        }
         self.pending.insert(index);
         match self.tasks[index as usize].checkpoint_made {
             Some((worker, made)) => {

@@ -31,6 +31,12 @@ pub struct Tally {
     pub requests_forced: u64,
     /// Requests to preempt that were withdrawn, or whose worker vanished.
     pub requests_cancelled: u64,
+    /// Wishes to take a slot from a job for that very job, refused.
+    #[serde(default)]
+    pub requests_refused: u64,
+    /// Wake-ups that the scheduler wanted for a time that was over, or again and again for nothing; put off.
+    #[serde(default)]
+    pub wakes_put_off: u64,
 }
 
 /// The cluster as it is now.
@@ -121,11 +127,12 @@ impl<'a> ClusterView<'a> {
         self.cluster.suspended_on[kind].contains_key(&worker)
     }
 
-    /// Whether a job stands still: it has live attempts and all of them are suspended, or an operator suspended it and none
-    /// of it runs.
+    /// Whether a job stands still: it has live attempts and all of them are suspended, or an operator suspended it, or tasks
+    /// of it, and none of it runs.
     pub fn is_suspended(&self, job: &Job) -> bool {
         let runs = |id| self.attempt(id).is_some_and(|attempt| attempt.state() != AttemptState::Suspended);
-        let may_stand = job.held().is_some() || job.attempts().next().is_some();
+        let held = TaskKind::ALL.into_iter().any(|kind| job.held_tasks(kind).next().is_some());
+        let may_stand = held || job.held().is_some() || job.attempts().next().is_some();
         job.state() == JobState::Active && may_stand && !job.attempts().any(runs)
     }
 

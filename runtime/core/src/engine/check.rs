@@ -114,6 +114,7 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
     ensure!(suspended == waits, "{id}: waits for a slot: {waits}, listed: {suspended}");
     let recalled = cluster.recalled.contains(&id);
     ensure!(recalled == (waits && attempt.recalled), "{id}: wrongly listed as wanted by an operator");
+    ensure!(!attempt.held || task.held.is_some() || attempt.superseded, "{id}: held, but its task is not");
     ensure!(!attempt.held || !attempt.recalled, "{id}: both held and wanted by an operator");
     ensure!(attempt.waits_since.is_none() || waits, "{id}: waits for a slot since a time, but does not");
     if task.committer == Some(id.number) {
@@ -179,7 +180,8 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     let phase = &job.phases[kind];
     let done = phase.tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
     ensure!(phase.done == done, "{}: {} {kind} tasks done by count, {done} by state", job.id, phase.done);
-    let marked = (0..).zip(&phase.tasks).filter(|(_, task)| task.state == TaskState::Pending);
+    let marked = (0..).zip(&phase.tasks);
+    let marked = marked.filter(|(_, task)| task.state == TaskState::Pending && task.held.is_none());
     let marked = marked.filter_map(|(index, task)| Some((task.checkpoint_made?.1, index)));
     let marked: std::collections::BTreeSet<_> = marked.collect();
     ensure!(phase.checkpointed == marked, "{}: {kind} tasks with a checkpoint are miscounted", job.id);
@@ -197,8 +199,13 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         ensure!(live.all(|live| cluster.attempts.contains_key(&live)), "{id}: its live attempt is gone");
         let fits = if task.state == TaskState::Active { 1..=2 } else { 0..=0 };
         ensure!(fits.contains(&task.live.len()), "{id}: {:?} with {:?}", task.state, task.live);
-        let pending = phase.pending.contains(&index);
-        ensure!(pending == (task.state == TaskState::Pending), "{id}: {:?}, pending: {pending}", task.state);
+        let (pending, held) = (phase.pending.contains(&index), phase.held.contains(&index));
+        let waits = task.state == TaskState::Pending;
+        ensure!(pending == (waits && task.held.is_none()), "{id}: {:?}, pending: {pending}", task.state);
+        ensure!(held == (waits && task.held.is_some()), "{id}: {:?}, held: {held}", task.state);
+        let mut live = task.live.iter().map(|&number| AttemptId { task: id, number });
+        let by_attempt = live.any(|live| cluster.attempts.get(&live).is_some_and(|live| live.held));
+        ensure!(task.held.is_none() || held || by_attempt, "{id}: held, but none of its attempts is");
         let done = task.state == TaskState::Done;
         ensure!(task.output.is_some() == (done && !job.commits(kind)), "{id}: output and state disagree");
         ensure!(

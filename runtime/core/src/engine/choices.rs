@@ -30,6 +30,18 @@ impl Engine {
         // What holds no slot can only be killed.
         let asked = rules.primitive.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
+        let (taken, suspends) = self
+            .cluster
+            .job(attempt.id.task.job)
+            .task(attempt.id.task)
+            .map_or((0, 0), |task| (task.preemptions, task.suspends));
+        if asked != Primitive::Wait
+            && attempt.holds_slot
+            && rules.limits.preemptions_max.is_some_and(|most| taken >= most)
+        {
+            let why = format!("wait instead of {asked}: its slot was taken {taken} times (preemptions-max)");
+            return (Primitive::Wait, Some(why));
+        }
         let can = self.can_do(attempt.id);
         let possible = match asked {
             Primitive::Suspend => can.suspend,
@@ -46,11 +58,11 @@ impl Engine {
             let instead = rules.when_full.into();
             return (instead, Some(format!("{instead} instead of {asked}: {why}")));
         }
-        let suspends = self.cluster.job(attempt.id.task.job).task(attempt.id.task).map(|task| task.suspends);
-        if asked == Primitive::Suspend && rules.limits.suspends_max.is_some_and(|most| suspends >= Some(most))
-        {
-            let times = suspends.unwrap_or_default();
-            return (Primitive::Wait, Some(format!("wait instead of {asked}: its task was {times} times")));
+        if asked == Primitive::Suspend && rules.limits.suspends_max.is_some_and(|most| suspends >= most) {
+            return (
+                Primitive::Wait,
+                Some(format!("wait instead of {asked}: its task was {suspends} times")),
+            );
         }
         self.worth(attempt, asked)
     }
@@ -89,14 +101,24 @@ impl Engine {
         (measured.0.unwrap_or(rule.suspend), measured.1.unwrap_or(rule.resume))
     }
 
-    /// When an attempt may be preempted at the earliest, if not yet: its task was before, and has hardly run again.
-    pub(super) fn earliest_for(&self, attempt: &Attempt, primitive: Primitive) -> Option<Time> {
-        let least = self.settings.preemption.limits.minimum_run;
+    /// When an attempt may be preempted at the earliest, if not yet, and why: its task was before, and has hardly run again,
+    /// or was so often without progress that it is to get some work done first.
+    pub(super) fn earliest_for(&self, attempt: &Attempt, primitive: Primitive) -> Option<(Time, String)> {
         let task = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?;
-        let now = self.cluster.now;
-        let ran = attempt.runs_for(now);
-        let limited = primitive != Primitive::Wait && attempt.holds_slot && task.preemptions > 0;
-        (limited && ran < least).then(|| now + Span(least.0 - ran.0))
+        let (now, ran) = (self.cluster.now, attempt.runs_for(self.cluster.now));
+        let rested = self.settings.preemption.limits.minimum_run;
+        let rested = if task.preemptions > 0 { rested } else { Span(0) };
+        let least = rested.max(attempt.spared_for);
+        if primitive == Primitive::Wait || !attempt.holds_slot || ran >= least {
+            return None;
+        }
+        let wait = Span(least.0 - ran.0);
+        let before = if attempt.is_spared(now) {
+            format!("{} times without progress, and is to run for {}", task.fruitless, least.to_text())
+        } else {
+            "before".to_owned()
+        };
+        Some((now + wait, format!("after another {}: it was preempted {before}", wait.to_text())))
     }
 
     /// Why nothing more can be suspended on a worker, if so: it keeps as many as it may, or did and still keeps more than
@@ -154,6 +176,7 @@ impl Engine {
             let attempt = &self.cluster.attempts[id];
             attempt.holds_slot
                 && attempt.state != AttemptState::Killing
+                && !attempt.is_spared(self.cluster.now)
                 && !self.cluster.requests.contains_key(id)
         };
         job.live.range(first..=last).copied().filter(able).collect()

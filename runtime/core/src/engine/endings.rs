@@ -60,6 +60,7 @@ impl Engine {
                 }
             }
         }
+        self.keep_hold(&attempt);
         self.pass_on_commit(id.task);
         self.close_request(id, attempt.worker, held_slot);
         self.cluster.refresh(job);
@@ -97,6 +98,7 @@ impl Engine {
         task.done_by = Some((id.number, attempt.worker));
         let beside = std::mem::take(&mut task.live);
         let was_lost = std::mem::take(&mut task.lost);
+        task.held = None;
         if feeds_reduces {
             task.output = Some((id.number, attempt.worker));
             let job = self.cluster.job_mut(id.task.job);

@@ -73,6 +73,8 @@ pub struct Engine {
     convert_at: Option<Time>,
     /// The policy wants no other slot of the kind that is being offered.
     declined_kind: bool,
+    /// How many wake-ups in a row led to nothing.
+    in_vain: u32,
     /// For what it chooses at random.
     random: Pcg32,
 }
@@ -90,6 +92,7 @@ impl Engine {
             speculate_at: None,
             convert_at: None,
             declined_kind: false,
+            in_vain: 0,
             random: Pcg32::seed_from_u64(settings.seed),
         }
     }
@@ -122,6 +125,7 @@ impl Engine {
         self.schedule();
         self.convert();
         self.speculate();
+        self.note_vain(events);
         self.arm();
         std::mem::take(&mut self.effects)
     }

@@ -2,11 +2,13 @@
 //!
 //! Owns what holds until somebody says otherwise: an attempt that an operator suspended is held, and so is everything of a
 //! job that he suspended; no policy sees it as something to resume or launch. What is asked for is done as asked or not at
-//! all, with a warning that says why; a driver can ask before (`can_preempt` and its like).
+//! all, with a warning that says why; a driver can ask before (`can_preempt` and its like). A hold outlives its attempt: when
+//! that is drained away, lost or fails, its task is held, with the work that could be saved.
 
+use crate::cluster::Attempt;
 use crate::effect::Record;
 use crate::engine::Engine;
-use crate::ids::{AttemptId, JobId};
+use crate::ids::{AttemptId, JobId, TaskId};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::states::{AttemptState, JobState};
 
@@ -53,19 +55,22 @@ impl Engine {
     /// # Errors
     /// Says why not, for people.
     pub fn can_resume(&self, id: AttemptId) -> Result<(), String> {
-        let attempt = self.cluster.attempts.get(&id).ok_or("it is not running")?;
-        let job = id.task.job;
+        let (job, attempt) = (id.task.job, self.cluster.attempts.get(&id));
+        if attempt.is_none() && !self.held_without_attempt(id.task) {
+            return Err("it is not running".to_owned());
+        }
         if self.cluster.job(job).held.is_some() {
             return Err(format!("{job} is suspended; resume that"));
         }
+        let Some(attempt) = attempt else { return Ok(()) };
         match attempt.state {
             AttemptState::Suspended | AttemptState::Suspending if attempt.recalled => {
                 Err("that was asked for already; it gets the next free slot of its worker".to_owned())
             }
             AttemptState::Suspended | AttemptState::Suspending => Ok(()),
+            _ if attempt.held => Ok(()),
             AttemptState::Killing => Err("it is being killed".to_owned()),
             AttemptState::Checkpointing => Err("it saves its work and exits".to_owned()),
-            _ if attempt.held => Ok(()),
             _ => Err("it is not suspended".to_owned()),
         }
     }
@@ -111,10 +116,10 @@ impl Engine {
                 self.give_up(id, primitive, Requester::Operator, reason.to_owned());
             }
             Primitive::Checkpoint => {
-                self.cluster.attempt_mut(id).held = false;
+                self.let_go(id);
                 self.replace_request(id, primitive, reason);
             }
-            Primitive::Kill | Primitive::Wait => self.kill(id, reason.to_owned()),
+            Primitive::Kill | Primitive::Wait => self.attempt_kill_requested(id, reason),
         }
     }
 
@@ -122,13 +127,17 @@ impl Engine {
     /// part of the attempt that said it was done counts.
     pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
         match self.can_preempt(id, Primitive::Kill) {
-            Ok(()) => self.kill(id, reason.to_owned()),
+            Ok(()) => {
+                self.let_go(id);
+                self.kill(id, reason.to_owned());
+            }
             Err(why) => self.refuse(format!("{id} cannot be killed: {why}")),
         }
     }
 
     /// Suspends an attempt until somebody wants it resumed.
     fn hold(&mut self, id: AttemptId, reason: &str) {
+        self.cluster.task_mut(id.task).held = Some(reason.to_owned());
         let attempt = self.cluster.attempt_mut(id);
         attempt.held = true;
         attempt.recalled = false;
@@ -147,6 +156,30 @@ impl Engine {
             AttemptState::Suspending => {}
             _ => self.replace_request(id, Primitive::Suspend, reason),
         }
+    }
+
+    /// Nobody wants an attempt held any more.
+    pub(super) fn let_go(&mut self, id: AttemptId) {
+        if std::mem::take(&mut self.cluster.attempt_mut(id).held) {
+            self.cluster.job_mut(id.task.job).release(id.task);
+        }
+    }
+
+    /// An attempt is gone: if an operator held it, its task is held, unless it is done or another attempt goes on.
+    pub(super) fn keep_hold(&mut self, gone: &Attempt) {
+        let task = gone.id.task;
+        if let Some(job) = self.cluster.jobs.get_mut(&task.job)
+            && gone.held
+            && !job.phases[task.kind].held.contains(&task.index)
+        {
+            job.release(task);
+        }
+    }
+
+    /// Whether a task is held whose suspended attempt is gone.
+    fn held_without_attempt(&self, task: TaskId) -> bool {
+        let job = self.cluster.jobs.get(&task.job);
+        job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
     }
 
     /// Opens a request of an operator; it takes the place of one of the policy, whose promise it keeps.
@@ -171,8 +204,13 @@ impl Engine {
         if let Err(why) = self.can_resume(id) {
             return self.refuse(format!("{id} cannot be resumed: {why}"));
         }
+        if self.held_without_attempt(id.task) {
+            self.cluster.job_mut(id.task.job).release(id.task);
+            self.record(Record::AttemptReleased { attempt: id, reason: reason.to_owned() });
+            return self.cluster.refresh(id.task.job);
+        }
+        self.let_go(id);
         let attempt = self.cluster.attempt_mut(id);
-        attempt.held = false;
         attempt.recalled = matches!(attempt.state, AttemptState::Suspended | AttemptState::Suspending);
         let suspended = attempt.state == AttemptState::Suspended;
         self.record(Record::AttemptReleased { attempt: id, reason: reason.to_owned() });

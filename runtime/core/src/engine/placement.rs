@@ -14,6 +14,9 @@ impl Engine {
     pub(super) fn launch(&mut self, id: TaskId, worker: WorkerId, from: Start) -> Result<(), String> {
         let job = self.cluster.jobs.get(&id.job).ok_or_else(|| format!("there is no job {}", id.job))?;
         let task = job.task(id).ok_or_else(|| format!("there is no task {id}"))?;
+        if let Some(reason) = &task.held {
+            return Err(format!("{id} is suspended by an operator, until he wants it resumed: {reason}"));
+        }
         if task.state != TaskState::Pending || !job.is_open(id.kind) {
             return Err(format!("{id} is {:?} and its job {:?}", task.state, job.state));
         }
@@ -51,11 +54,13 @@ impl Engine {
         let attempt = AttemptId { task: id, number: task.launched };
         task.live.push(attempt.number);
         let (saved, kept) = (task.saved, task.kept);
+        let spared_for = self.settings.preemption.spared_for(task.fruitless);
         if let Some(slow) = duplicate_of {
             self.cluster.attempt_mut(slow).duplicated = true;
         }
         let mut known = Attempt::new(attempt, worker, from, now, self.cluster.events);
         known.duplicate_of = duplicate_of;
+        known.spared_for = spared_for;
         if from != Start::Fresh {
             known.goes_on_from(saved, kept);
         }
@@ -96,7 +101,9 @@ impl Engine {
 
     /// Continues a suspended attempt in a slot that is there for it.
     pub(super) fn go_on(&mut self, id: AttemptId) {
+        let fruitless = self.cluster.task_mut(id.task).fruitless;
         let attempt = self.cluster.attempt_mut(id);
+        attempt.spared_for = self.settings.preemption.spared_for(fruitless);
         attempt.holds_slot = true;
         attempt.recalled = false;
         attempt.waits_since = None;

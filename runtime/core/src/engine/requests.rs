@@ -10,7 +10,7 @@ use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::scheduler::Preempt;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 impl Engine {
     /// Opens a request of the policy, or says why that is not possible. Asking again while one is open changes nothing.
@@ -32,20 +32,25 @@ impl Engine {
                 "{id} is suspended and has no slot to give; it can only be checkpointed or killed"
             ));
         }
+        if beneficiary == Some(id.task.job) {
+            self.cluster.tally.requests_refused += 1;
+            return Err(format!("{id} is to give its slot to its own job, which would gain nothing"));
+        }
         if let Some(job) = beneficiary
             && self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active)
         {
             return Err(format!("{job}, for which {id} is to give its slot, is not active"));
         }
         let (primitive, mut instead) = self.primitive_for(attempt, asked);
-        let earliest = self.earliest_for(attempt, primitive);
-        if let Some(at) = earliest {
-            let wait = at.since(self.cluster.now).to_text();
-            instead = Some(format!("{}after another {wait}: it was preempted before", said(instead)));
-        }
+        let earliest = self.earliest_for(attempt, primitive).map(|(at, why)| {
+            instead = Some(format!("{}{why}", said(instead.take())));
+            at
+        });
         // The grace was for what was asked: what is let finish instead is not killed in between, and a kill instead of
         // something that takes its time does not wait.
-        let same = primitive == asked || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
+        let wanted = self.settings.preemption.primitive.unwrap_or(asked);
+        let same = [asked, wanted].contains(&primitive)
+            || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
         let grace = grace.filter(|_| same);
         let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
         let (created, state) = (self.cluster.now, RequestState::Created);
@@ -69,6 +74,13 @@ impl Engine {
     pub(super) fn open_request(&mut self, request: PreemptRequest) {
         let PreemptRequest { attempt, primitive, asked, by, beneficiary, .. } = request;
         let reason = request.reason.clone();
+        self.enter_request(request);
+        self.record(Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason });
+        self.advance_request(attempt);
+    }
+
+    fn enter_request(&mut self, request: PreemptRequest) {
+        let attempt = request.attempt;
         if let Some(due) = self.due(&request) {
             self.cluster.deadlines.insert((due, Deadline::Grace(attempt)));
         }
@@ -77,8 +89,6 @@ impl Engine {
         }
         self.cluster.list_request(&request, true);
         self.cluster.requests.insert(attempt, request);
-        self.record(Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason });
-        self.advance_request(attempt);
     }
 
     /// Withdraws a request of the policy, or says that there is none. Of an operator's only the promise is withdrawn.
@@ -103,6 +113,9 @@ impl Engine {
         let (primitive, begins, grace) = (request.primitive, request.begins(), request.grace);
         let now = self.cluster.now;
         if request.state != RequestState::Created || now < begins || self.is_committing(id) {
+            return;
+        }
+        if self.put_off_spared(id) {
             return;
         }
         let attempt = self.cluster.attempt_mut(id);
@@ -131,6 +144,23 @@ impl Engine {
         if ordered && let Some(request) = self.cluster.requests.get_mut(&id) {
             request.state = RequestState::Ordered;
         }
+    }
+
+    /// Puts off the request of a policy for an attempt that is to get some work done first and was not at work all the time
+    /// since it was asked for; false when there is nothing to put off.
+    fn put_off_spared(&mut self, id: AttemptId) -> bool {
+        let now = self.cluster.now;
+        let attempt = &self.cluster.attempts[&id];
+        let rest = attempt.spared_for.0.saturating_sub(attempt.runs_for(now).0);
+        let spared = attempt.is_spared(now);
+        let asked = self.cluster.requests.get(&id).filter(|request| request.by != Requester::Operator);
+        if !spared || asked.is_none_or(|request| request.primitive == Primitive::Wait) {
+            return false;
+        }
+        let Some(mut request) = self.remove_request(id) else { return false };
+        request.earliest = Some(now + Span(rest));
+        self.enter_request(request);
+        true
     }
 
     /// The grace of a request is over: what was to be a kill is one now, and the rest becomes one.
@@ -185,11 +215,15 @@ impl Engine {
     /// for whom it was freed.
     pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool) {
         let Some(request) = self.remove_request(id) else { return };
+        let suspended = self.cluster.attempts.get(&id).map(|attempt| attempt.work_time(self.cluster.now));
         if let Some(task) = self.cluster.jobs.get_mut(&id.task.job).and_then(|job| job.task_mut(id.task))
             && slot_freed
             && task.state != TaskState::Done
         {
             task.preemptions += 1;
+            if request.by != Requester::Operator {
+                task.preempted(suspended.unwrap_or(task.kept));
+            }
         }
         if self.cluster.workers[&worker].state != WorkerState::Up {
             self.cluster.tally.requests_cancelled += 1;
@@ -259,7 +293,7 @@ impl Engine {
 
     /// When the grace of a request ends in a kill, if it does.
     pub(super) fn due(&self, request: &PreemptRequest) -> Option<Time> {
-        let ends_in_kill = request.primitive == Primitive::Kill || self.settings.escalate;
+        let ends_in_kill = self.settings.preemption.ends_in_kill(request.primitive);
         request.grace.filter(|_| ends_in_kill).map(|grace| request.begins() + grace)
     }
 

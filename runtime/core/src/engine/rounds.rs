@@ -9,12 +9,18 @@ use std::ops::Bound;
 use crate::cluster::{ClusterView, Deadline, OfferOrder};
 use crate::effect::Effect;
 use crate::engine::Engine;
+use crate::event::Event;
 use crate::ids::{TaskKind, WorkerId};
 use crate::scheduler::{Action, Actions, Offer};
 use crate::time::{Span, Time};
 
-/// The shortest time to the next wake-up, so that a policy that always wants to be called does not stop the clock.
-const TICK: Span = Span(1);
+/// How long a wake-up is put off that a policy wants for a time that is over, or again and again for nothing: long enough
+/// that a driver does not spin.
+const PUT_OFF: Span = Span::from_millis(100);
+/// Wake-ups that follow each other more closely than this are too many if all of them are for nothing.
+const CLOSE: Span = Span::from_millis(1);
+/// How many of those there may be in a row.
+const IN_VAIN_MAX: u32 = 1000;
 
 impl Engine {
     /// Offers every free slot that somebody wants, then asks once without an offer.
@@ -118,7 +124,9 @@ impl Engine {
             }
             Action::Cancel { attempt } => self.cancel(attempt),
             Action::WakeAt(time) => {
-                self.wakes.insert(time.max(self.cluster.now + TICK));
+                if let Some(time) = self.timely(Some(time)) {
+                    self.wakes.insert(time);
+                }
                 Ok(())
             }
             Action::Decline { ref reason } => self.note_declined(offer, reason.clone()),
@@ -158,10 +166,37 @@ impl Engine {
         }
     }
 
+    /// Counts wake-ups that led to nothing, in a row: what was handled was nothing else, and nothing followed from it.
+    pub(super) fn note_vain(&mut self, events: &[Event]) {
+        let vain = self.effects.is_empty() && events.iter().all(|event| *event == Event::Woken);
+        self.in_vain = if vain { self.in_vain.saturating_add(1) } else { 0 };
+    }
+
+    /// The time for which a policy wants to be woken; later, with a warning, when that is over, or when it was woken for
+    /// nothing in close succession again and again: a driver must not spin.
+    fn timely(&mut self, wanted: Option<Time>) -> Option<Time> {
+        let (wanted, now) = (wanted?, self.cluster.now);
+        let spins = self.in_vain >= IN_VAIN_MAX && wanted < now + CLOSE;
+        if wanted > now && !spins {
+            return Some(wanted);
+        }
+        if self.cluster.tally.wakes_put_off == 0 || spins {
+            let why = if spins { "in vain all the time" } else { "no later than now" };
+            self.warn(format!(
+                "the scheduler wants to be woken at {wanted}, {why}; put off by {}",
+                PUT_OFF.to_text()
+            ));
+        }
+        self.cluster.tally.wakes_put_off += 1;
+        self.in_vain = 0;
+        Some(now + PUT_OFF)
+    }
+
     /// Tells the driver when to come back, if it does not know that already.
     pub(super) fn arm(&mut self) {
         let now = self.cluster.now;
-        let policy = self.scheduler.next_wakeup(now).map(|time| time.max(now + TICK));
+        let policy = self.scheduler.next_wakeup(now);
+        let policy = self.timely(policy);
         let due = self.cluster.deadlines.first().map(|&(due, _)| due);
         let asked = self.wakes.first().copied();
         let Some(next) = [policy, due, asked, self.speculate_at, self.convert_at].into_iter().flatten().min()

@@ -16,7 +16,7 @@ use crate::settings::EngineSettings;
 use crate::time::Time;
 
 /// Raised with every change that makes older snapshots mean something else.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// An engine between two events, as plain data for any self-describing format, JSON among them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub struct EngineSnapshot {
     armed: Option<Time>,
     speculate_at: Option<Time>,
     convert_at: Option<Time>,
+    #[serde(default)]
+    in_vain: u32,
     scheduler: Option<String>,
     /// Another policy goes on from here: it remembers nothing and sees everything.
     #[serde(default)]
@@ -79,6 +81,7 @@ impl Engine {
             armed: self.armed,
             speculate_at: self.speculate_at,
             convert_at: self.convert_at,
+            in_vain: self.in_vain,
             scheduler: self.scheduler.save(),
             another_policy: false,
             random: self.random.clone(),
@@ -103,7 +106,7 @@ impl Engine {
         if !snapshot.another_policy {
             scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
         }
-        let EngineSnapshot { wakes, armed, speculate_at, convert_at, random, .. } = snapshot;
+        let EngineSnapshot { wakes, armed, speculate_at, convert_at, in_vain, random, .. } = snapshot;
         let mut engine = Engine {
             cluster,
             scheduler,
@@ -114,6 +117,7 @@ impl Engine {
             speculate_at,
             convert_at,
             declined_kind: false,
+            in_vain,
             random,
         };
         // It may be from before there were limits, or from under other ones.

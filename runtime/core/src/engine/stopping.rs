@@ -57,9 +57,8 @@ impl Engine {
 
     /// What cannot be suspended after all does what the settings say if a policy wanted it so; an operator is told.
     pub(super) fn goes_on_instead(&mut self, id: AttemptId, why: &str, told: String) {
-        let attempt = self.cluster.attempt_mut(id);
-        attempt.held = false;
-        attempt.recalled = false;
+        self.let_go(id);
+        self.cluster.attempt_mut(id).recalled = false;
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
         let instead = Primitive::from(self.settings.preemption.when_full);
@@ -98,8 +97,11 @@ impl Engine {
         if primitive == Primitive::Kill {
             return self.kill(id, reason);
         }
+        if by == Requester::Operator {
+            self.let_go(id);
+        }
         let attempt = self.cluster.attempt_mut(id);
-        (attempt.held, attempt.recalled, attempt.waits_since) = (false, false, None);
+        (attempt.recalled, attempt.waits_since) = (false, None);
         if let Some(suspension) = &mut attempt.suspension {
             (suspension.by, suspension.reason) = (by, reason);
         }

@@ -192,7 +192,11 @@ impl Actions {
 
     /// Withdraw a request: see [`Action::Cancel`].
     pub fn cancel(&mut self, attempt: AttemptId) {
-        self.push(Action::Cancel { attempt });
+        // Two parts of a composition may want the same.
+        let action = Action::Cancel { attempt };
+        if !self.taken.contains(&action) {
+            self.push(action);
+        }
     }
 
     /// Keep a free slot: see [`Action::Reserve`].

@@ -167,6 +167,13 @@ impl SchedulerConfiguration {
         SchedulerConfiguration { scheduler, tables: SchedulerTables::default() }
     }
 
+    /// Whether reduces are served by the bytes that maps wrote for them: without these it cannot tell jobs apart.
+    pub fn goes_by_output_bytes(&self) -> bool {
+        let composed = self.scheduler == SchedulerName::Composed;
+        self.scheduler == SchedulerName::Fcs
+            || (composed && self.tables.composed.reduce == SchedulerName::Fcs)
+    }
+
     /// The policy, new.
     ///
     /// # Errors

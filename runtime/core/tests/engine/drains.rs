@@ -155,7 +155,7 @@ fn suspended_by_hand(job: &str, then: &str) {
 }
 
 #[test]
-fn what_is_suspended_and_cannot_be_saved_is_killed_and_tried_again_elsewhere() {
+fn what_is_suspended_and_cannot_be_saved_is_killed_and_tried_again_elsewhere_when_it_is_resumed() {
     suspended_by_hand(
         "job 1 maps 1 unsaved maps attempts 1",
         "drain 1
@@ -167,7 +167,8 @@ fn what_is_suspended_and_cannot_be_saved_is_killed_and_tried_again_elsewhere() {
              > record ended m0.1: killed: worker_0001 is draining, and maps of job_0001 cannot be checkpointed
              > record left 1; leave 1
          worker 2 1+0
-             > record launched m0.2 on 2; launch m0.2 on 2",
+         operator resume m0.1: go on
+             > record released m0.1; record launched m0.2 on 2; launch m0.2 on 2",
     );
 }
 
@@ -182,7 +183,8 @@ fn what_an_operator_holds_is_moved_away_too_and_so_when_work_is_handed_back() {
                  checkpointed m0.1
                      > record checkpointed m0.1; record left 1; leave 1
                  worker 2 1+0
-                     > record launched m0.2 on 2; launch m0.2 on 2 from m0.1"
+                 operator resume m0.1: go on
+                     > record released m0.1; record launched m0.2 on 2; launch m0.2 on 2 from m0.1"
             ),
         );
     }
@@ -210,7 +212,8 @@ fn what_cannot_save_its_work_after_all_is_tried_again() {
          failed m0.1 retryable: the disk is full
              > record ended m0.1: the disk is full; record left 1; leave 1
          worker 2 1+0
-             > record launched m0.2 on 2; launch m0.2 on 2",
+         operator resume m0.1: go on
+             > record released m0.1; record launched m0.2 on 2; launch m0.2 on 2",
     );
 }
 
@@ -306,5 +309,78 @@ fn a_kill_may_come_too_late() {
              > kill m0.1
          done m0.1
              > job 1 succeeded",
+    );
+}
+
+#[test]
+fn what_an_operator_suspended_stays_suspended_over_a_drain_as_a_checkpoint() {
+    check(
+        "worker 1 1+0
+         worker 2 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         operator suspend m0.1: ada looks at it
+             > suspend m0.1
+         suspended m0.1
+         drain 1
+             > checkpoint m0.1
+         checkpointed m0.1
+             > leave 1
+         why m0
+             > suspended; it is suspended by an operator: ada looks at it
+             > its attempt is gone; it goes on from the checkpoint made on worker_0001 when an operator resumes it
+         whyjob 1
+             > suspended; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 0 tasks wait
+             > 1 map tasks are suspended by an operator, without an attempt
+         lost 2
+         worker 3 1+0
+         operator resume m0.1: go on
+             > launch m0.2 on 3 from m0.1",
+    );
+}
+
+#[test]
+fn what_cannot_be_saved_is_killed_by_a_drain_and_stays_suspended() {
+    check(
+        "worker 1 1+0
+         worker 2 1+0
+         job 1 maps 1 unsaved maps
+             > launch m0.1 on 1
+         started m0.1
+         operator suspend m0.1: ada looks at it
+             > suspend m0.1
+         suspended m0.1
+         drain 1
+             > kill m0.1
+         killed m0.1
+             > leave 1
+         why m0
+             > suspended; it is suspended by an operator: ada looks at it
+             > its attempt is gone; it goes on from the beginning when an operator resumes it
+         operator resume m0.1: go on
+             > launch m0.2 on 2",
+    );
+}
+
+#[test]
+fn what_an_operator_suspended_stays_suspended_when_its_worker_is_lost() {
+    check(
+        "worker 1 1+0
+         worker 2 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         operator suspend m0.1: ada looks at it
+             > suspend m0.1
+         suspended m0.1
+         lost 1
+         why m0
+             > suspended; it is suspended by an operator: ada looks at it
+             > its attempt is gone; it goes on from the beginning when an operator resumes it
+         operator resume m0.1: go on
+             > launch m0.2 on 2
+         operator resume m0.1: again
+             > warn job_0001_m_0000.1 cannot be resumed: it is not running; ignored",
     );
 }

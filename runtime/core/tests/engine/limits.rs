@@ -2,7 +2,9 @@
 //!
 //! Owns limits and measured costs; fixed costs and the other choices of the engine are in `choices`.
 
-use napreduce_core::{CostRule, EngineSettings, Fifo, PreemptionLimits, PreemptionSettings, Span};
+use napreduce_core::{
+    CostRule, EngineSettings, Escalation, Fifo, PreemptionLimits, PreemptionSettings, Primitive, Span,
+};
 
 use crate::script::check_settings;
 
@@ -186,4 +188,154 @@ fn each_primitive_has_its_own_costs_and_fixed_ones_hold_until_it_was_measured() 
     measured(fixed, &at(29, "suspend m1.1\n> record wanted kill m1.1; kill m1.1"));
     measured(fixed, &at(28, "checkpoint m1.1\n> record wanted checkpoint m1.1; checkpoint m1.1"));
     measured(fixed, &at(27, "checkpoint m1.1\n> record wanted kill m1.1; kill m1.1"));
+}
+
+/// Kills the map's attempt of this number, for a job that has a slot meanwhile.
+fn killed(number: u32) -> String {
+    let next = number + 1;
+    format!(
+        "started m0.{number}
+         policy kill m0.{number}
+             > kill m0.{number}
+         killed m0.{number}
+             > launch m0.{next} on 1
+        "
+    )
+}
+
+#[test]
+fn limits_count_every_primitive() {
+    let script = format!(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         {}{}
+         started m0.3
+         policy kill m0.3
+         why m0
+             > active; job_0001_m_0000.3 runs on worker_0001, launched 0.0 s ago; it is to give its slot (wait): the script says so (wait instead of kill: its slot was taken 2 times (preemptions-max))",
+        killed(1),
+        killed(2),
+    );
+    limited(PreemptionLimits { preemptions_max: Some(2), ..PreemptionLimits::default() }, &script);
+}
+
+#[test]
+fn a_task_preempted_again_and_again_without_progress_runs_for_a_growing_time_first() {
+    let preemptions_without_progress_max = 2;
+    let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
+    let script = format!(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         {}{}
+         policy kill m0.3
+         at 100ms
+         started m0.3
+         why m0
+             > active; job_0001_m_0000.3 runs on worker_0001, launched 0.1 s ago; it is to give its slot (kill): the script says so (after another 1s: it was preempted 2 times without progress, and is to run for 1s)
+         at 1099ms
+         wake
+         at 1100ms
+         wake
+             > kill m0.3
+         killed m0.3
+             > launch m0.4 on 1
+         started m0.4
+         why m0
+             > active; job_0001_m_0000.4 runs on worker_0001, launched 0.0 s ago; it was preempted 3 times without progress, and is no victim before it has run for 2s
+         at 3099ms
+         policy kill m0.4
+         wake
+         at 3100ms
+         wake
+             > kill m0.4
+         killed m0.4
+             > launch m0.5 on 1",
+        killed(1),
+        killed(2),
+    );
+    check(settings, &script);
+}
+
+#[test]
+fn work_that_is_kept_is_progress() {
+    let preemptions_without_progress_max = 0;
+    let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
+    check(
+        settings,
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         at 1000ms
+         hold
+         policy suspend m0.1
+             > suspend m0.1
+         suspended m0.1
+         release
+         wake
+             > resume m0.1
+         resumed m0.1
+         policy suspend m0.1
+         why m0
+             > active; job_0001_m_0000.1 runs on worker_0001, launched 1.0 s ago; it is to give its slot (suspend): the script says so (after another 1s: it was preempted 0 times without progress, and is to run for 1s)",
+    );
+}
+
+#[test]
+fn what_an_operator_orders_is_not_put_off() {
+    let preemptions_without_progress_max = 1;
+    let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
+    let script = format!(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         {}
+         started m0.2
+         operator suspend m0.2: at once
+             > suspend m0.2",
+        killed(1),
+    );
+    check(settings, &script);
+}
+
+/// A request for a map whose grace of 10 ms is over.
+fn when_grace_is_over(settings: PreemptionSettings, asked: &str, ordered: &str, then: &str) {
+    check(
+        settings,
+        &format!(
+            "worker 1 1+0
+             job 1 maps 1
+                 > launch m0.1 on 1
+             started m0.1
+             job 2 maps 1
+             policy {asked} m0.1 grace 10ms for 2
+                 > {ordered}
+             at 20ms
+             wake
+                 > {then}"
+        ),
+    );
+}
+
+#[test]
+fn wait_means_wait() {
+    let plain = PreemptionSettings::default();
+    when_grace_is_over(plain, "wait", "", "");
+    let everywhere = PreemptionSettings { primitive: Some(Primitive::Wait), ..plain };
+    for asked in ["wait", "kill", "suspend", "checkpoint"] {
+        when_grace_is_over(everywhere, asked, "", "");
+    }
+    let switched_on = PreemptionSettings { escalate: Some(Escalation::Kill), ..plain };
+    when_grace_is_over(switched_on, "wait", "", "kill m0.1");
+}
+
+#[test]
+fn escalation_is_a_switch_of_its_own() {
+    let plain = PreemptionSettings::default();
+    when_grace_is_over(plain, "suspend", "suspend m0.1", "kill m0.1");
+    let never = PreemptionSettings { escalate: Some(Escalation::Never), ..plain };
+    when_grace_is_over(never, "suspend", "suspend m0.1", "");
+    when_grace_is_over(never, "kill", "", "kill m0.1");
 }

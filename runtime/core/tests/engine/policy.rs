@@ -67,6 +67,7 @@ impl RandomPolicy {
         let jobs: Vec<JobId> =
             view.jobs().filter(|job| job.state() == JobState::Active).map(Job::id).collect();
         let beneficiary = if self.rng.random_bool(0.7) { self.one(&jobs) } else { None };
+        let beneficiary = beneficiary.filter(|job| *job != attempt.task.job);
         let graces = [None, Some(Span(0)), Some(Span::from_millis(2)), Some(Span::from_millis(9))];
         let grace = self.one(&graces)?;
         Some(Action::Preempt(Preempt { attempt, primitive, grace, reason: "a whim".to_owned(), beneficiary }))

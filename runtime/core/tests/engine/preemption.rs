@@ -138,9 +138,10 @@ fn asking_again_changes_nothing() {
 }
 
 #[test]
-fn after_its_grace_a_wait_becomes_a_kill() {
+fn after_its_grace_a_suspend_becomes_a_kill() {
     contest(
-        "policy wait m0.1 grace 10ms for 2
+        "policy suspend m0.1 grace 10ms for 2
+             > suspend m0.1
          at 10ms
          wake
              > kill m0.1
@@ -313,5 +314,32 @@ fn time_stands_still_for_an_attempt_from_its_verified_stop_to_its_resume() {
          resumed m0.1
          at 32ms
          active m0.1 6ms",
+    );
+}
+
+#[test]
+fn nobody_is_preempted_for_his_own_job() {
+    check(
+        "lenient
+         worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         started m0.1
+         policy kill m0.1 for 1
+             > warn the scheduler wants Preempt(Preempt { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 }, primitive: Kill, grace: None, reason: \"the script says so\", beneficiary: Some(JobId(1)) }), but job_0001_m_0000.1 is to give its slot to its own job, which would gain nothing; ignored
+         tally requests_refused 1
+         tally illegal_actions 1",
+    );
+}
+
+#[test]
+fn a_wake_up_for_a_time_that_is_over_is_put_off_so_that_no_driver_spins() {
+    check(
+        "lenient
+         show wakes
+         at 50ms
+         policy wake 50ms
+             > warn the scheduler wants to be woken at 0.050000s, no later than now; put off by 100ms; wake at 150ms
+         tally wakes_put_off 1",
     );
 }

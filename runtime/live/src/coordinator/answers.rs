@@ -186,6 +186,9 @@ impl Coordinator {
             if !task.live.is_empty() && task.live.iter().all(stopped) {
                 SUSPENDED.clone_into(&mut task.state);
                 task.reason = task.live.iter().find_map(|live| live.reason.clone());
+            } else if job.held_attempt(task.task).is_some() {
+                SUSPENDED.clone_into(&mut task.state);
+                task.reason = job.why_held(task.task).map(str::to_owned);
             } else if let Start::Checkpoint(saved) = from
                 && job.task_state(task.task) == Some(TaskState::Pending)
             {

@@ -43,7 +43,12 @@ impl Coordinator {
         }
         let wanted =
             |live: &AttemptId| live.task == task && attempt.is_none_or(|number| live.number == number);
-        let live: Vec<AttemptId> = job.attempts().filter(wanted).collect();
+        let mut live: Vec<AttemptId> = job.attempts().filter(wanted).collect();
+        if command == TaskCommand::Resume {
+            live.extend(
+                job.held_attempt(task).filter(|held| attempt.is_none_or(|number| held.number == number)),
+            );
+        }
         if live.is_empty() {
             let what = attempt.map_or_else(
                 || format!("no attempt at {task} is live"),

@@ -47,6 +47,7 @@ impl ClusterView<'_> {
         reasons.extend(superseded.map(|id| goes_on(cluster, job, *id)));
         reasons.extend(failures(job, known));
         let state = match known.state {
+            TaskState::Pending if known.held.is_some() => "suspended",
             TaskState::Pending => "pending",
             TaskState::Active if is_suspended(cluster, job, task) => "suspended",
             TaskState::Active => "active",
@@ -73,6 +74,10 @@ impl ClusterView<'_> {
             ));
             if job.held.is_none() {
                 reasons.extend(suspended::of_job(self.cluster(), job, kind));
+            }
+            let held = job.held_tasks(kind).count();
+            if held > 0 {
+                reasons.push(format!("{held} {kind} tasks are suspended by an operator, without an attempt"));
             }
             if let Some(&index) = job.phases[kind].pending.first() {
                 reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
@@ -127,6 +132,14 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
     let phase = &job.phases.map;
     if job.state != JobState::Active || job.held.is_some() {
         return Vec::new();
+    }
+    if let Some(reason) = job.why_held(task) {
+        let from = match job.task(task).and_then(|known| known.checkpoint_made) {
+            Some((worker, _)) => format!("from the checkpoint made on {worker}"),
+            None => "from the beginning".to_owned(),
+        };
+        let why = format!("it is suspended by an operator: {reason}");
+        return vec![why, format!("its attempt is gone; it goes on {from} when an operator resumes it")];
     }
     if task.kind == TaskKind::Reduce && job.maps_lost > 0 {
         return vec![format!("it waits for {} map outputs that were lost and are made again", job.maps_lost)];
@@ -191,9 +204,19 @@ fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
     if let Some(reason) = &attempt.kill_reason {
         return format!("; {reason}");
     }
-    let Some(request) = cluster.requests.get(&attempt.id) else { return String::new() };
+    let Some(request) = cluster.requests.get(&attempt.id) else { return spared(cluster, attempt) };
     let whom = request.beneficiary.map_or_else(String::new, |job| format!(" to {job}"));
     format!("; it is to give its slot{whom} ({}): {}", request.primitive, request.reason)
+}
+
+/// That an attempt is no victim yet, and why.
+fn spared(cluster: &Cluster, attempt: &Attempt) -> String {
+    let task = cluster.job(attempt.id.task.job).task(attempt.id.task);
+    let Some(task) = task.filter(|_| attempt.is_spared(cluster.now)) else { return String::new() };
+    let (times, least) = (task.fruitless, attempt.spared_for.to_text());
+    format!(
+        "; it was preempted {times} times without progress, and is no victim before it has run for {least}"
+    )
 }
 
 fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> String {

@@ -49,10 +49,10 @@ impl<'a> Beneficiaries<'a> {
         }
     }
 
-    /// The job that gets the slot of a victim, with its queue; nobody, when all that is due is promised already.
-    pub fn next(&mut self, victim: &Victim) -> Option<(JobId, usize)> {
+    /// The job that gets the slot of a victim of this job, with its queue; nobody, when all that is due is promised already.
+    pub fn next(&mut self, victim: &Victim, of: JobId) -> Option<(JobId, usize)> {
         let (job, queue) = match victim.pass {
-            Pass::IntraQueue => (self.claimant(victim.queue)?, victim.queue),
+            Pass::IntraQueue => (self.claimant(victim.queue, of)?, victim.queue),
             _ => self.neediest(victim.queue)?,
         };
         *self.given.entry(job).or_default() += 1;
@@ -84,11 +84,12 @@ impl<'a> Beneficiaries<'a> {
     }
 
     /// The application of a queue for which the pass inside of queues took most urgently.
-    fn claimant(&mut self, queue: usize) -> Option<JobId> {
+    fn claimant(&mut self, queue: usize, giver: JobId) -> Option<JobId> {
         let mut claims = std::mem::take(&mut self.claims);
         let can_use = |claim: &&mut Claim| {
             claim.queue == queue
                 && claim.amount > 0
+                && job_of(claim) != giver
                 && self.view.job(job_of(claim)).is_some_and(|job| self.can_use(job))
         };
         let found = claims.iter_mut().find(can_use).map(|claim| {

@@ -102,7 +102,7 @@ impl Watch {
             };
             if view.request(attempt).is_some() {
                 chosen.push(Chosen { attempt, wait, news: None });
-            } else if let Some((job, queue)) = beneficiaries.next(victim) {
+            } else if let Some((job, queue)) = beneficiaries.next(victim, attempt.task.job) {
                 let news = Some((job, reason(&tree, victim, queue, kind)));
                 chosen.push(Chosen { attempt, wait, news });
             }

@@ -126,10 +126,11 @@ impl Fair {
     }
 
     /// Whether somebody could use a slot that is not there.
-    fn somebody_waits(&self) -> bool {
-        let waits =
-            |kind| self.tree.only_suspended[kind] > 0 || !self.tree.pools[ROOT].lines[kind].is_empty();
-        TaskKind::ALL.into_iter().any(waits)
+    fn somebody_waits(&self, kinds: &[TaskKind]) -> bool {
+        let waits = |kind: &TaskKind| {
+            self.tree.only_suspended[*kind] > 0 || !self.tree.pools[ROOT].lines[*kind].is_empty()
+        };
+        kinds.iter().any(waits)
     }
 }
 
@@ -185,7 +186,7 @@ impl Scheduler for Fair {
         if !self.configuration.preemption {
             return;
         }
-        if !self.somebody_waits() {
+        if !self.somebody_waits(actions.kinds()) {
             self.next_update = None;
             return;
         }
@@ -229,7 +230,6 @@ impl Scheduler for Fair {
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        let update = self.next_update.map(|due| due.max(now));
-        [update, self.delay.next_wakeup(now)].into_iter().flatten().min()
+        [self.next_update, self.delay.next_wakeup(now)].into_iter().flatten().min()
     }
 }

@@ -1,6 +1,8 @@
 //! An update: what the view shows as plain pictures, and what follows from them as requests.
 //!
-//! Owns the drawing and the reading back. Does not own the rules (`update`, `starvation`, `victims`).
+//! Owns the drawing and the reading back, and that nothing is taken that would not help: nothing of a job for itself, nothing
+//! of a pool for its own minimum, nothing of a pool that would be below its own minimum then, and nothing for a pool that may
+//! not hold more. Does not own the rules (`update`, `starvation`, `victims`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,6 +11,7 @@ use crate::cluster::{Attempt, ClusterView, Job};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::scheduler::fair::configuration::PoolOrder;
 use crate::scheduler::fair::policy::Fair;
+use crate::scheduler::fair::shares::Claim;
 use crate::scheduler::fair::starvation::JobNeed;
 use crate::scheduler::fair::update::{
     JobPicture, PoolPicture, Starved, is_utilised, recheck_after, set_shares, starved,
@@ -24,6 +27,28 @@ struct Places {
     /// The attempts of each worker, in the order of its containers.
     attempts: Vec<Vec<AttemptId>>,
     search: Search,
+    /// What each pool would hold if all requests were satisfied, and what it should hold at least.
+    pools: Vec<PoolLevel>,
+    /// The job and the pool of each holder.
+    holders: Vec<(JobId, usize)>,
+}
+
+/// What a pool would hold if all requests were satisfied.
+#[derive(Debug, Clone, Copy)]
+struct PoolLevel {
+    parent: Option<usize>,
+    holds: u64,
+    min: u64,
+    max: u64,
+}
+
+/// Who a slot is taken for.
+#[derive(Clone, Copy)]
+struct Claimant<'a> {
+    job: &'a Job,
+    pool: usize,
+    /// It is for the minimum of the pool: another job of the pool cannot give it.
+    for_pool: bool,
 }
 
 impl Fair {
@@ -32,7 +57,7 @@ impl Fair {
         let used = |kind| (u64::from(view.used(kind)), u64::from(view.slots(kind)));
         let utilised = is_utilised(self.configuration.utilization_gate, &TaskKind::ALL.map(used));
         for &kind in actions.kinds() {
-            let mut pools = self.picture(kind);
+            let mut pools = self.picture(kind, view.slots(kind).into());
             set_shares(view.slots(kind).into(), self.configuration.cap_by_demand, &mut pools);
             let found = starved(now, &mut pools);
             self.remember(kind, &pools);
@@ -42,11 +67,12 @@ impl Fair {
         }
     }
 
-    /// The tree, with the jobs that hold or want something of a kind.
-    fn picture(&self, kind: TaskKind) -> Vec<PoolPicture> {
+    /// The tree, with the jobs that hold or want something of a kind. Nobody's minimum is more than there is.
+    fn picture(&self, kind: TaskKind, slots: u64) -> Vec<PoolPicture> {
+        let claim = |claim: Claim| Claim { min: claim.min.min(slots), ..claim };
         let pools = self.tree.pools.iter().map(|pool| PoolPicture {
             parent: pool.parent,
-            claim: pool.claim(kind),
+            claim: claim(pool.claim(kind)),
             in_turn: pool.order == PoolOrder::Fifo,
             yields: pool.yields,
             patience: pool.patience,
@@ -109,9 +135,11 @@ impl Fair {
             }
             let claimant = view.job(picture.job).filter(|job| job.state() == JobState::Active);
             let Some(claimant) = claimant else { continue };
-            let lacks = one.amount.saturating_sub(claimant.promised(kind).into());
+            let promised = u64::from(claimant.promised(kind));
             let JobNeed { usage, share, demand, .. } = picture.need;
-            for _ in 0..lacks {
+            for taken in promised..one.amount {
+                let for_pool = usage + taken >= share;
+                let claimant = Claimant { job: claimant, pool: one.pool, for_pool };
                 let Some(victims) = places.make_room(claimant, kind) else { break };
                 for attempt in victims {
                     let (job, beneficiary) = (picture.job, Some(picture.job));
@@ -128,19 +156,30 @@ impl Fair {
 impl Places {
     fn draw(kind: TaskKind, view: &ClusterView<'_>, pools: &[PoolPicture]) -> Places {
         let mut holder_of: BTreeMap<JobId, usize> = BTreeMap::new();
-        let mut holders = Vec::new();
-        for (pool, job) in pools.iter().flat_map(|pool| pool.jobs.iter().map(move |job| (pool, job))) {
-            let marked = view.job(job.job).map_or(0, |job| job.requested(kind));
+        let (mut holders, mut of) = (Vec::new(), Vec::new());
+        let mut levels: Vec<PoolLevel> = pools.iter().map(PoolLevel::of).collect();
+        let jobs =
+            pools.iter().enumerate().flat_map(|(place, pool)| pool.jobs.iter().map(move |job| (place, job)));
+        for (pool, job) in jobs {
+            let known = view.job(job.job);
+            let marked = known.map_or(0, |job| job.requested(kind));
             let usage = job.need.usage.saturating_sub(marked.into());
             holder_of.insert(job.job, holders.len());
-            holders.push(Holder { usage, share: job.need.share, yields: pool.yields });
+            holders.push(Holder { usage, share: job.need.share, yields: pools[pool].yields });
+            of.push((job.job, pool));
+            levels[pool].holds += usage + u64::from(known.map_or(0, |job| job.promised(kind)));
+        }
+        for pool in (1..levels.len()).rev() {
+            if let Some(parent) = levels[pool].parent {
+                levels[parent].holds += levels[pool].holds;
+            }
         }
         let (mut workers, mut attempts, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         for (id, worker) in view.workers().filter(|(_, worker)| worker.takes_attempts()) {
             let live = worker.attempts().filter(|attempt| attempt.task.kind == kind);
             let mut here: Vec<&Attempt> = live
                 .filter_map(|attempt| view.attempt(attempt))
-                .filter(|attempt| may_go(attempt) && view.request(attempt.id()).is_none())
+                .filter(|attempt| may_go(attempt, view.now()) && view.request(attempt.id()).is_none())
                 .filter(|attempt| holder_of.contains_key(&attempt.id().task.job))
                 .collect();
             // The youngest first: they lose least.
@@ -155,18 +194,55 @@ impl Places {
             attempts.push(here.iter().map(|attempt| attempt.id()).collect());
             workers.push(id);
         }
-        Places { workers, attempts, search: Search::new(hosts, holders) }
+        Places { workers, attempts, search: Search::new(hosts, holders), pools: levels, holders: of }
     }
 
     /// Who must go so that a job gets a slot that it can use; nobody, when one is free.
-    fn make_room(&mut self, claimant: &Job, kind: TaskKind) -> Option<Vec<AttemptId>> {
-        let Places { workers, attempts, search } = self;
-        let room = search.make_room_where(1, |host| claimant.wants_on(kind, workers[host]))?;
-        Some(room.taken.iter().map(|place| attempts[room.host][*place]).collect())
+    fn make_room(&mut self, claimant: Claimant<'_>, kind: TaskKind) -> Option<Vec<AttemptId>> {
+        let full = |pool: usize| self.pools[pool].holds >= self.pools[pool].max;
+        if above(&self.pools, claimant.pool).any(full) {
+            return None;
+        }
+        let Places { workers, attempts, search, pools, holders } = self;
+        let may_give = |holder: usize| {
+            let (job, pool) = holders[holder];
+            let level = pools[pool];
+            let same = pool == claimant.pool;
+            job != claimant.job.id() && if same { !claimant.for_pool } else { level.holds > level.min }
+        };
+        let usable = |host: usize| claimant.job.wants_on(kind, workers[host]);
+        let room = search.make_room_of(1, usable, may_give)?;
+        let victims: Vec<AttemptId> = room.taken.iter().map(|place| attempts[room.host][*place]).collect();
+        for victim in &victims {
+            let giver = holders.iter().find(|(job, _)| *job == victim.task.job).map(|(_, pool)| *pool);
+            move_one(pools, giver, claimant.pool);
+        }
+        Some(victims)
     }
 }
 
+impl PoolLevel {
+    /// Of a pool of which it is not known yet what its jobs would hold.
+    fn of(pool: &PoolPicture) -> PoolLevel {
+        let PoolPicture { parent, claim, demand, .. } = *pool;
+        PoolLevel { parent, holds: 0, min: claim.min.min(demand), max: claim.max }
+    }
+}
+
+/// A pool and those above it.
+fn above(pools: &[PoolLevel], pool: usize) -> impl Iterator<Item = usize> + '_ {
+    std::iter::successors(Some(pool), |pool| pools[*pool].parent)
+}
+
+/// One slot goes from a pool to another one.
+fn move_one(pools: &mut [PoolLevel], from: Option<usize>, to: usize) {
+    let from: Vec<usize> = from.into_iter().flat_map(|from| above(pools, from)).collect();
+    let to: Vec<usize> = above(pools, to).collect();
+    from.into_iter().for_each(|pool| pools[pool].holds = pools[pool].holds.saturating_sub(1));
+    to.into_iter().for_each(|pool| pools[pool].holds += 1);
+}
+
 /// Whether an attempt runs, so that its slot can be taken.
-fn may_go(attempt: &Attempt) -> bool {
-    attempt.holds_slot() && attempt.state() != AttemptState::Killing
+fn may_go(attempt: &Attempt, now: Time) -> bool {
+    attempt.holds_slot() && attempt.state() != AttemptState::Killing && !attempt.is_spared(now)
 }

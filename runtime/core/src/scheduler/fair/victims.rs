@@ -70,13 +70,25 @@ impl Search {
 
     /// As [`Search::make_room`], on hosts that the claimant can use.
     pub fn make_room_where(&mut self, request: u64, usable: impl Fn(usize) -> bool) -> Option<Room> {
+        self.make_room_of(request, usable, |_| true)
+    }
+
+    /// As [`Search::make_room_where`], of holders that may give to the claimant.
+    pub fn make_room_of(
+        &mut self,
+        request: u64,
+        usable: impl Fn(usize) -> bool,
+        may_give: impl Fn(usize) -> bool,
+    ) -> Option<Room> {
         let mut best: Option<(usize, Room)> = None;
         for host in 0..self.hosts.len() {
             if self.barren[host] <= request || !usable(host) {
                 continue;
             }
-            let Some((masters, taken)) = self.try_host(host, request) else {
-                self.barren[host] = request;
+            let Some((masters, taken)) = self.try_host(host, request, &may_give) else {
+                if self.try_host(host, request, &|_| true).is_none() {
+                    self.barren[host] = request;
+                }
                 continue;
             };
             if best.as_ref().is_none_or(|(fewest, _)| masters < *fewest) {
@@ -92,7 +104,12 @@ impl Search {
     }
 
     /// What would have to go on a host, and how many masters are among it.
-    fn try_host(&self, host: usize, request: u64) -> Option<(usize, Vec<usize>)> {
+    fn try_host(
+        &self,
+        host: usize,
+        request: u64,
+        may_give: &impl Fn(usize) -> bool,
+    ) -> Option<(usize, Vec<usize>)> {
         let Host { free, containers } = &self.hosts[host];
         let (mut room, mut masters, mut taken) = (*free, 0, Vec::new());
         // What is taken here of each holder: few, so that a list is enough.
@@ -103,7 +120,8 @@ impl Search {
                     return Some((masters, taken));
                 }
                 let marked = self.gone[host][place];
-                if marked || container.master != master || !self.may_take(container, &mut taken_of) {
+                let gives = container.master == master && may_give(container.holder);
+                if marked || !gives || !self.may_take(container, &mut taken_of) {
                     continue;
                 }
                 room = room.saturating_add(container.size);

@@ -24,6 +24,8 @@ use crate::time::Time;
 pub struct Hfsp {
     configuration: HfspConfiguration,
     state: State,
+    /// The kinds it was last asked about: one of several policies must not want to be woken for the others' slots.
+    kinds: &'static [TaskKind],
 }
 
 /// What it remembers.
@@ -45,7 +47,7 @@ impl Hfsp {
         let lane = |kind| Lane::new(kind, &configuration);
         let lanes = ByKind { map: lane(TaskKind::Map), reduce: lane(TaskKind::Reduce) };
         let state = State { lanes, delay: Delay::new(configuration.delay), due: BTreeSet::new() };
-        Ok(Hfsp { configuration, state })
+        Ok(Hfsp { configuration, state, kinds: &TaskKind::ALL })
     }
 
     /// The jobs with tasks of a kind, in the order in which they would get slots by size.
@@ -105,6 +107,7 @@ impl Scheduler for Hfsp {
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        self.kinds = actions.kinds();
         let State { lanes, delay, .. } = &mut self.state;
         let Some(offer) = actions.offer() else {
             self.measure_due(now, view);
@@ -133,11 +136,11 @@ impl Scheduler for Hfsp {
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
         let due = self.state.due.first().map(|(time, _)| *time);
-        let rounds =
-            TaskKind::ALL.into_iter().filter_map(|kind| self.state.lanes[kind].last_round_of_waiting());
-        let round = rounds.map(|last| (last + self.configuration.update_interval).max(now)).min();
+        let lanes = || self.kinds.iter().map(|kind| &self.state.lanes[*kind]);
+        let rounds = lanes().filter_map(|lane| lane.last_round_of_waiting());
+        let round = rounds.map(|last| last + self.configuration.update_interval).min();
         let round = round.filter(|_| self.configuration.primitive != Primitive::Wait);
-        let waits = TaskKind::ALL.into_iter().any(|kind| !self.state.lanes[kind].waiting.is_empty());
+        let waits = lanes().any(|lane| !lane.waiting.is_empty());
         let reorder = waits && self.configuration.order == Order::RemainingSize;
         let reorder = reorder.then(|| now + self.configuration.update_interval);
         [due, round, reorder, self.state.delay.next_wakeup(now)].into_iter().flatten().min()

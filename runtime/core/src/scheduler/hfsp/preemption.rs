@@ -80,6 +80,7 @@ impl<'a, 'b> Round<'a, 'b> {
                 state,
                 AttemptState::Killing | AttemptState::Suspending | AttemptState::Checkpointing
             )
+            && !attempt.is_spared(self.now)
             && self.view.request(attempt.id()).is_none()
             && !self.taken.contains(&attempt.id())
     }

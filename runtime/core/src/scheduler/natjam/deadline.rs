@@ -200,7 +200,7 @@ impl Scheduler for NatjamR {
         if let Some(offer) = actions.offer() {
             return self.answer(view, offer, actions);
         }
-        let has_work = TaskKind::ALL.into_iter().any(|kind| self.queue.somebody_waits(kind));
+        let has_work = actions.kinds().iter().any(|kind| self.queue.somebody_waits(*kind));
         if !self.runs.is_due(now, has_work) {
             return;
         }
@@ -234,6 +234,6 @@ impl Scheduler for NatjamR {
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        [self.runs.next(now), self.delay.next_wakeup(now)].into_iter().flatten().min()
+        [self.runs.next(), self.delay.next_wakeup(now)].into_iter().flatten().min()
     }
 }

@@ -141,9 +141,10 @@ impl Natjam {
     }
 
     /// Whether a run could do something now or later.
-    fn has_work(&self) -> bool {
-        let waits = |kind| self.configuration.takes(kind) && self.production.open(kind).next().is_some();
-        !self.lists.is_empty() || TaskKind::ALL.into_iter().any(waits)
+    fn has_work(&self, kinds: &[TaskKind]) -> bool {
+        let waits =
+            |kind: &TaskKind| self.configuration.takes(*kind) && self.production.open(*kind).next().is_some();
+        !self.lists.is_empty() || kinds.iter().any(waits)
     }
 }
 
@@ -167,7 +168,7 @@ impl Scheduler for Natjam {
         if let Some(offer) = actions.offer() {
             return self.answer(view, offer, actions);
         }
-        let has_work = self.has_work();
+        let has_work = self.has_work(actions.kinds());
         if self.runs.is_due(now, has_work) {
             for &kind in actions.kinds() {
                 if self.configuration.takes(kind) {
@@ -197,6 +198,6 @@ impl Scheduler for Natjam {
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        [self.runs.next(now), self.delay.next_wakeup(now)].into_iter().flatten().min()
+        [self.runs.next(), self.delay.next_wakeup(now)].into_iter().flatten().min()
     }
 }

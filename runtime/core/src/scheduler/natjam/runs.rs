@@ -39,7 +39,7 @@ impl Runs {
     }
 
     /// When to be called again.
-    pub(super) fn next(&self, now: Time) -> Option<Time> {
-        self.due.map(|due| due.max(now))
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due
     }
 }

@@ -3,9 +3,9 @@
 //! Owns that an operator is told beforehand exactly what the engine then does.
 
 use napreduce_core::{
-    AttemptId, Conversion, Converted, CostRule, EngineSettings, Event, Instead, JobId, KindPreemption,
-    PreemptionLimits, PreemptionSettings, Primitive, SetAsideSettings, Span, SpeculationSettings,
-    SuspendedMax,
+    AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, Instead, JobId,
+    KindPreemption, PreemptionLimits, PreemptionSettings, Primitive, SetAsideSettings, Span,
+    SpeculationSettings, SuspendedMax, TaskKind,
 };
 use rand::Rng;
 
@@ -80,7 +80,11 @@ impl Run {
             }
         }
         let held = self.engine.view().attempts().filter(|attempt| attempt.is_held());
-        let held: Vec<AttemptId> = held.map(|attempt| attempt.id()).collect();
+        let mut held: Vec<AttemptId> = held.map(|attempt| attempt.id()).collect();
+        for job in self.engine.view().jobs() {
+            let tasks = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
+            held.extend(tasks.filter_map(|task| job.held_attempt(task)));
+        }
         for attempt in held {
             if self.engine.can_resume(attempt).is_ok() {
                 self.handle(Event::AttemptResumeRequested { attempt, reason: "enough".to_owned() });
@@ -93,7 +97,6 @@ impl Run {
 pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
     EngineSettings {
         strict: !hostile,
-        escalate: seed.is_multiple_of(2),
         seed,
         name_outputs: true,
         preemption: PreemptionSettings {
@@ -108,7 +111,10 @@ pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
             limits: PreemptionLimits {
                 minimum_run: Span::from_millis(if seed.is_multiple_of(4) { 3 } else { 0 }),
                 suspends_max: seed.is_multiple_of(9).then_some(2),
+                preemptions_max: seed.is_multiple_of(13).then_some(2),
             },
+            escalate: [None, Some(Escalation::Kill), Some(Escalation::Never)][seed as usize % 3],
+            preemptions_without_progress_max: if seed.is_multiple_of(6) { 1 } else { 10 },
             convert: (!seed.is_multiple_of(3)).then_some(Conversion {
                 after: Span::from_millis(seed % 4),
                 to: if seed.is_multiple_of(8) { Converted::Kill } else { Converted::Checkpoint },
