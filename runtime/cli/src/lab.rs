@@ -4,6 +4,7 @@
 //! Measuring belongs to the lab; names and defaults of the arguments are a module of their own.
 
 mod arguments;
+mod fuzz;
 mod preemption;
 
 use std::fs;
@@ -28,7 +29,12 @@ const BY_SIGNAL: u8 = 128;
 
 /// Runs the experiment that was asked for.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    match experiment(&arguments.experiment) {
+    let found = match &arguments.experiment {
+        // It has nothing to clean up when it is interrupted.
+        Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
+        measured => experiment(measured),
+    };
+    match found {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(error) => {
@@ -107,6 +113,7 @@ fn experiment(experiment: &Experiment) -> Result<bool> {
             print(&arguments.common, &report, || report.table())?;
             Ok(report.succeeded())
         }
+        Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
         Experiment::Preempt(arguments) => preemption::preempt(arguments, &session),
         Experiment::Latency(arguments) => preemption::latency(arguments, &session),
         Experiment::Identity(arguments) => preemption::identity(arguments, &session),

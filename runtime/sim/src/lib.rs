@@ -5,6 +5,7 @@
 
 mod alone;
 pub mod fluid;
+pub mod fuzz;
 mod job;
 pub mod metrics;
 mod run;

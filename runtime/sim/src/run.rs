@@ -233,6 +233,30 @@ pub enum SimulationError {
         /// How often it was gone through.
         rounds: u32,
     },
+    /// No end is in sight.
+    #[error(
+        "no end is in sight at {at}: {why}; {jobs} jobs have not ended{}, so that the policy gives and takes slots for \
+         nothing; for a look, end the run before that with --until and have --events written",
+        first.map_or(String::new(), |job| format!(" (the first is {job})"))
+    )]
+    Endless {
+        /// When it was given up.
+        at: Time,
+        /// What it is judged by.
+        why: String,
+        /// How many have not ended.
+        jobs: usize,
+        /// One of them.
+        first: Option<JobId>,
+    },
+    /// The policy wants to be woken for a time that is over, or again and again for nothing.
+    #[error("at {at} the policy would keep the clock from going on: {said}")]
+    Untimely {
+        /// The instant.
+        at: Time,
+        /// What the engine says.
+        said: String,
+    },
     /// The workload goes back in time.
     #[error("a job is to be submitted at {at}, after one at {after}; sort the workload by submit time")]
     OutOfOrder {

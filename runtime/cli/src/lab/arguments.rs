@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use napreduce_lab::{ByteSize, Peer, Program};
 
+use super::fuzz::FuzzArguments;
 use super::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
 
 /// `nap lab`
@@ -26,6 +27,7 @@ pub enum Experiment {
     Preempt(PreemptArguments),
     Latency(LatencyArguments),
     Identity(IdentityArguments),
+    FuzzPolicies(FuzzArguments),
 }
 
 /// Compare the speed of wordcount and terasort with other programs

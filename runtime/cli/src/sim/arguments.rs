@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use napreduce_core::{Primitive, SchedulerName, Slots, Span, SuspendedMax};
+use napreduce_core::{Primitive, SchedulerName, Slots, Span, SuspendedMax, Time};
 use napreduce_lab::ByteSize;
 use napreduce_sim::{Cost, SimulationSettings};
 
@@ -70,6 +70,10 @@ pub struct Arguments {
     /// Runs under each scheduler, with this seed and those after it; several give 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub runs: u32,
+
+    /// Cut each run off at this time of the simulation [default: at its end; what has no end is an error]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub until: Option<Duration>,
 
     #[command(flatten)]
     pub format: FormatArguments,
@@ -220,6 +224,7 @@ impl Arguments {
             None => source.progress(),
         };
         settings.record_allocation = self.plot.is_some();
+        settings.until = self.until.map(|until| Time(0) + span(until));
         Ok(settings)
     }
 }

@@ -43,6 +43,17 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         settings.engine.preemption.suspended_max = most;
     }
     let schedulers = configurations(&arguments.scheduler, arguments, &file)?;
+    let blind =
+        schedulers.iter().find(|one| one.goes_by_output_bytes()).filter(|_| !source.tells_output_bytes());
+    if let Some(blind) = blind {
+        anyhow::bail!(
+            "{} serves reduces by the bytes that maps write for them, and no job of {} says how many those are: it would \
+             treat all alike and take no slot; give output-bytes in the maps of its jobs, for example \
+             maps = {{ count = 8, seconds = 15, output-bytes = 64000000 }}",
+            blind.scheduler,
+            source.name()
+        );
+    }
     let (seed, runs) = (arguments.seed.unwrap_or(source.seed()), arguments.runs);
     ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");
     let experiment = Experiment { source, settings, schedulers, seed, runs };

@@ -9,7 +9,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use napreduce_core::Span;
 use napreduce_lab::ByteSize;
-use napreduce_sim::{ClusterShape, Overheads, SizeModel, SwimTrace, Workload, WorkloadFile, published};
+use napreduce_sim::{
+    ClusterShape, Distribution, Overheads, SizeModel, SwimTrace, Workload, WorkloadFile, published,
+};
 
 use super::arguments::Arguments;
 
@@ -116,6 +118,18 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.jobs.iter().map(|job| job.repeat as usize).sum(),
             Source::Trace { trace, .. } => trace.jobs.len(),
+        }
+    }
+
+    /// Whether any job says how many bytes its maps write for its reduces, or has none of both.
+    pub fn tells_output_bytes(&self) -> bool {
+        match self {
+            Source::Workload { file, .. } => {
+                let mut with_reduces = file.jobs.iter().filter(|job| job.reduces.is_some()).peekable();
+                let silent = |of: &Distribution| *of == Distribution::Fixed(0.0);
+                with_reduces.peek().is_none() || with_reduces.any(|job| !silent(&job.maps.output_bytes))
+            }
+            Source::Trace { .. } => true,
         }
     }
 

@@ -115,6 +115,11 @@ impl RunningJob {
         self.maps_done == self.maps()
     }
 
+    /// Whether every map was done at least once.
+    pub fn has_had_every_map(&self) -> bool {
+        self.maps_seen == self.maps()
+    }
+
     pub fn add_reduce(&mut self, place: u32) -> u32 {
         self.reduces.push(place);
         self.reduces.len() as u32 - 1
@@ -156,6 +161,7 @@ fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
 impl Simulation {
     /// Submits a job now.
     pub(super) fn submit(&mut self, plan: JobPlan) {
+        self.allow_for(&plan);
         let spec = self.spec_of(&plan);
         let result = JobResult::begin(self.jobs.next_id(), &plan, self.now, &self.settings);
         let job = self.jobs.push(RunningJob::new(plan, result));
@@ -215,7 +221,7 @@ impl Simulation {
         job.result.wasted.0 = job.result.wasted.0 + more - executed;
         match kind {
             TaskKind::Reduce => {
-                assert!(job.maps_seen == job.maps(), "{} is done before the last map of its job", id.task);
+                assert!(job.has_had_every_map(), "{} is done before the last map of its job", id.task);
             }
             TaskKind::Map if !job.plan.reduces.is_empty() => {
                 job.maps_done += 1;

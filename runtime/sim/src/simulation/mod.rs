@@ -13,6 +13,7 @@
 mod attempts;
 mod books;
 mod failures;
+mod guard;
 mod jobs;
 mod log;
 mod marks;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time};
 
 use self::attempts::Attempts;
+use self::guard::Guard;
 use self::jobs::Jobs;
 use self::log::Log;
 use self::marks::Marks;
@@ -86,6 +88,7 @@ pub struct Simulation {
     /// When the engine wants to be woken.
     armed: Option<Time>,
     idle_instants: u32,
+    guard: Guard,
     log: Option<Log>,
     run: Run,
 }
@@ -116,6 +119,7 @@ impl Simulation {
             finishing: Vec::new(),
             armed: None,
             idle_instants: 0,
+            guard: Guard::default(),
             log: None,
             run: Run::new(&settings),
             settings,
@@ -184,6 +188,7 @@ impl Simulation {
         let idle = self.happen()?;
         self.idle_instants = if idle { self.idle_instants + 1 } else { 0 };
         self.run.busiest_instant = self.run.busiest_instant.max(self.run.events - before);
+        self.look_for_end()?;
         if self.idle_instants > IDLE_INSTANTS_MAX { Err(self.stalled()) } else { Ok(true) }
     }
 

@@ -12,6 +12,9 @@ use crate::run::SimulationError;
 impl Simulation {
     /// Carries out one effect of the engine.
     pub(super) fn apply(&mut self, effect: Effect) -> Result<(), SimulationError> {
+        if let Effect::Record(record) = &effect {
+            self.guard.note(record);
+        }
         match effect {
             Effect::Record(Record::TaskDone(attempt)) => self.task_done(attempt),
             Effect::Record(Record::OutputLost(task)) => self.output_lost(task),

@@ -210,6 +210,13 @@ impl Simulation {
             log.events(self.now, events)?;
         }
         let effects = self.engine.handle_batch(self.now, events);
+        if self.engine.view().tally().wakes_put_off > 0 {
+            let said = effects.iter().find_map(|effect| match effect {
+                Effect::Warn { message } => Some(message.clone()),
+                _ => None,
+            });
+            return Err(SimulationError::Untimely { at: self.now, said: said.unwrap_or_default() });
+        }
         if let Some(log) = &mut self.log {
             log.effects(&effects)?;
         }

@@ -95,7 +95,10 @@ impl Simulation {
         attempt.stamp = attempt.stamp.wrapping_add(1);
         let job = self.jobs.at_mut(attempt.id.task.job);
         job.worked(now);
-        if attempt.kind() == TaskKind::Reduce && attempt.done < attempt.shuffle && !job.maps_complete() {
+        // One that takes no time to fetch waits for the last map all the same.
+        let fetches =
+            attempt.done < attempt.shuffle || (attempt.done == attempt.shuffle && !job.has_had_every_map());
+        if attempt.kind() == TaskKind::Reduce && fetches && !job.maps_complete() {
             attempt.phase = Phase::Fetching;
             attempt.seen = job.history.len();
             attempt.maps_seen = job.maps_done;

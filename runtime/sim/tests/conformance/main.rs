@@ -1,11 +1,13 @@
 //! What must hold under every policy: seeded random workloads run under each of them.
 //!
-//! Owns the invariants and the list of policies; a new policy is a line in `subjects`. The simulation asserts more in
+//! Owns the invariants and the list of policies; a new policy is a line in `subjects`, and a new value one in the crate's `fuzz`,
+//! whose random configurations must all end (`endings`). The simulation asserts more in
 //! every run: conservation of slot time, Little's identity, no slot with two attempts, no task done twice, no reduce
 //! before the last map. Does not own what a policy decides: the numeric cases are for that.
 
 #![allow(clippy::unwrap_used)]
 
+mod endings;
 mod logs;
 mod subjects;
 mod watched;
@@ -72,8 +74,11 @@ fn settings(surroundings: Surroundings, seed: u64) -> SimulationSettings {
         let to = if seed.is_multiple_of(3) { Converted::Kill } else { Converted::Checkpoint };
         settings.engine.preemption.convert = Some(Conversion { after: Span::from_secs(2), to });
         settings.engine.preemption.cost = Some(CostRule { measured: true, ..CostRule::default() });
-        settings.engine.preemption.limits =
-            PreemptionLimits { minimum_run: Span::from_secs(1), suspends_max: Some(3) };
+        settings.engine.preemption.limits = PreemptionLimits {
+            minimum_run: Span::from_secs(1),
+            suspends_max: Some(3),
+            preemptions_max: None,
+        };
         settings.engine.speculation = Some(SpeculationSettings::default());
     }
     settings

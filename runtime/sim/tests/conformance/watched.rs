@@ -1,7 +1,7 @@
 //! A policy, watched from where the engine calls it.
 //!
-//! Owns what must hold of its requests and calls: no attempt is to give its slot when nobody wants one, no request
-//! changes into another, and it is not asked more often for an event than there are slots.
+//! Owns what must hold of its requests and calls: no attempt is to give its slot when nobody wants one or for its own job, no
+//! request changes into another, and it is not asked more often for an event than there are slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,6 +34,7 @@ impl Watched {
         for request in view.requests() {
             let victim = request.attempt.task;
             let kept = (request.primitive, request.created);
+            assert_ne!(request.beneficiary, Some(victim.job), "{}: {victim} gives to its own job", self.name);
             match self.requests.get(&request.attempt) {
                 Some(before) if before.1 == request.created => {
                     assert_eq!(*before, kept, "{}: a request for {victim} became another one", self.name);

@@ -1,0 +1,137 @@
+//! `nap lab fuzz-policies`: random workloads under random policies, to find one that does not end.
+//!
+//! Owns the arguments, the order of the runs, and what is left of one that failed. Does not own a case nor what is held against
+//! it (the simulator).
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use napreduce_sim::fuzz::Case;
+
+/// Look for schedulers that never end, in simulated time
+///
+/// Every seed draws a small cluster, jobs, a scheduler with random values, and what becomes of preemption. Each such run must
+/// end, no job may be preempted for itself, and no scheduler may stop the clock. A line is printed for each. What fails is
+/// written as two files that nap sim reads; the command is printed. The exit status is 1 then.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nap lab fuzz-policies
+  nap lab fuzz-policies --runs 100 --seed 4711 --keep failing")]
+pub struct FuzzArguments {
+    /// How many runs
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: u64,
+
+    /// The seed of the first one; the others have those after it
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Where the files of what failed are written
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub keep: PathBuf,
+}
+
+/// Whether every run was as it should be.
+pub fn run(arguments: &FuzzArguments) -> Result<bool> {
+    let bar = bar(arguments.runs);
+    let next = AtomicU64::new(0);
+    let failed: Mutex<Vec<(Case, String)>> = Mutex::default();
+    // A case that panics is told of in its line.
+    std::panic::set_hook(Box::new(|_| {}));
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= arguments.runs {
+                return;
+            }
+            let case = Case::draw(arguments.seed.wrapping_add(number));
+            let told = tell(&case, &bar);
+            if let Err(why) = told {
+                failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((case, why));
+            }
+            bar.inc(1);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    drop(std::panic::take_hook());
+    bar.finish_and_clear();
+    let mut failed = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    failed.sort_by_key(|(case, _)| case.seed);
+    for (case, why) in &failed {
+        eprintln!("seed {} under {}: {why}\n  {}", case.seed, case.scheduler, keep(case, &arguments.keep)?);
+    }
+    println!("{} runs, {} failed", arguments.runs, failed.len());
+    Ok(failed.is_empty())
+}
+
+/// Runs a case and prints its line.
+fn tell(case: &Case, bar: &ProgressBar) -> Result<(), String> {
+    let result = case.run();
+    let line = match &result {
+        Ok(run) => {
+            let preempted = run.jobs.iter().map(|job| job.preemptions);
+            let preempted: u64 = preempted.map(|one| one.suspend + one.checkpoint + one.kill).sum();
+            let (jobs, ended) = (run.jobs.len(), run.ended.0 as f64 / 1e6);
+            format!("{jobs} jobs, {} events, {preempted} preemptions, ended at {ended:.1} s", run.events)
+        }
+        Err(why) => format!("FAILED: {}", why.lines().next().unwrap_or_default()),
+    };
+    bar.suspend(|| {
+        let mut out = std::io::stdout().lock();
+        // Who closed the pipe has seen enough; the exit status says the rest.
+        let _ = writeln!(out, "seed {:>8}  {:<16} {line}", case.seed, case.scheduler.as_str());
+    });
+    result.map(drop)
+}
+
+/// Writes the files of a case; says how it is run again.
+fn keep(case: &Case, folder: &Path) -> Result<String> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let path = |what: &str| folder.join(format!("fuzz-{}.{what}.toml", case.seed));
+    let (workload, configuration) = (path("workload"), path("configuration"));
+    for (path, text) in [(&workload, &case.workload), (&configuration, &case.configuration)] {
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let (workload, configuration) = (workload.display(), configuration.display());
+    Ok(format!("nap sim --workload {workload} --configuration {configuration} {}", case.flags()))
+}
+
+fn bar(runs: u64) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(runs), target);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} left");
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_left_as_files_and_as_the_command_that_runs_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let case = Case::draw(3);
+        let command = keep(&case, folder.path()).expect("writable");
+        let read = |what: &str| {
+            fs::read_to_string(folder.path().join(format!("fuzz-3.{what}.toml"))).expect("just written")
+        };
+        assert_eq!((read("workload"), read("configuration")), (case.workload, case.configuration));
+        assert!(command.starts_with("nap sim --workload ") && command.contains(" --seed 3"), "{command}");
+    }
+}

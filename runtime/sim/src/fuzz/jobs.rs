@@ -1,0 +1,68 @@
+//! Random workload files: a small cluster, what takes time there, and jobs of several sizes, queues and urgencies.
+//!
+//! Owns their text. Does not own its meaning (`workload::file`).
+
+use super::draw::Draw;
+
+/// The queues that jobs go to, and that policies have.
+pub(super) const QUEUES: [&str; 3] = ["production", "research", "default"];
+
+/// A workload file.
+pub(super) fn file(draw: &mut Draw) -> String {
+    let (machines, maps, reduces) = (draw.number(1, 5), draw.number(1, 3), draw.number(1, 2));
+    let mut text = format!(
+        "cluster = {{ machines = {machines}, map-slots = {maps}, reduce-slots = {reduces} }}\n\n{}",
+        overheads(draw)
+    );
+    for number in 0..draw.number(2, 10) {
+        text += &job(number, draw);
+    }
+    text
+}
+
+fn overheads(draw: &mut Draw) -> String {
+    if draw.chance(40) {
+        return "[overheads]\n".to_owned();
+    }
+    let mut text = "[overheads]\n".to_owned();
+    text += &draw.perhaps("heartbeat", "\"1s\"");
+    text += &draw.perhaps("out-of-band", true);
+    text += &draw.perhaps("order-latency", "\"30ms\"");
+    text += &draw.perhaps("launch", "\"700ms\"");
+    for (what, fixed) in
+        [("suspend", 200), ("resume", 400), ("checkpoint-write", 1300), ("checkpoint-read", 500)]
+    {
+        text += &draw.perhaps(what, format!("{{ fixed = \"{fixed}ms\" }}"));
+    }
+    text += &draw.perhaps("restore-elsewhere", "\"1s\"");
+    text += &draw.perhaps("checkpoint-loss", "\"1s\"");
+    text += &draw.perhaps("kill", "\"250ms\"");
+    text
+}
+
+fn job(number: u32, draw: &mut Draw) -> String {
+    let submit = draw.of(&[0, 0, 1, 3, 10, 30, 60]);
+    let mut text = format!("\n[[job]]\nname = \"job{number}\"\nsubmit = \"{submit}s\"\nattempts-max = 100\n");
+    text += &draw.word("queue", &QUEUES);
+    text += &draw.word("user", &["ada", "bob"]);
+    let priority = draw.of(&[-1, 0, 1]);
+    text += &draw.perhaps("priority", priority);
+    let deadline = draw.number(5, 200);
+    text += &draw.perhaps("deadline", format!("\"{deadline}s\""));
+    let slowstart = draw.of(&["0", "0.05", "0.5", "1"]);
+    text += &draw.perhaps("slowstart", slowstart);
+    let count = if draw.chance(30) { draw.number(10, 40) } else { draw.number(1, 6) };
+    let (seconds, output) = (seconds(draw), draw.of(&[0, 1_000, 1_000_000]));
+    text += &format!("maps = {{ count = {count}, seconds = {seconds}, output-bytes = {output} }}\n");
+    if draw.chance(60) {
+        let (count, shuffle) = (draw.number(1, 8), draw.number(0, 5));
+        let seconds = self::seconds(draw);
+        text +=
+            &format!("reduces = {{ count = {count}, shuffle-seconds = {shuffle}, seconds = {seconds} }}\n");
+    }
+    text
+}
+
+fn seconds(draw: &mut Draw) -> &'static str {
+    draw.of(&["0.1", "1", "5", "20", "60", "{ uniform = [0, 12] }", "{ exponential = 8 }"])
+}

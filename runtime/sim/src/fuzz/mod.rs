@@ -1,0 +1,159 @@
+//! Random clusters, workloads and policies by a seed, to find policies that do not end.
+//!
+//! Owns a case, its run and what is held against it: a finite workload ends, before any guard, nobody is preempted for
+//! himself, and no policy wants to be woken for a time that is over. A case is the text of the two files that `nap sim` reads
+//! and its flags, so that what failed here fails there. Does not own how values are drawn (`policies`, `jobs`).
+
+mod draw;
+mod jobs;
+mod policies;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use napreduce_core::{Job, PreemptionSettings, SchedulerConfiguration, SchedulerName, SchedulerTables, Span};
+use serde::Deserialize;
+
+use self::draw::Draw;
+use crate::run::Run;
+use crate::settings::{Failures, SimulationSettings};
+use crate::simulation::Simulation;
+use crate::workload::WorkloadFile;
+
+/// Instants between two looks at all invariants.
+const STRIDE: u64 = 61;
+
+/// A random simulation.
+///
+/// ```
+/// use napreduce_sim::fuzz::Case;
+///
+/// let case = Case::draw(7);
+/// assert_eq!(case, Case::draw(7));
+/// let run = case.run()?;
+/// assert_eq!(run.unfinished, 0);
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// What it was drawn by, and its run.
+    pub seed: u64,
+    /// The policy.
+    pub scheduler: SchedulerName,
+    /// The configuration file.
+    pub configuration: String,
+    /// The workload file.
+    pub workload: String,
+    /// What goes wrong.
+    pub failures: Failures,
+}
+
+/// What a configuration file says of policies and preemption.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Tables {
+    scheduler: SchedulerTables,
+    preemption: PreemptionSettings,
+}
+
+impl Case {
+    /// The case of a seed.
+    pub fn draw(seed: u64) -> Case {
+        let mut draw = Draw::by(seed);
+        let scheduler = policies::name(&mut draw);
+        let failing = draw.chance(20);
+        let failures = Failures {
+            attempt: if failing { 0.03 } else { 0.0 },
+            // Short of that, a job with much work on one machine would have its outputs lost again and again.
+            machine_mean: (failing && draw.chance(60)).then_some(Span::from_secs(1000)),
+            machine_return: Some(Span::from_secs(30)),
+        };
+        let workload = jobs::file(&mut draw);
+        Case { seed, scheduler, configuration: policies::file(&mut draw), workload, failures }
+    }
+
+    /// What `nap sim` is to be told beside the two files.
+    pub fn flags(&self) -> String {
+        let mut flags = format!("--scheduler {} --seed {}", self.scheduler, self.seed);
+        if self.failures.attempt > 0.0 {
+            flags += &format!(" --failure-probability {}", self.failures.attempt);
+        }
+        let lost = self.failures.machine_mean.zip(self.failures.machine_return);
+        if let Some((mean, back)) = lost {
+            flags += &format!(" --worker-mean {} --worker-return {}", mean.to_text(), back.to_text());
+        }
+        flags
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// Says what does not hold.
+    pub fn run(&self) -> Result<Run, String> {
+        catch_unwind(AssertUnwindSafe(|| self.run_checked())).unwrap_or_else(|panic| Err(said(&*panic)))
+    }
+
+    fn run_checked(&self) -> Result<Run, String> {
+        let tables: Tables =
+            toml::from_str(&self.configuration).map_err(|error| format!("the configuration: {error}"))?;
+        let file = WorkloadFile::read("the workload", &self.workload).map_err(|error| error.to_string())?;
+        let shape = file.cluster.ok_or("the workload names no cluster")?;
+        let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables: tables.scheduler };
+        let policy = configuration.build().map_err(|error| error.to_string())?;
+        let mut settings = SimulationSettings::new(shape.machines, shape.slots());
+        (settings.overheads, settings.failures) = (file.overheads, self.failures);
+        settings.progress_period = Some(Span::from_secs(1));
+        (settings.seed, settings.engine.seed) = (self.seed, self.seed);
+        settings.engine.preemption = tables.preemption;
+        let mut simulation = Simulation::new(policy, settings, file.workload(self.seed));
+        let mut instants = 0_u64;
+        while simulation.step().map_err(|error| format!("{error}{}", explained(&simulation)))? {
+            instants += 1;
+            check_requests(&simulation)?;
+            if instants.is_multiple_of(STRIDE) {
+                simulation.check()?;
+            }
+        }
+        simulation.check()?;
+        let run = simulation.run().map_err(|error| error.to_string())?;
+        match (run.unfinished, run.tally.illegal_reports) {
+            (0, 0) => Ok(run),
+            (0, some) => {
+                Err(format!("{some} reports made no sense: {}", run.last_warning.unwrap_or_default()))
+            }
+            (left, _) => Err(format!("{left} jobs did not end")),
+        }
+    }
+}
+
+/// Whether some job is to give a slot to itself.
+fn check_requests(simulation: &Simulation) -> Result<(), String> {
+    let view = simulation.view();
+    for request in view.requests() {
+        let victim = request.attempt.task;
+        if request.beneficiary == Some(victim.job) {
+            return Err(format!("at {}: {victim} is preempted for its own job", simulation.now()));
+        }
+    }
+    match view.tally().requests_refused {
+        0 => Ok(()),
+        some => Err(format!("at {}: {some} wishes to take a slot from a job for itself", simulation.now())),
+    }
+}
+
+/// What the first jobs wait for that have not ended.
+fn explained(simulation: &Simulation) -> String {
+    let view = simulation.view();
+    let explain = |job: &Job| {
+        let reasons = view.explain_job(job.id()).reasons.join("; ");
+        format!("\n  {}: {reasons}", job.id())
+    };
+    view.jobs().take(3).map(explain).collect()
+}
+
+/// What somebody panicked with.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_else(|| "a panic without words".to_owned())
+}
