@@ -113,7 +113,7 @@ impl<'test> GatedJob<'test> {
 
     /// Does something to a task by the operator's program.
     pub fn command(&self, command: &str, task: &str) {
-        run(self.cluster.nap().args(["task", command, &self.task(task)])).succeeded();
+        run(self.cluster.nap().args(["task", command, &self.task(task), "--no-wait"])).succeeded();
     }
 
     /// Its history.

@@ -33,6 +33,8 @@ impl OwnCluster {
         let workers = count.to_string();
         let mut command = nap(&directory);
         command.args(["up", "--workers", &workers, "--map-slots", "1", "--reduce-slots", "1"]);
+        // Jobs name the same queues under every scheduler.
+        command.args(["--queues", "production,research"]);
         command.args(["--no-speculation", "--scheduler", scheduler]).stdout(Stdio::null());
         let log = fs::File::create(folder.path("up.log")).expect("a log");
         let process = command.stderr(log).spawn().expect("nap up");

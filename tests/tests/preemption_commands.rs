@@ -89,14 +89,18 @@ fn tasks_that_are_suspended_resumed_checkpointed_and_killed_make_the_same_output
         job.until(name, "running");
     }
     nap(&["task", "suspend", &job.task("m_0000")]).succeeded();
-    nap(&["task", "checkpoint", &job.task("m_0001"), "--reason", "to see it move"]).succeeded();
-    nap(&["task", "kill", &job.task("m_0002.1")]).succeeded();
-    job.until("m_0000", "suspended");
+    let checkpoint = ["task", "checkpoint", &job.task("m_0001"), "--no-wait", "--reason", "to see it move"];
+    nap(&checkpoint).succeeded();
+    nap(&["task", "kill", "--no-wait", &job.task("m_0002.1")]).succeeded();
+    // The command has returned when this was so.
     let listed = job.listed("m_0000");
     assert_eq!(listed["state"], "suspended");
     assert_eq!(listed["reason"], "suspend by operator: asked for by nap task suspend");
     let why = nap(&["task", "explain", &job.task("m_0000")]).succeeded().stdout;
     assert!(why.contains("is suspended") && why.contains("suspend by operator"), "{why}");
+    let job_says = nap(&["job", "explain", &job.id]).succeeded().stdout;
+    let way_on = format!("let it go on with: nap task resume {}", job.task("m_0000.1"));
+    assert!(job_says.contains(&way_on) && why.contains(&way_on), "{job_says} {why}");
     // Nothing else resumes it: it is there when all others are done.
     wait_until("the other maps are done", || json(&["job", "status", &job.id])[0]["map"]["done"] == 3);
     assert_eq!(job.listed("m_0000")["state"], "suspended");
@@ -164,17 +168,20 @@ fn a_suspended_job_stands_still_and_goes_on() {
     let job = SlowJob::start();
     job.until("m_0000", "running");
     nap(&["job", "suspend", &job.id, "--reason", "it is day"]).succeeded();
-    wait_until("nothing of it runs", || {
-        let tasks = json(&["task", "list", &job.id]);
-        let mut live = tasks
-            .as_array()
-            .expect("an array")
-            .iter()
-            .flat_map(|task| task["live"].as_array().expect("an array"));
-        live.all(|live| live["state"] == "suspended")
-    });
+    // The command has returned when nothing of it ran any more.
+    let tasks = json(&["task", "list", &job.id]);
+    let live: Vec<&Value> = tasks
+        .as_array()
+        .expect("an array")
+        .iter()
+        .flat_map(|task| task["live"].as_array().expect("an array"))
+        .collect();
+    assert!(!live.is_empty() && live.iter().all(|live| live["state"] == "suspended"), "{tasks}");
     let status = json(&["job", "status", &job.id]);
-    assert_eq!(status[0]["map"]["running"], 0);
+    assert_eq!((&status[0]["map"]["running"], &status[0]["state"]), (&0.into(), &"suspended".into()));
+    let listed = json(&["job", "list"]);
+    let listed = listed.as_array().expect("an array").iter().find(|one| one["job"] == job.id.as_str());
+    assert_eq!(listed.expect("it is listed")["state"], "suspended");
     assert!(status[0]["map"]["suspended"].as_u64() > Some(0), "{status}");
     let why = nap(&["job", "explain", &job.id]).succeeded().stdout;
     assert!(why.contains("it is day") && why.contains(&format!("nap job resume {}", job.id)), "{why}");

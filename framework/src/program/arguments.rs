@@ -148,9 +148,14 @@ pub(crate) fn command<P: Args>(face: &Face) -> Command {
         after.push('\n');
     }
     after.push_str(SETTINGS_HELP);
+    after.push_str(STATUS_HELP);
     // Last, because the comment of a struct of parameters would take its place.
     command.arg(report).about(about.to_owned()).after_help(after)
 }
+
+const STATUS_HELP: &str = "\n
+Exit status: 0 done, 1 the job failed, 2 wrong usage or bad input, 69 no coordinator answers (or none that this
+program can talk to), 128 and the number of the signal that ended it";
 
 /// The file name of this program, as it was called.
 pub(crate) fn program_name() -> String {

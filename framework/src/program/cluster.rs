@@ -17,6 +17,7 @@ use super::side_files::SideFileArgument;
 use crate::job::parse_time;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
+const TIMEOUT_VARIABLE: &str = "NAPREDUCE_CONNECT_TIMEOUT";
 
 /// The flags that are about a cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,6 +29,10 @@ pub(crate) struct ClusterArguments {
     /// Copy of the cluster's secret, for HOST:PORT [env: NAPREDUCE_SECRET_FILE]
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
+
+    /// How long to wait for a coordinator that does not answer [default: 1m] [env: NAPREDUCE_CONNECT_TIMEOUT]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    connect_timeout: Option<Duration>,
 
     /// Queue of the cluster [default: default]
     #[arg(long, value_name = "NAME")]
@@ -78,9 +83,18 @@ impl ClusterArguments {
         }
     }
 
+    fn patience(&self, tell: bool) -> Result<Patience, Error> {
+        let default = Patience { tell, ..Patience::default() };
+        let named = std::env::var(TIMEOUT_VARIABLE).ok().filter(|text| !text.is_empty());
+        let wrong = |why| Error::Usage(format!("{TIMEOUT_VARIABLE}: {why}"));
+        let named = named.map(|text| parse_time(&text).map_err(wrong)).transpose()?;
+        Ok(Patience { first: self.connect_timeout.or(named).unwrap_or(default.first), ..default })
+    }
+
     fn cluster_only(&self) -> Option<&'static str> {
         let given = [
             ("--secret-file", self.secret_file.is_some()),
+            ("--connect-timeout", self.connect_timeout.is_some()),
             ("--queue", self.queue.is_some()),
             ("--priority", self.priority.is_some()),
             ("--deadline", self.deadline.is_some()),
@@ -125,7 +139,8 @@ impl Cluster {
     ) -> Result<Cluster, Error> {
         let here = std::env::current_dir()
             .map_err(|error| Error::Usage(format!("cannot find the current directory: {error}")))?;
-        let client = ClusterClient::connect(place, Patience::default()).map_err(JobError::from)?;
+        let patience = arguments.patience(!quiet)?;
+        let client = ClusterClient::connect(place, patience).map_err(JobError::from)?;
         let on_interrupt = match arguments.on_interrupt {
             Some(Interrupted::Detach) => OnInterrupt::Detach,
             Some(Interrupted::Kill) | None => OnInterrupt::Kill,
@@ -230,6 +245,7 @@ mod tests {
             &["--detach"],
             &["--on-interrupt", "kill"],
             &["--secret-file", "s"],
+            &["--connect-timeout", "1s"],
         ] {
             // Said to be embedded, since whoever runs the tests may have set the variable.
             let error = parse(&[&["--cluster", ""], arguments].concat()).place().expect_err("no cluster");

@@ -50,7 +50,7 @@ impl Error {
         }
     }
 
-    /// 0: detached. 1: the job failed. 2: bad usage or bad input. 128 + n: ended by signal n.
+    /// 0: detached. 1: the job failed. 2: bad usage or bad input. 69: no coordinator. 128 + n: ended by signal n.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::Detached { .. } => 0,

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use napreduce_core::JobId;
-use napreduce_live::JobReport;
+use napreduce_live::{JobReport, several_lines};
 use serde_json::{Map, Value, json};
 
 use super::arguments::ReportFormat;
@@ -36,7 +36,7 @@ pub(crate) fn detached(job: JobId) -> std::io::Result<()> {
 
 /// Prints why the program ends without success, and gives its exit status.
 pub(crate) fn failure(name: &str, error: &(dyn std::error::Error + 'static)) -> ExitCode {
-    eprintln!("{name}: {error}");
+    eprintln!("{name}: {}", several_lines(&error.to_string()));
     ExitCode::from(error.downcast_ref::<Error>().map_or(1, Error::exit_status))
 }
 
@@ -44,14 +44,14 @@ fn text(report: &JobReport) -> String {
     let mut text = String::new();
     let width = report.counters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in report.counters.iter() {
-        text.push_str(&format!("  {name:<width$}  {value:>15}\n"));
+        text.push_str(&format!("  {:<width$}  {value:>15}\n", several_lines(name)));
     }
     text.push_str(&format!(
         "{} {} succeeded in {:.3} s; output in {}\n",
         report.job,
-        report.name,
+        several_lines(&report.name),
         report.wall.as_secs_f64(),
-        report.output.display()
+        several_lines(&report.output.display().to_string())
     ));
     text
 }

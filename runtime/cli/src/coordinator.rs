@@ -64,6 +64,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
     pub scheduler: Option<SchedulerName>,
 
+    /// Queues that jobs may name although the scheduler makes no difference between them, beside `default`
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_QUEUES")]
+    pub queues: Option<Vec<String>>,
+
     /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending one more is said by
     /// the table preemption of the configuration file [default: 2]
     #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
@@ -83,6 +87,7 @@ impl Arguments {
             ("--journal-bytes-max", self.journal_bytes_max.map(size)),
             ("--history-max", self.history_max.map(|max| max.to_string())),
             ("--blob-bytes-max", self.blob_bytes_max.map(size)),
+            ("--queues", self.queues.as_ref().map(|queues| queues.join(","))),
             ("--scheduler", self.scheduler.map(|scheduler| scheduler.to_string())),
             ("--suspended-max", self.suspended_max.map(|max| max.to_string())),
         ];
@@ -111,6 +116,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
         blob_bytes_max,
         speculation,
         scheduler,
+        queues,
     } = file.coordinator;
     let bytes = |size: Option<ByteSize>| size.map(|ByteSize(bytes)| bytes);
     let mut chosen = CoordinatorConfiguration::new(cluster.directory()?);
@@ -131,6 +137,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
     };
     // Said before anything is started.
     chosen.scheduler.build().context("the scheduler cannot be set up")?;
+    set(&mut chosen.queues, arguments.queues.clone(), queues);
     set(&mut chosen.preemption, None, file.preemption);
     set(&mut chosen.preemption.suspended_max, arguments.suspended_max, None);
     anyhow::ensure!(
@@ -225,7 +232,7 @@ mod tests {
             arguments: Arguments,
         }
         let line = "--bind :1 --heartbeat 1s --liveness 1h --fsync 20ms --journal-bytes-max 1MiB --history-max 3 \
-                    --blob-bytes-max 2k --no-speculation --scheduler fifo --suspended-max unlimited";
+                    --blob-bytes-max 2k --no-speculation --queues a,b --scheduler fifo --suspended-max unlimited";
         let parsed = |line: Vec<String>| {
             let line = [vec!["nap".to_owned()], line].concat();
             Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments

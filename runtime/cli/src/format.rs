@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
+use napreduce_live::one_line;
 use serde_json::Value;
 
 /// `--format`
@@ -48,13 +49,20 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Rows under headings, in columns as wide as they need to be.
+/// Columns that one cell may take, and the last one of a row, where sentences stand.
+const CELL_COLUMNS_MAX: usize = 48;
+const LAST_CELL_COLUMNS_MAX: usize = 200;
+
+/// Rows under headings, in columns as wide as they need to be; what is longer than a cell may be is cut.
 pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(headings.iter().copied());
     for row in rows {
-        table.add_row(row);
+        let last = row.len().saturating_sub(1);
+        table.add_row(row.into_iter().enumerate().map(|(at, cell)| {
+            one_line(&cell, if at == last { LAST_CELL_COLUMNS_MAX } else { CELL_COLUMNS_MAX })
+        }));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
@@ -93,6 +101,19 @@ mod tests {
     fn columns_are_as_wide_as_their_longest_cell() {
         let rows = [vec!["a".to_owned(), "b c".to_owned()], vec!["long".to_owned(), String::new()]];
         assert_eq!(table(&["X", "Y"], rows), "X     Y\na     b c\nlong\n");
+    }
+
+    #[test]
+    fn nothing_in_a_cell_is_more_than_a_cell() {
+        let rows = ["a\nfake_0001  row", "\u{1b}[2Jgone", "\u{202e}back", &"wide ".repeat(1_000)];
+        let rows = rows.map(|text| vec![text.to_owned(), "b".to_owned()]);
+        let text = table(&["X", "Y"], rows);
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("a\\nfake_0001  row"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= CELL_COLUMNS_MAX + 3), "{text}");
+        assert!(text.contains('…'), "{text}");
+        let last = table(&["X"], [vec!["日".repeat(5_000)]]);
+        assert!(last.lines().all(|line| line.chars().count() <= LAST_CELL_COLUMNS_MAX / 2), "{last}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The operator's binary of napreduce: arguments in, tables and progress out.
 //!
-//! Owns exit statuses: 0 done, 1 it failed or a figure is not what it should be, 2 wrong usage, 128 and the signal's
-//! number when interrupted. What the commands do belongs to the crates behind them.
+//! Owns exit statuses: 0 done, 1 it failed or a figure is not what it should be, 2 wrong usage, 69 no coordinator, 128 and
+//! the signal's number when interrupted. What the commands do belongs to the crates behind them.
 
 mod cluster;
 mod coordinator;
@@ -10,17 +10,21 @@ mod ids;
 mod job;
 mod lab;
 mod parent;
+mod settling;
 mod sim;
 mod streaming;
 mod task;
 mod up;
 mod worker;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
-use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use napreduce_live::{
+    ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError, several_lines,
+};
 
 use cluster::ClusterArguments;
 
@@ -46,7 +50,7 @@ Examples:
   nap lab speed                          wordcount and terasort of 1 GiB against what is installed
 
 Settings: flag, else environment (NAPREDUCE_...), else napreduce.toml in the cluster directory, else default.
-Exit status: 0 done, 1 failed, 2 wrong usage";
+Exit status: 0 done, 1 failed, 2 wrong usage, 69 no coordinator answers (or none that nap can talk to)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -84,12 +88,14 @@ fn main() -> ExitCode {
     if line.next().is_some_and(|command| command == "streaming") {
         return streaming::run(line);
     }
-    let Arguments { command, cluster } = Arguments::parse();
+    let matches = without_empty_variables(Arguments::command()).get_matches();
+    let Arguments { command, cluster } =
+        Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match run(&command, &cluster) {
         Ok(status) => status,
         Err(error) => {
             if !matches!(error.downcast_ref(), Some(Failure::Said)) {
-                eprintln!("nap: {error:#}");
+                eprintln!("nap: {}", several_lines(&in_words(&error)));
             }
             ExitCode::from(status(&error))
         }
@@ -110,6 +116,25 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
     .map(|()| ExitCode::SUCCESS)
 }
 
+/// A variable that is set to nothing is as one that is not set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let says_nothing = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|argument| match argument.get_env().is_some_and(says_nothing) {
+        true => argument.env(None),
+        false => argument,
+    });
+    command.mut_subcommands(without_empty_variables)
+}
+
+/// An error and what led to it, each said once: some say what led to them themselves.
+fn in_words(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.contains(&cause) {
+        true => said,
+        false if said.is_empty() => cause,
+        false => format!("{said}: {cause}"),
+    })
+}
+
 fn status(error: &anyhow::Error) -> u8 {
     let of_client = error.downcast_ref().map(ClientError::exit_status);
     let of_job = || error.downcast_ref().map(JobError::exit_status);
@@ -126,9 +151,18 @@ fn status(error: &anyhow::Error) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    #[test]
+    fn what_led_to_an_error_is_said_once() {
+        let cause = || std::io::Error::other("no space left");
+        let told = anyhow::Error::new(cause()).context("cannot write out: no space left");
+        assert_eq!(in_words(&told), "cannot write out: no space left");
+        assert_eq!(
+            in_words(&anyhow::Error::new(cause()).context("cannot write out")),
+            "cannot write out: no space left"
+        );
+    }
 
     #[test]
     fn the_command_line_makes_sense() {

@@ -4,13 +4,14 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary};
+use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary, several_lines};
 use serde_json::{Value, json};
 
 use crate::cluster::ClusterArguments;
 use crate::format::{FormatArguments, table};
 use crate::ids::{JobSelector, TaskSelector};
 use crate::job::select;
+use crate::settling::{Ordered, WaitArguments, settle};
 
 /// Look at tasks, suspend, resume, checkpoint and end attempts, ask why a task waits
 #[derive(Debug, Clone, Args)]
@@ -24,7 +25,9 @@ Examples:
   nap task kill job_0007_m_0003       end its attempts; the task is run again, and it is no failure
   nap task explain job_0007_r_0000    why it does not run
 
-TASK is job_0007_m_0003 and means its live attempts; job_0007_m_0003.1 is one of them.")]
+TASK is job_0007_m_0003 and means its live attempts; job_0007_m_0003.1 is one of them.
+These commands return when what was ordered is done. Exit status: 0 it is done, or queued for a free slot; 1 it was refused, something
+else happened first, or it takes longer than --timeout; 2 it cannot be ordered.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -69,6 +72,9 @@ struct Commanded {
     /// Shown in the job's history [default: "asked for by nap task ..."]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    #[command(flatten)]
+    wait: WaitArguments,
 }
 
 /// Asks and prints.
@@ -99,16 +105,32 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
 }
 
-/// Has it done to each, in order, and says to which attempts.
+/// Has it done to each, in order, and says what became of it; what is refused keeps nobody from waiting for the rest.
 fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
     let default = format!("asked for by nap task {}", command.in_words());
     let reason = commanded.reason.as_deref().unwrap_or(&default);
+    let (mut ordered, mut refused) = (Vec::new(), None);
     for TaskSelector { task, attempt } in &commanded.tasks {
-        for attempt in client.command_task(*task, *attempt, command, reason)? {
-            eprintln!("{attempt} {}", in_words(command));
+        match client.command_task(*task, *attempt, command, reason) {
+            Ok(attempts) => ordered.push(Ordered { job: task.job, attempts }),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
         }
     }
-    Ok(())
+    let settled = if commanded.wait.no_wait {
+        for attempt in ordered.iter().flat_map(|ordered| &ordered.attempts) {
+            eprintln!("{attempt} {}", in_words(command));
+        }
+        Ok(())
+    } else {
+        settle(&ordered, command, &commanded.wait, client)
+    };
+    match refused {
+        Some(error) => Err(error.into()),
+        None => settled,
+    }
 }
 
 fn in_words(command: TaskCommand) -> &'static str {
@@ -123,8 +145,8 @@ fn in_words(command: TaskCommand) -> &'static str {
 /// What is said of each job or task, with its name before it where that is not said anyway.
 pub fn explanations(explained: &[(String, Vec<String>)]) -> String {
     let line = |id: &str, line: &str| match line.starts_with(id) {
-        true => format!("{line}\n"),
-        false => format!("{id}: {line}\n"),
+        true => format!("{}\n", several_lines(line)),
+        false => format!("{id}: {}\n", several_lines(line)),
     };
     explained.iter().flat_map(|(id, lines)| lines.iter().map(move |text| line(id, text))).collect()
 }

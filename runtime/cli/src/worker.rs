@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{ClusterArguments, PageOutName, WorkerTable, parse_time};
 use crate::coordinator::set;
-use crate::format::{FormatArguments, span, table};
+use crate::format::{FormatArguments, moment, span, table};
 use crate::ids::find_worker;
 use crate::parent::end_with_parent;
 
@@ -61,11 +61,11 @@ pub struct DaemonArguments {
     #[arg(long, value_name = "DIR", env = "NAPREDUCE_WORKER_DIRECTORY")]
     pub directory: Option<PathBuf>,
 
-    /// Map tasks at a time [default: the number of cores]
+    /// Map tasks at a time; 0 for a worker that only reduces [default: the number of cores]
     #[arg(long, value_name = "N", env = "NAPREDUCE_MAP_SLOTS")]
     pub map_slots: Option<u32>,
 
-    /// Reduce tasks at a time [default: the number of cores]
+    /// Reduce tasks at a time; 0 for one that only maps [default: the number of cores]
     #[arg(long, value_name = "N", env = "NAPREDUCE_REDUCE_SLOTS")]
     pub reduce_slots: Option<u32>,
 
@@ -136,7 +136,7 @@ struct ListArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     timeout: Duration,
 
-    /// Also those that are lost or have left
+    /// Also the last ones that were lost or have left, with when and why
     #[arg(long)]
     all: bool,
 
@@ -237,10 +237,8 @@ fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()> {
                 break;
             }
             if Instant::now() >= until {
-                bail!(
-                    "{up} of {wanted} workers are up after {:?}; start more with: nap worker",
-                    arguments.timeout
-                );
+                let are = if wanted == 1 { "worker is" } else { "workers are" };
+                bail!("{up} of {wanted} {are} up after {:?}; start more with: nap worker", arguments.timeout);
             }
             std::thread::sleep(LOOK);
             workers = client.workers()?;
@@ -271,9 +269,15 @@ fn text(workers: &[WorkerSummary]) -> String {
             slots(worker.map_slots),
             slots(worker.reduce_slots),
             format!("{} ago", span(worker.silent_millis)),
+            match (worker.gone_millis, worker.reason.as_deref()) {
+                (Some(at), why) => {
+                    format!("{} at {}: {}", worker.state, moment(at), why.unwrap_or("nobody knows why"))
+                }
+                (None, why) => why.unwrap_or_default().to_owned(),
+            },
         ]
     };
-    table(&["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "HEARD"], workers.iter().map(row))
+    table(&["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "HEARD", "WHY"], workers.iter().map(row))
 }
 
 fn json(worker: &WorkerSummary) -> Value {
@@ -283,6 +287,8 @@ fn json(worker: &WorkerSummary) -> Value {
         "name": worker.name,
         "host": worker.host,
         "state": worker.state,
+        "gone_millis": worker.gone_millis,
+        "reason": worker.reason,
         "map": slots(worker.map_slots),
         "reduce": slots(worker.reduce_slots),
         "silent_millis": worker.silent_millis,
@@ -318,6 +324,8 @@ mod tests {
             name: "left-hand".to_owned(),
             host: "ada".to_owned(),
             state: "up".to_owned(),
+            gone_millis: None,
+            reason: None,
             map_slots: (2, 1),
             reduce_slots: (1, 0),
             silent_millis: 150,
@@ -328,12 +336,19 @@ mod tests {
     fn workers_are_listed_with_their_slots() {
         assert_eq!(
             text(&[worker()]),
-            "WORKER       NAME       HOST  STATE  MAPS  REDUCES  HEARD\n\
+            "WORKER       NAME       HOST  STATE  MAPS  REDUCES  HEARD      WHY\n\
              worker_0001  left-hand  ada   up     1/2   0/1      0.1 s ago\n"
+        );
+        let (state, reason) = ("lost".to_owned(), Some("nothing was heard of it for 5.0 s".to_owned()));
+        let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
+        let told = text(&[lost]);
+        assert!(
+            told.ends_with("lost at 2026-09-21T14:13:20Z: nothing was heard of it for 5.0 s\n"),
+            "{told}"
         );
         assert_eq!(
             json(&worker()).to_string(),
-            r#"{"host":"ada","map":{"slots":2,"used":1},"name":"left-hand","reduce":{"slots":1,"used":0},"silent_millis":150,"state":"up","worker":"worker_0001"}"#
+            r#"{"gone_millis":null,"host":"ada","map":{"slots":2,"used":1},"name":"left-hand","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":150,"state":"up","worker":"worker_0001"}"#
         );
     }
 

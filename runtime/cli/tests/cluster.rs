@@ -3,6 +3,8 @@
 //! Owns `nap up`, `nap coordinator` and what is asked of them. Jobs are the whole-system tests' business.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -116,7 +118,7 @@ fn a_coordinator_answers_and_ends_when_asked_to() {
     assert_eq!(ask(folder, "task list --format json").1.trim(), "[]");
     let (status, _, stderr) = ask(folder, "worker list --wait 1 --timeout 50ms");
     assert_eq!(status, 1);
-    assert!(stderr.contains("0 of 1 workers are up after 50ms; start more with: nap worker"), "{stderr}");
+    assert!(stderr.contains("0 of 1 worker is up after 50ms; start more with: nap worker"), "{stderr}");
     let (status, _, stderr) = ask(folder, "job status last");
     assert!(status == 1 && stderr.contains("there is no job yet"), "{status} {stderr}");
     let (status, _, stderr) = ask(folder, "job status 9");
@@ -130,14 +132,105 @@ fn a_coordinator_answers_and_ends_when_asked_to() {
 fn without_a_cluster_it_is_said_how_to_get_one() {
     let folder = folder();
     let (status, _, stderr) = ask(folder.path(), "job list");
-    assert_eq!(status, 1, "{stderr}");
-    assert!(stderr.contains("start a cluster with: nap up --dir "), "{stderr}");
+    let directory = folder.path().join("cluster").display().to_string();
+    let expected = format!(
+        "nap: there is no cluster directory {directory}; start a cluster with: nap up --dir {directory}\n"
+    );
+    assert_eq!((status, stderr), (69, expected), "said once, and told apart from a failure");
     let (status, _, stderr) = ask(folder.path(), "job list --coordinator nowhere:1");
     assert!(status == 2 && stderr.contains("name it with --secret-file"), "{status} {stderr}");
     std::fs::create_dir(folder.path().join("cluster")).expect("a directory");
     std::fs::write(folder.path().join("cluster/napreduce.toml"), "[up]\nworker = 3\n").expect("a file");
     let (status, _, stderr) = ask(folder.path(), "job list");
     assert!(status == 1 && stderr.contains("napreduce.toml is not understood"), "{status} {stderr}");
+}
+
+#[test]
+fn a_coordinator_that_is_away_is_waited_for_with_a_word() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut coordinator = Running::start(folder, "coordinator");
+    coordinator.says("listening at 127.0.0.1:");
+    // Killed, it leaves its address; whoever asks now waits for the next one.
+    assert_eq!(coordinator.ends_after(Signal::KILL), -1);
+    let (status, _, stderr) = ask(folder, "job list --connect-timeout 1500ms");
+    assert_eq!(status, 69, "{stderr}");
+    assert!(stderr.contains("waiting for the coordinator of "), "{stderr}");
+    assert!(stderr.contains("; tries again for "), "{stderr}");
+    assert!(stderr.contains("no coordinator answers for "), "{stderr}");
+    let mut asking = Running::start(folder, "job list --format json");
+    asking.says("; tries again for 5");
+    let mut coordinator = Running::start(folder, "coordinator");
+    coordinator.says("listening at 127.0.0.1:");
+    assert_eq!(asking.first_line_of_stdout(), "[]\n");
+    assert_eq!(coordinator.ends_after(Signal::TERM), 0);
+}
+
+#[test]
+fn a_second_nap_up_of_one_directory_ends_at_once_and_names_the_first() {
+    let folder = folder();
+    let folder = folder.path();
+    // What one that was killed has left is no obstacle.
+    ask(folder, "coordinator --bind nowhere");
+    for file in ["up.lock", "coordinator.lock"] {
+        std::fs::write(folder.join("cluster").join(file), "4194304\n").expect("a written file");
+    }
+    let mut first = Running::start(folder, "up --workers 1");
+    let ready = first.first_line_of_stdout();
+    assert!(ready.starts_with("ready: 1 worker with 2 map and 1 reduce slots in "), "{ready}");
+    let daemons = children(first.pid());
+    let (status, stdout, stderr) = ask(folder, "up --workers 1");
+    assert_eq!((status, stdout.as_str()), (1, ""), "{stderr}");
+    assert!(stderr.contains(&format!("(process {}) is already running", first.child.id())), "{stderr}");
+    let (status, _, stderr) = ask(folder, "coordinator");
+    assert!(status == 1 && stderr.contains("a coordinator (process "), "{status} {stderr}");
+    assert_eq!(children(first.pid()), daemons, "the first one is not disturbed");
+    assert_eq!(first.ends_after(Signal::INT), 0);
+    // Nor does one join a coordinator that runs by itself.
+    let mut coordinator = Running::start(folder, "coordinator");
+    coordinator.says("listening at 127.0.0.1:");
+    let (status, stdout, stderr) = ask(folder, "up --workers 1");
+    assert_eq!((status, stdout.as_str()), (1, ""), "{stderr}");
+    assert!(stderr.contains(&format!("(process {} at ", coordinator.child.id())), "{stderr}");
+}
+
+#[test]
+fn a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set() {
+    let folder = folder();
+    for name in [
+        "NAPREDUCE_DIR",
+        "NAPREDUCE_COORDINATOR",
+        "NAPREDUCE_SECRET_FILE",
+        "NAPREDUCE_CONFIG",
+        "NAPREDUCE_CONNECT_TIMEOUT",
+    ] {
+        let mut command = nap(folder.path(), "job list");
+        let output = command.env(name, "").env("XDG_STATE_HOME", folder.path()).output().expect("nap runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(69), "{name}: {stderr}");
+        assert!(stderr.contains("start a cluster with: nap up --dir "), "{name}: {stderr}");
+    }
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_said_to_be_that() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    let folder = folder();
+    ask(folder.path(), "coordinator --bind nowhere");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("changed");
+    // The other user may not get to where this one is.
+    let copy = folder.path().join("nap");
+    std::fs::copy(env!("CARGO_BIN_EXE_nap"), &copy).expect("copied");
+    for line in ["job list", "worker list", "coordinator", "up"] {
+        let mut command = Command::new(&copy);
+        command.args(line.split_whitespace()).arg("--dir").arg(folder.path().join("cluster"));
+        let output = command.uid(54_321).gid(54_321).output().expect("nap runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("belongs to root (user 0), not to you (user 54321)"), "{line}: {stderr}");
+    }
 }
 
 #[test]
@@ -154,7 +247,7 @@ fn a_cluster_comes_up_mends_itself_and_leaves_no_process() {
         workers.as_array().expect("a list").iter().filter_map(|w| w["name"].as_str()).collect();
     // They join in any order.
     names.sort_unstable();
-    assert_eq!(names, ["worker-1", "worker-2"]);
+    assert_eq!(names, ["local-a", "local-b"]);
     let daemons = children(up.pid());
     assert_eq!(daemons.len(), 3);
     // Whichever it is: the coordinator or a worker.

@@ -263,7 +263,7 @@ fn connect(
     loop {
         client = match client {
             None => {
-                let patience = Patience { first: LOOK * 20, ..Patience::default() };
+                let patience = Patience { first: LOOK * 20, tell: false, ..Patience::default() };
                 match ClusterClient::connect(ClusterPlace::Directory(directory.clone()), patience) {
                     Ok(client) => Some(client),
                     Err(error) if began.elapsed() > UP_MAX => {

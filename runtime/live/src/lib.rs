@@ -82,7 +82,9 @@ mod protocol;
 mod report;
 mod shuffle;
 mod task;
+mod text;
 mod transport;
+mod user;
 mod worker;
 
 pub use blobs::{Digest, DigestError};
@@ -94,12 +96,12 @@ pub use checkpoint::{
     Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, OutputPiece, Stage,
 };
 pub use client::{
-    AttemptSummary, ClientError, ClusterClient, ClusterPlace, FollowOptions, HistoryLine, JobCommand,
-    JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, OnInterrupt, Patience, PreemptionEnd,
-    PreemptionSummary, RestoreSummary, ResumeSummary, SideFileSource, SubmitOptions, TaskCommand,
-    TaskSummary, WorkerSummary,
+    AttemptSummary, ClientError, ClusterClient, ClusterPlace, CommandOutcome, FollowOptions, HistoryLine,
+    JobCommand, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, OnInterrupt, Patience,
+    PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary, SideFileSource, SubmitOptions,
+    TaskCommand, TaskSummary, WorkerSummary,
 };
-pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorLock, CoordinatorRecord};
+pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
 pub use command::{CommandError, CommandPlace, RunningCommand, TakeOutput};
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedEvent, replay_journal, run_coordinator,
@@ -118,5 +120,6 @@ pub use task::{
     Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, SuspendHooks, TaskContext,
     TaskError, TaskProgress, is_gone, no_try_helps, progress, task_process_main, task_process_requested,
 };
+pub use text::{one_line, several_lines};
 pub use transport::{Secret, SecretError};
 pub use worker::{PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker};

@@ -4,8 +4,13 @@
 
 use std::time::SystemTime;
 
+use crate::text::one_line;
+
+/// Columns of a line that are written; what is said may have been made up by others.
+const COLUMNS_MAX: usize = 4_000;
+
 /// One line: when (UTC), who, what.
 pub(crate) fn say(who: &str, what: &str) {
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
-    eprintln!("{now:.3} {who}: {what}");
+    eprintln!("{now:.3} {}: {}", one_line(who, COLUMNS_MAX), one_line(what, COLUMNS_MAX));
 }

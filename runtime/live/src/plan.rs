@@ -10,6 +10,7 @@ use napreduce_core::TaskKind;
 use serde::{Deserialize, Serialize};
 
 use crate::body::Split;
+use crate::text::check_name;
 
 /// A job ready to run: what a submitter hands to [`run_embedded`](crate::run_embedded) or to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +128,8 @@ impl JobPlan {
                 self.slowstart_permille
             ));
         }
+        check_name("name", &self.name, "--name")?;
+        check_name("queue", &self.queue, "--queue")?;
         let cuts = self.cuts.len();
         if cuts > 0 && cuts as u64 + 1 != u64::from(self.reduces) {
             return Err(format!(

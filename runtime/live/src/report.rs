@@ -153,7 +153,8 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// The exit status a program reports: 1 the job failed, 2 it could not start as asked, 128 + n signal n ended it.
+    /// The exit status a program reports: 1 the job failed, 2 it could not start as asked, 69 no coordinator answers, 128 + n
+    /// signal n ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
             JobError::Failed { .. }

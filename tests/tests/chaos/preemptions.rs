@@ -47,7 +47,8 @@ fn state_of(cluster: &Path, attempt: &str) -> Option<String> {
 
 /// Whether the coordinator took the order. It may not: the attempt may have ended meanwhile.
 fn order(cluster: &Path, words: &[&str]) -> bool {
-    run(program("nap").arg("--dir").arg(cluster).args(words)).status.success()
+    let now: &[&str] = if words[0] == "worker" { &[] } else { &["--no-wait"] };
+    run(program("nap").arg("--dir").arg(cluster).args(words).args(now)).status.success()
 }
 
 fn any_running(random: &mut Pcg64, cluster: &Path) -> Option<String> {

@@ -58,6 +58,7 @@ pub struct CoordinatorTable {
     pub speculation: Option<bool>,
     #[serde(deserialize_with = "text")]
     pub scheduler: Option<SchedulerName>,
+    pub queues: Option<Vec<String>>,
 }
 
 /// `[worker]`

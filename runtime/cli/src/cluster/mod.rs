@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use napreduce_live::{ClientError, ClusterClient, ClusterDirectory, ClusterPlace, Patience};
+use napreduce_live::{
+    ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience,
+};
 
 pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
 
@@ -30,6 +32,10 @@ pub struct ClusterArguments {
     #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_SECRET_FILE")]
     pub secret_file: Option<PathBuf>,
 
+    /// How long to wait for a coordinator that does not answer; a cluster that is not up is said at once [default: 1m]
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_CONNECT_TIMEOUT")]
+    pub connect_timeout: Option<Duration>,
+
     /// Configuration file [default: napreduce.toml in the cluster directory, if it is there]
     #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_CONFIG")]
     pub config: Option<PathBuf>,
@@ -46,7 +52,15 @@ impl ClusterArguments {
     pub fn configuration(&self) -> Result<Configuration> {
         match &self.config {
             Some(file) => Configuration::read(file),
-            None => Configuration::read_if_there(&self.directory()?.path().join("napreduce.toml")),
+            None => {
+                let directory = self.directory()?;
+                let read = Configuration::read_if_there(&directory.path().join("napreduce.toml"));
+                // A file that cannot be read in somebody else's directory is not what is wrong.
+                read.map_err(|error| match directory.check() {
+                    Err(whose @ ClusterDirectoryError::OfAnother { .. }) => ClientError::from(whose).into(),
+                    _ => error,
+                })
+            }
         }
     }
 
@@ -63,9 +77,11 @@ impl ClusterArguments {
         })
     }
 
-    /// Connects to the coordinator; one that is just starting is waited for a moment.
+    /// Connects to the coordinator; one that is away is waited for.
     pub fn connect(&self) -> Result<ClusterClient> {
-        Ok(ClusterClient::connect(self.place()?, Patience::default())?)
+        let default = Patience::default();
+        let first = self.connect_timeout.unwrap_or(default.first);
+        Ok(ClusterClient::connect(self.place()?, Patience { first, ..default })?)
     }
 }
 

@@ -2,28 +2,35 @@
 //!
 //! Owns their two forms. Does not own which jobs are shown.
 
-use napreduce_live::{AttemptSummary, JobDetail};
+use napreduce_live::{AttemptSummary, JobDetail, one_line, several_lines};
 use serde_json::{Map, Value, json};
 
 use super::{listing, preemptions};
 use crate::format::{moment, or_dash, span};
 
+/// Columns that a name may take.
+const NAME_COLUMNS_MAX: usize = 200;
+
+fn title(detail: &JobDetail) -> String {
+    format!("{} {}\n", detail.summary.job, one_line(&detail.summary.name, NAME_COLUMNS_MAX))
+}
+
 pub fn status(detail: &JobDetail) -> String {
     let job = &detail.summary;
-    let mut text = format!("{} {}\n", job.job, job.name);
+    let mut text = title(detail);
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<10} {value}\n"));
     line("state", listing::phase_name(job.phase).to_owned());
     if let Some(reason) = &job.reason {
-        line("reason", reason.replace('\n', "\n             "));
+        line("reason", several_lines(reason).replace('\n', "\n             "));
     }
-    line("user", job.user.clone());
-    line("queue", format!("{}, priority {}", job.queue, job.priority));
+    line("user", several_lines(&job.user));
+    line("queue", format!("{}, priority {}", several_lines(&job.queue), job.priority));
     line("maps", listing::phase_text(&job.progress.map));
     line("reduces", listing::phase_text(&job.progress.reduce));
     line("submitted", moment(job.submitted_millis));
     line("ended", or_dash(job.ended_millis.map(moment)));
     line("took", or_dash(listing::took_millis(job).map(span)));
-    line("output", job.output.display().to_string());
+    line("output", several_lines(&job.output.display().to_string()));
     if !detail.parts.is_empty() {
         let records: u64 = detail.parts.iter().map(|part| part.records).sum();
         let bytes: u64 = detail.parts.iter().map(|part| part.bytes).sum();
@@ -46,10 +53,10 @@ pub fn status_json(detail: &JobDetail) -> Value {
 }
 
 pub fn counters(detail: &JobDetail) -> String {
-    let mut text = format!("{} {}\n", detail.summary.job, detail.summary.name);
+    let mut text = title(detail);
     let width = detail.counters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in detail.counters.iter() {
-        text.push_str(&format!("  {name:<width$}  {value:>15}\n"));
+        text.push_str(&format!("  {:<width$}  {value:>15}\n", one_line(name, NAME_COLUMNS_MAX)));
     }
     text
 }
@@ -75,8 +82,9 @@ pub fn history(detail: &JobDetail) -> String {
     }
     // Stable, so that what happened at one time stays in its order.
     lines.sort_by_key(|(at, _)| *at);
-    let mut text = format!("{} {}\n", detail.summary.job, detail.summary.name);
+    let mut text = title(detail);
     for (at, line) in lines {
+        let line = several_lines(&line);
         text.push_str(&format!("  {}  {}\n", moment(at), line.replace('\n', "\n                        ")));
     }
     text
@@ -162,6 +170,24 @@ mod tests {
             parts.to_string(),
             r#"[{"bytes":9,"digest":"00000000000000ff","name":"part-r-00000","records":2}]"#
         );
+    }
+
+    #[test]
+    fn what_others_have_written_is_escaped_and_json_has_it_as_it_is() {
+        let mut detail = detail();
+        let evil = "a\u{1b}[2J\u{202e}\rb";
+        (detail.summary.name, detail.summary.user) = (evil.to_owned(), format!("{evil}\nroot"));
+        (detail.summary.queue, detail.summary.reason) = (evil.to_owned(), Some(evil.to_owned()));
+        detail.summary.output = evil.into();
+        detail.events[0].text = evil.to_owned();
+        detail.attempts[0].end = Some(evil.to_owned());
+        detail.counters.add(evil, 1);
+        for text in [status(&detail), counters(&detail), history(&detail)] {
+            assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']), "{text}");
+            assert!(text.contains("a\\u{1b}[2J"), "{text}");
+        }
+        assert_eq!(status_json(&detail)["name"], evil);
+        assert_eq!(history_json(&detail)["events"][0]["text"], evil);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use anyhow::{Result, bail};
 use clap::Args;
 use napreduce_core::{AttemptId, JobId};
-use napreduce_live::{ClientError, ClusterClient, JobDetail, LogStream};
+use napreduce_live::{ClientError, ClusterClient, JobDetail, LogStream, several_lines};
 use serde_json::json;
 
 use super::select;
@@ -87,7 +87,7 @@ fn print_all(attempts: &[AttemptId], stream: LogStream, client: &mut ClusterClie
             Ok(_) => {}
             Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(error @ ClientError::Refused { .. }) if attempts.len() > 1 => {
-                eprintln!("nap: {error}");
+                eprintln!("nap: {}", several_lines(&error.to_string()));
                 missing = Some(error);
             }
             Err(error) => return Err(error.into()),

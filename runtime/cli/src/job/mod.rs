@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use napreduce_core::JobId;
 use napreduce_live::{
     ClusterClient, FollowOptions, JobCommand, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
+    TaskCommand, several_lines,
 };
 use serde_json::Value;
 
@@ -20,6 +21,7 @@ use crate::Failure;
 use crate::cluster::ClusterArguments;
 use crate::format::FormatArguments;
 use crate::ids::JobSelector;
+use crate::settling::{Ordered, WaitArguments, settle};
 use crate::task::{explanations, explanations_json};
 
 /// Jobs that `all` can mean.
@@ -62,6 +64,9 @@ struct Commanded {
     /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap job ..."]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    #[command(flatten)]
+    wait: WaitArguments,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -174,16 +179,16 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
         match client.follow(job, &options) {
             Ok(report) => eprintln!(
                 "{job} {} succeeded in {:.3} s; output in {}",
-                report.name,
+                several_lines(&report.name),
                 report.wall.as_secs_f64(),
                 report.output.display()
             ),
             Err(JobError::Failed { reason, .. }) => {
-                eprintln!("{job} failed: {reason}");
+                eprintln!("{job} failed: {}", several_lines(&reason));
                 failed += 1;
             }
             Err(error @ JobError::Killed { .. }) => {
-                eprintln!("{error}");
+                eprintln!("{}", several_lines(&error.to_string()));
                 failed += 1;
             }
             Err(error) => return Err(error.into()),
@@ -195,6 +200,7 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
 fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
     let default = format!("asked for by nap job {}", command.in_words());
     let reason = commanded.reason.as_deref().unwrap_or(&default);
+    let mut ordered = Vec::new();
     for_each_live(&commanded.jobs, client, |client, job| {
         client.command_job(job, command, reason)?;
         let said = match command {
@@ -202,8 +208,14 @@ fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClien
             JobCommand::Resume => "goes on",
         };
         eprintln!("{job} {said}");
+        ordered.push(Ordered { job, attempts: Vec::new() });
         Ok(())
-    })
+    })?;
+    // What goes on needs slots, which it gets whenever there are some.
+    if commanded.wait.no_wait || command == JobCommand::Resume {
+        return Ok(());
+    }
+    settle(&ordered, TaskCommand::Suspend, &commanded.wait, client)
 }
 
 /// Does something to each job that is meant; `all` are those that have not ended.

@@ -22,6 +22,8 @@ use daemon::{Daemon, Ended};
 use readiness::Readiness;
 use restarts::Restarts;
 
+const WORKERS_MAX: u32 = 1000;
+const SLOTS_MAX: u32 = 4096;
 /// How long daemons may take to end before they are killed.
 const ENDING_MAX: Duration = Duration::from_secs(15);
 /// How long until the end of a daemon is noticed whose output is held open by somebody else.
@@ -39,15 +41,15 @@ Examples:
   nap job list")]
 pub struct Arguments {
     /// Workers [default: 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
 
     /// Map tasks at a time, of each worker [default: 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
     map_slots: Option<u32>,
 
     /// Reduce tasks at a time, of each worker [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
     reduce_slots: Option<u32>,
 
     /// Fetch map output through connections even where it could be read in place
@@ -82,16 +84,19 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let directory = cluster.directory()?;
     // Workers start beside the coordinator, and need its secret.
     directory.create()?;
+    let _lock = directory.lock_up()?;
+    // One that runs by itself would be taken for ours.
+    drop(directory.lock_coordinator()?);
     let file = cluster.configuration()?.up;
-    let workers = arguments.workers.or(file.workers).unwrap_or(2);
-    let map_slots = arguments.map_slots.or(file.map_slots).unwrap_or(2);
-    let reduce_slots = arguments.reduce_slots.or(file.reduce_slots).unwrap_or(1);
+    let workers = chosen("workers", arguments.workers, file.workers, 2, WORKERS_MAX)?;
+    let map_slots = chosen("map-slots", arguments.map_slots, file.map_slots, 2, SLOTS_MAX)?;
+    let reduce_slots = chosen("reduce-slots", arguments.reduce_slots, file.reduce_slots, 1, SLOTS_MAX)?;
     let (events, arriving) = channel();
     listen(events.clone())?;
     let mut daemons =
         vec![Daemon::new("coordinator", coordinator_line(arguments, cluster, directory.path()))];
     for number in 1..=workers {
-        let name = format!("worker-{number}");
+        let name = worker_name(number);
         let mut line = common_line("worker", cluster, directory.path());
         line.extend(["--name".into(), name.clone()]);
         line.extend(["--map-slots".into(), map_slots.to_string()]);
@@ -105,6 +110,25 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let ran = up.run(readiness);
     let ended = up.end();
     ran.and(ended)
+}
+
+/// A flag has been checked; what a file says is held to the same.
+fn chosen(name: &str, flag: Option<u32>, filed: Option<u32>, default: u32, max: u32) -> Result<u32> {
+    let chosen = flag.or(filed).unwrap_or(default);
+    if !(1..=max).contains(&chosen) {
+        bail!("[up] {name} = {chosen} in the configuration file: 1 to {max} are allowed");
+    }
+    Ok(chosen)
+}
+
+/// `local-a` to `local-z`, `local-aa` and so on: nothing that could be taken for a number, which workers get as they join.
+fn worker_name(number: u32) -> String {
+    let (mut left, mut letters) = (number, Vec::new());
+    while left > 0 {
+        letters.push(char::from_digit(10 + (left - 1) % 26, 36).unwrap_or('z'));
+        left = (left - 1) / 26;
+    }
+    format!("local-{}", letters.iter().rev().collect::<String>())
 }
 
 fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> Vec<String> {
@@ -220,5 +244,29 @@ impl Up {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_worker_says_no_number() {
+        let names = [1, 2, 26, 27, 52, 53, 702, 703].map(worker_name);
+        let expected = ["a", "b", "z", "aa", "az", "ba", "zz", "aaa"];
+        assert_eq!(names, expected.map(|letters| format!("local-{letters}")));
+    }
+
+    #[test]
+    fn a_file_is_held_to_what_flags_are_held_to() {
+        assert_eq!(chosen("workers", None, None, 2, 9).expect("the default"), 2);
+        assert_eq!(chosen("workers", Some(3), Some(0), 2, 9).expect("the flag"), 3);
+        for filed in [0, 10] {
+            let error =
+                chosen("map-slots", None, Some(filed), 2, 9).expect_err("it makes no sense").to_string();
+            let expected = format!("[up] map-slots = {filed} in the configuration file: 1 to 9 are allowed");
+            assert_eq!(error, expected);
+        }
     }
 }

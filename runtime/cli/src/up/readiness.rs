@@ -37,7 +37,7 @@ impl Readiness {
     }
 
     fn wait(&self) -> Result<bool, ClientError> {
-        let patience = Patience { first: DEADLINE, later: DEADLINE };
+        let patience = Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, tell: false };
         let mut client = ClusterClient::connect(ClusterPlace::Directory(self.directory.clone()), patience)?;
         let until = Instant::now() + DEADLINE;
         while Instant::now() < until {
@@ -53,8 +53,12 @@ impl Readiness {
     fn line(&self) -> String {
         let Readiness { directory, workers, map_slots, reduce_slots } = self;
         let directory = directory.path().display();
+        let (workers, each) = match workers {
+            1 => ("1 worker".to_owned(), ""),
+            several => (format!("{several} workers"), " each"),
+        };
         format!(
-            "ready: {workers} workers with {map_slots} map and {reduce_slots} reduce slots each in {directory}\n\
+            "ready: {workers} with {map_slots} map and {reduce_slots} reduce slots{each} in {directory}\n\
              submit with: PROGRAM INPUT... --output DIR --cluster {directory}\n"
         )
     }

@@ -95,7 +95,9 @@ impl Way {
             )
         };
         match self {
-            Way::Ideal => "[coordinator]\nscheduler = \"fifo\"\nspeculation = false\n".to_owned(),
+            Way::Ideal => "[coordinator]\nscheduler = \"fifo\"\nspeculation = false\n\
+                           queues = [\"production\", \"research\"]\n"
+                .to_owned(),
             Way::HardCap => capacity("hard-cap"),
             Way::SoftCap => capacity("soft-cap"),
             // What is taken is all the production job wants, in every way: no worker is full.

@@ -119,6 +119,11 @@ impl BlobStore {
         Ok(PinnedBlob { store: Arc::clone(self), digest: blob.digest })
     }
 
+    /// Whether nothing was ever put into it, or everything was evicted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index().kept.is_empty()
+    }
+
     fn index(&self) -> MutexGuard<'_, Index> {
         // Nothing is left half done by a panic: every change is one statement.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)

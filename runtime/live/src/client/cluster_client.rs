@@ -14,8 +14,8 @@ use super::run::{self, FollowOptions};
 use super::session::{Patience, Session, Trouble, ask, receive};
 use super::submission::{Parcel, SubmitOptions};
 use super::{
-    ClientError, ClusterPlace, JobCommand, JobDetail, JobSummary, LogStream, TaskCommand, TaskSummary,
-    WorkerSummary,
+    ClientError, ClusterPlace, CommandOutcome, JobCommand, JobDetail, JobSummary, LogStream, TaskCommand,
+    TaskSummary, WorkerSummary,
 };
 use crate::plan::JobPlan;
 use crate::protocol::{FromCoordinator, ToCoordinator};
@@ -108,7 +108,7 @@ impl ClusterClient {
     }
 
     /// Has something done to the live attempts of a task that it can be done to, or to one attempt; which ones that
-    /// are. Returns when it is ordered: that it is done is seen in `tasks` and in the job's history. Asked once only: a
+    /// are. Returns when it is ordered: whether it is done is what [`outcomes`](Self::outcomes) says. Asked once only: a
     /// second time it would meet the next attempt.
     pub fn command_task(
         &mut self,
@@ -124,6 +124,19 @@ impl ClusterClient {
         }
     }
 
+    /// What has become of a command so far, for these attempts of a job, or for all that are live.
+    pub fn outcomes(
+        &mut self,
+        job: JobId,
+        attempts: &[AttemptId],
+        command: TaskCommand,
+    ) -> Result<Vec<(AttemptId, CommandOutcome)>, ClientError> {
+        match self.ask(&ToCoordinator::Outcomes { job, attempts: attempts.to_owned(), command })? {
+            FromCoordinator::Outcomes(outcomes) => Ok(outcomes),
+            other => Err(ClientError::nonsense(&other)),
+        }
+    }
+
     /// The same for one attempt.
     pub fn preempt(
         &mut self,
@@ -134,7 +147,7 @@ impl ClusterClient {
         self.command_task(attempt.task, Some(attempt.number), command, reason).map(drop)
     }
 
-    /// Suspends a job as a whole, or lets it go on; returns when that is ordered.
+    /// Suspends a job as a whole, or lets it go on; returns when that is ordered, as above.
     pub fn command_job(&mut self, job: JobId, command: JobCommand, reason: &str) -> Result<(), ClientError> {
         let request = ToCoordinator::CommandJob { job, command, reason: reason.to_owned() };
         done(self.runtime.block_on(self.session.ask_once(&request))?)

@@ -12,6 +12,9 @@ use super::ClusterPlace;
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::transport::TransportError;
 
+/// Of a program whose service is not there; what `sysexits.h` calls it.
+const UNAVAILABLE: u8 = 69;
+
 /// Why a cluster did not do what it was asked.
 #[derive(Debug, Error)]
 pub enum ClientError {
@@ -103,19 +106,20 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The exit status of a program that ends with it.
+    /// The exit status of a program that ends with it: 69 when no coordinator did anything because none was there, or
+    /// none that this program can talk to.
     pub fn exit_status(&self) -> u8 {
         match self {
             ClientError::Refused { status, .. } => *status,
+            ClientError::Directory(error) if error.is_absence() => UNAVAILABLE,
+            ClientError::Unreachable { .. } | ClientError::Incompatible { .. } => UNAVAILABLE,
             ClientError::Usage(_)
             | ClientError::Directory(_)
             | ClientError::File { .. }
             | ClientError::NotAFile { .. }
             | ClientError::FileTooLarge { .. }
             | ClientError::Program(_) => 2,
-            ClientError::Unreachable { .. }
-            | ClientError::Incompatible { .. }
-            | ClientError::Unanswered { .. }
+            ClientError::Unanswered { .. }
             | ClientError::Output(_)
             | ClientError::Io { .. }
             | ClientError::Nonsense { .. } => 1,

@@ -21,7 +21,7 @@ pub use cluster_client::ClusterClient;
 pub use error::ClientError;
 pub use place::ClusterPlace;
 pub use preemptions::{
-    JobCommand, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary, TaskCommand,
+    CommandOutcome, JobCommand, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary, TaskCommand,
 };
 pub use run::{FollowOptions, OnInterrupt};
 pub use sending::SideFileSource;

@@ -66,8 +66,20 @@ impl ClusterPlace {
     /// Where to connect to now, and the secret.
     pub(crate) fn look_up(&self) -> Result<(String, Secret), ClusterDirectoryError> {
         match self {
-            ClusterPlace::Directory(directory) => Ok((directory.coordinator_address()?, directory.secret()?)),
+            ClusterPlace::Directory(directory) => {
+                // That it is somebody else's is said before what cannot be read in it.
+                directory.check()?;
+                Ok((directory.coordinator_address()?, directory.secret()?))
+            }
             ClusterPlace::Address { address, secret } => Ok((address.clone(), secret.clone())),
+        }
+    }
+
+    /// Whether something is about to start a coordinator there, as far as can be seen from here.
+    pub(super) fn is_starting(&self) -> bool {
+        match self {
+            ClusterPlace::Directory(directory) => directory.is_held(),
+            ClusterPlace::Address { .. } => false,
         }
     }
 

@@ -50,6 +50,21 @@ impl JobCommand {
     }
 }
 
+/// What has become of a command to an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommandOutcome {
+    /// It is ordered, and nothing is known yet.
+    Pending,
+    /// It waits for a free slot, which may take any time: a resumed attempt does.
+    Queued,
+    /// It is done, as far as it can be known: a stop is verified, a checkpoint is complete.
+    Done,
+    /// It could not be done, for this reason; the attempt goes on.
+    Refused(String),
+    /// Something else happened first, such as `finished`.
+    Overtaken(String),
+}
+
 /// How a request to preempt came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PreemptionEnd {

@@ -2,6 +2,7 @@
 //!
 //! Owns patience: how often and how long to try, and which errors no patience helps against. Does not own what is asked.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -18,18 +19,31 @@ const LASTING: Duration = Duration::from_secs(5);
 /// No answer takes so long. The longest waits for a part of another client's upload.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
 
+/// Waiting is told when it has lasted so long, and then at this interval.
+const TELL_FIRST: Duration = Duration::from_secs(1);
+const TELL_AGAIN: Duration = Duration::from_secs(10);
+/// A coordinator that is killed in the middle of a handshake looks as if it refused the secret, but not so often.
+const REFUSALS_MAX: u32 = 3;
+
 /// How long to go on trying.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Before the coordinator has answered for the first time: long enough for one that was started at the same time.
+    /// Before the coordinator has answered for the first time: long enough for one that is restarted.
     pub first: Duration,
-    /// After that: long enough for one that is restarted.
+    /// After that, likewise.
     pub later: Duration,
+    /// While the cluster directory names no coordinator and nothing is starting one: long enough for one that was started
+    /// in the same breath. `first` is the limit of this, too.
+    pub absent: Duration,
+    /// Whether standard error is told what is waited for.
+    pub tell: bool,
 }
 
 impl Default for Patience {
+    /// A minute; a second for a cluster that is not up.
     fn default() -> Patience {
-        Patience { first: Duration::from_secs(3), later: Duration::from_secs(60) }
+        let minute = Duration::from_secs(60);
+        Patience { first: minute, later: minute, absent: Duration::from_secs(1), tell: true }
     }
 }
 
@@ -38,12 +52,24 @@ impl Default for Patience {
 pub(super) enum Trouble {
     /// Another try may succeed.
     Passing(String),
+    /// Another try may succeed, but most likely the cluster is not up.
+    Absent(ClusterDirectoryError),
     Final(ClientError),
 }
 
 impl Trouble {
     pub(super) fn new(error: TransportError) -> Trouble {
         Trouble::Passing(error.to_string())
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Passing(last) => f.write_str(last),
+            Trouble::Absent(error) => error.fmt(f),
+            Trouble::Final(error) => error.fmt(f),
+        }
     }
 }
 
@@ -60,11 +86,13 @@ pub(super) struct Session {
     patience: Patience,
     connection: Option<Connection>,
     answered_before: bool,
+    /// How often in a row the secret seemed to be refused.
+    refusals: u32,
 }
 
 impl Session {
     pub(super) fn new(place: ClusterPlace, patience: Patience) -> Session {
-        Session { place, patience, connection: None, answered_before: false }
+        Session { place, patience, connection: None, answered_before: false, refusals: 0 }
     }
 
     /// Gives up a connection whose conversation was broken off.
@@ -93,7 +121,7 @@ impl Session {
                 Ok(answer)
             }
             Err(Trouble::Final(error)) => Err(error),
-            Err(Trouble::Passing(_)) => Err(unanswered),
+            Err(Trouble::Passing(_) | Trouble::Absent(_)) => Err(unanswered),
         }
     }
 
@@ -123,47 +151,66 @@ impl Session {
                             self.connection = Some(connection);
                             return Ok(done);
                         }
-                        Err(Trouble::Final(error)) => return Err(error),
-                        Err(Trouble::Passing(last)) => last,
+                        Err(trouble) => trouble,
                     }
                 }
-                Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing(last)) => last,
+                Err(trouble) => trouble,
             };
             self.pause(&mut outage, trouble).await?;
         }
     }
 
     /// Waits before the next try, or gives up.
-    async fn pause(&self, outage: &mut Outage, last: String) -> Result<(), ClientError> {
-        let patience = if self.answered_before { self.patience.later } else { self.patience.first };
+    async fn pause(&self, outage: &mut Outage, trouble: Trouble) -> Result<(), ClientError> {
+        let Patience { first, later, absent, tell } = self.patience;
+        let patience = match &trouble {
+            Trouble::Absent(_) if !self.answered_before => absent.min(first),
+            _ if self.answered_before => later,
+            _ => first,
+        };
         let began = *outage.began.get_or_insert_with(Instant::now);
         let waited = began.elapsed();
         if waited >= patience {
-            let (place, advice) = (self.place.to_string(), self.place.advice());
-            return Err(ClientError::Unreachable { place, waited, last, advice });
+            return Err(self.give_up(trouble, waited));
         }
-        sleep(outage.backoff.min(patience - waited)).await;
+        let left = patience - waited;
+        if tell && waited >= outage.tell_after {
+            outage.tell_after = waited + TELL_AGAIN;
+            eprintln!("waiting for the coordinator of {}: {trouble}; tries again for {left:.0?}", self.place);
+        }
+        sleep(outage.backoff.min(left)).await;
         outage.backoff = (outage.backoff * 2).min(BACKOFF_MAX);
         Ok(())
     }
 
-    async fn try_to_connect(&self) -> Result<Connection, Trouble> {
+    fn give_up(&self, trouble: Trouble, waited: Duration) -> ClientError {
+        match trouble {
+            Trouble::Final(error) => error,
+            Trouble::Absent(error) => error.into(),
+            Trouble::Passing(last) => {
+                let (place, advice) = (self.place.to_string(), self.place.advice());
+                ClientError::Unreachable { place, waited, last, advice }
+            }
+        }
+    }
+
+    async fn try_to_connect(&mut self) -> Result<Connection, Trouble> {
         let (address, secret) = self.place.look_up().map_err(|error| match error {
             // One that is starting says so in a moment.
-            ClusterDirectoryError::NoCoordinator { .. }
-            | ClusterDirectoryError::Missing { .. }
-            | ClusterDirectoryError::DamagedRecord { .. } => Trouble::Passing(error.to_string()),
+            error if error.is_absence() && self.place.is_starting() => Trouble::Passing(error.to_string()),
+            error if error.is_absence() => Trouble::Absent(error),
+            ClusterDirectoryError::DamagedRecord { .. } => Trouble::Passing(error.to_string()),
             other => Trouble::Final(other.into()),
         })?;
         let connected = transport::connect(&address, Role::Client, &secret, HANDSHAKE_DEADLINE).await;
+        let refused = matches!(connected, Err(TransportError::SecretRefused));
+        self.refusals = if refused { self.refusals + 1 } else { 0 };
         connected.map_err(|error| match &error {
             TransportError::OtherVersion { .. }
             | TransportError::NotNapreduce { .. }
             | TransportError::UnknownRole { .. }
             | TransportError::OtherSecret => Trouble::Final(ClientError::incompatible(&self.place, &error)),
-            // A coordinator that is killed in this moment looks the same.
-            TransportError::SecretRefused if !self.answered_before => {
+            TransportError::SecretRefused if !self.answered_before && self.refusals >= REFUSALS_MAX => {
                 Trouble::Final(ClientError::incompatible(&self.place, &error))
             }
             _ => Trouble::new(error),
@@ -176,11 +223,13 @@ impl Session {
 struct Outage {
     began: Option<Instant>,
     backoff: Duration,
+    /// How long it must have lasted to be told.
+    tell_after: Duration,
 }
 
 impl Default for Outage {
     fn default() -> Outage {
-        Outage { began: None, backoff: BACKOFF_FIRST }
+        Outage { began: None, backoff: BACKOFF_FIRST, tell_after: TELL_FIRST }
     }
 }
 

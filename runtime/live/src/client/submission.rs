@@ -14,6 +14,7 @@ use super::sending::{ProgramFile, Reading, SideFileSource, SourceFile, offer};
 use super::session::{Session, ask};
 use crate::plan::JobPlan;
 use crate::protocol::{FromCoordinator, SideFile, Submission, ToCoordinator};
+use crate::user::current_user;
 
 /// What is said about a job beside its plan.
 #[derive(Debug, Clone)]
@@ -43,12 +44,6 @@ impl Default for SubmitOptions {
             program: None,
         }
     }
-}
-
-/// The name that the environment gives the user, or else its number.
-fn current_user() -> String {
-    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    named.filter(|name| !name.is_empty()).unwrap_or_else(|| rustix::process::geteuid().as_raw().to_string())
 }
 
 /// A job with everything that belongs to it.

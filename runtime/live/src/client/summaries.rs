@@ -167,8 +167,12 @@ pub struct WorkerSummary {
     pub name: String,
     /// The host it is on.
     pub host: String,
-    /// `up`, `draining`, `set aside` or `lost`, with what there is to add.
+    /// `up`, `draining`, `set aside`, `leaving`, `left` or `lost`, with what there is to add.
     pub state: String,
+    /// When one that is gone left or was lost, in milliseconds since 1970.
+    pub gone_millis: Option<u64>,
+    /// Why it was lost, or how it left.
+    pub reason: Option<String>,
     /// Its map slots, and how many of them are in use.
     pub map_slots: (u32, u32),
     /// Its reduce slots, and how many of them are in use.

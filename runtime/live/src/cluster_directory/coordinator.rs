@@ -1,17 +1,15 @@
-//! Which coordinator runs for a cluster directory: its record for others to read, and its lock.
+//! Which coordinator runs for a cluster directory: its record for others to read.
 //!
-//! Owns both files. Does not own whether that coordinator still answers: its record outlives a kill, and the next
+//! Owns that file. Does not own whether that coordinator still answers: its record outlives a kill, and the next
 //! coordinator of the directory replaces it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::ClusterDirectoryError;
@@ -30,31 +28,7 @@ pub struct CoordinatorRecord {
     pub started: u64,
 }
 
-/// Held by the coordinator of a directory as long as it lives, and let go of by the system however it ends.
-#[derive(Debug)]
-pub struct CoordinatorLock {
-    _file: File,
-}
-
 impl ClusterDirectory {
-    /// Makes this process the only coordinator of the directory.
-    pub fn lock_coordinator(&self) -> Result<CoordinatorLock, ClusterDirectoryError> {
-        let path = self.coordinator_lock_file();
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = opened.map_err(ClusterDirectoryError::io("open", &path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(CoordinatorLock { _file: file }),
-            Err(Errno::WOULDBLOCK) => {
-                let running = match self.coordinator() {
-                    Ok(record) => format!("process {} at {}", record.pid, record.address),
-                    Err(_) => "just starting".to_owned(),
-                };
-                Err(ClusterDirectoryError::CoordinatorRuns { path: self.path().to_owned(), running })
-            }
-            Err(error) => Err(ClusterDirectoryError::io("lock", path)(error.into())),
-        }
-    }
-
     /// Says where this process, which holds the lock, listens. The record is for this machine: of all its addresses it
     /// names the loopback one.
     pub fn publish_coordinator(&self, mut address: SocketAddr) -> Result<(), ClusterDirectoryError> {

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::directory_mark::DirectoryMarkError;
 use crate::transport::SecretError;
+use crate::user::whom;
 
 /// A cluster directory that cannot be used as asked.
 #[derive(Debug, Error)]
@@ -36,8 +37,8 @@ pub enum ClusterDirectoryError {
     },
     /// It is somebody else's.
     #[error(
-        "cluster directory {} belongs to user {owner}, not to you (user {user}); choose another with --dir",
-        .path.display()
+        "cluster directory {} belongs to {}, not to you ({}); choose another with --dir",
+        .path.display(), whom(*.owner), whom(*.user)
     )]
     OfAnother {
         /// The directory.
@@ -59,6 +60,18 @@ pub enum ClusterDirectoryError {
         .path.display()
     )]
     CoordinatorRuns {
+        /// The directory.
+        path: PathBuf,
+        /// Which one, as far as is known.
+        running: String,
+    },
+    /// Another `nap up` runs already.
+    #[error(
+        "nap up ({running}) is already running for {}; end it first, add a worker to it with nap worker, or choose \
+         another directory with --dir",
+        .path.display()
+    )]
+    UpRuns {
         /// The directory.
         path: PathBuf,
         /// Which one, as far as is known.
@@ -97,6 +110,11 @@ impl ClusterDirectoryError {
             ClusterDirectoryError::Mark(error) => error.exit_status(),
             _ => 1,
         }
+    }
+
+    /// Whether it says only that no coordinator is there.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, ClusterDirectoryError::Missing { .. } | ClusterDirectoryError::NoCoordinator { .. })
     }
 
     pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

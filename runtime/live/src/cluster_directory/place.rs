@@ -1,6 +1,6 @@
 //! Which directory it is, that it is private, and the names inside.
 //!
-//! Owns the layout of the top level. Does not own the coordinator's record and lock (`coordinator`).
+//! Owns the layout of the top level. Does not own the coordinator's record (`coordinator`) nor locks (`lock`).
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -72,28 +72,35 @@ impl ClusterDirectory {
     /// A directory somebody made for us with `mkdir` is ours to close, as long as nothing is in it.
     fn close_if_empty(&self) -> Result<(), ClusterDirectoryError> {
         let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
-        let mut entries = fs::read_dir(&self.path).map_err(failed("read cluster directory"))?;
         let metadata = fs::metadata(&self.path).map_err(failed("inspect cluster directory"))?;
-        let ours = metadata.uid() == rustix::process::geteuid().as_raw();
-        if ours && entries.next().is_none() {
+        // That it is somebody else's is said when it is checked, not that it cannot be read.
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        let mut entries = fs::read_dir(&self.path).map_err(failed("read cluster directory"))?;
+        if entries.next().is_none() {
             let closed = fs::set_permissions(&self.path, Permissions::from_mode(MODE));
             closed.map_err(failed("make private the cluster directory"))?;
         }
         Ok(())
     }
 
-    /// Refuses a directory that others can look into.
-    fn check(&self) -> Result<(), ClusterDirectoryError> {
-        let path = self.path.clone();
+    /// Refuses a directory that is somebody else's, or that others can look into.
+    pub fn check(&self) -> Result<(), ClusterDirectoryError> {
+        let (path, user) = (self.path.clone(), rustix::process::geteuid().as_raw());
         let metadata = match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => metadata,
             Ok(_) => return Err(ClusterDirectoryError::io("use", path)(io::ErrorKind::NotADirectory.into())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(ClusterDirectoryError::Missing { path });
             }
-            Err(error) => return Err(ClusterDirectoryError::io("inspect cluster directory", path)(error)),
+            Err(error) => {
+                return Err(match self.owner_of_closed_parent(user) {
+                    Some(owner) => ClusterDirectoryError::OfAnother { path, owner, user },
+                    None => ClusterDirectoryError::io("inspect cluster directory", path)(error),
+                });
+            }
         };
-        let user = rustix::process::geteuid().as_raw();
         if metadata.uid() != user {
             return Err(ClusterDirectoryError::OfAnother { path, owner: metadata.uid(), user });
         }
@@ -102,6 +109,12 @@ impl ClusterDirectory {
             return Err(ClusterDirectoryError::Exposed { path, mode });
         }
         Ok(())
+    }
+
+    /// Who has closed the directory that it is in, if that is another user.
+    fn owner_of_closed_parent(&self, user: u32) -> Option<u32> {
+        let seen = self.path.ancestors().skip(1).find_map(|parent| fs::metadata(parent).ok())?;
+        (seen.uid() != user && seen.mode() & 0o001 == 0).then(|| seen.uid())
     }
 
     /// Its path, absolute.
@@ -122,6 +135,11 @@ impl ClusterDirectory {
     /// What the running coordinator holds a lock on.
     pub(super) fn coordinator_lock_file(&self) -> PathBuf {
         self.path.join("coordinator.lock")
+    }
+
+    /// What a running `nap up` holds a lock on.
+    pub(super) fn up_lock_file(&self) -> PathBuf {
+        self.path.join("up.lock")
     }
 
     /// Journal, snapshots, history and uploaded files of the coordinator.

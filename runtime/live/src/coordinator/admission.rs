@@ -1,9 +1,10 @@
-//! Which jobs a cluster takes: none whose work it would have to save and whose code cannot.
+//! Which jobs a cluster takes: none whose work it would have to save and whose code cannot, and none in a queue that there
+//! is not.
 //!
-//! Owns the refusal and its text. Does not own which policy asks for what (`napreduce_core`) nor what a job's code can save
+//! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_core`) nor what a job's code can save
 //! (the framework, which says so in the plan).
 
-use napreduce_core::TaskKind;
+use napreduce_core::{SchedulerConfiguration, SchedulerName, TaskKind};
 
 use super::daemon::Coordinator;
 use super::requests::Refusal;
@@ -11,13 +12,41 @@ use crate::journal::EngineRules;
 use crate::plan::JobPlan;
 
 impl Coordinator {
-    /// Refuses a job that the rules would have checkpointed and that cannot be. An embedded one is asked by nobody.
+    /// Refuses a job that the rules would have checkpointed and that cannot be, or whose queue means nothing. An embedded
+    /// one is asked by nobody.
     pub(super) fn admit(&self, plan: &JobPlan) -> Result<(), Refusal> {
-        match &self.lasting {
-            Some(lasting) => check(&lasting.journal.header().rules, plan).map_err(Refusal::wrong),
-            None => Ok(()),
-        }
+        let Some(lasting) = &self.lasting else { return Ok(()) };
+        let rules = &lasting.journal.header().rules;
+        check_queue(&rules.scheduler, &lasting.queues, &plan.queue).map_err(Refusal::wrong)?;
+        check(rules, plan).map_err(Refusal::wrong)
     }
+}
+
+/// A queue that makes no difference is most likely a mistake; a policy with queues of its own looks at the name itself.
+fn check_queue(scheduler: &SchedulerConfiguration, more: &[String], queue: &str) -> Result<(), String> {
+    let own: Vec<&str> = match scheduler.scheduler {
+        SchedulerName::Fifo | SchedulerName::Fcs | SchedulerName::NatjamDeadline | SchedulerName::Trigger => {
+            Vec::new()
+        }
+        SchedulerName::Hfsp => scheduler.tables.hfsp.weights.keys().map(String::as_str).collect(),
+        // Natjam's research is every queue that is not production.
+        SchedulerName::Fair | SchedulerName::Capacity | SchedulerName::Natjam | SchedulerName::Composed => {
+            return Ok(());
+        }
+    };
+    let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();
+    known.extend(more.iter().map(String::as_str));
+    if known.contains(&queue) {
+        return Ok(());
+    }
+    known.sort_unstable();
+    known.dedup();
+    Err(format!(
+        "there is no queue {queue} under the scheduler {}, only: {}; leave out --queue, or have the operator add it to \
+         [coordinator] queues",
+        scheduler.scheduler,
+        known.join(", ")
+    ))
 }
 
 fn check(rules: &EngineRules, plan: &JobPlan) -> Result<(), String> {
@@ -45,7 +74,7 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{EngineSettings, SchedulerConfiguration, SchedulerName};
+    use napreduce_core::EngineSettings;
 
     use super::*;
     use crate::plan::CheckpointSupport;
@@ -69,6 +98,26 @@ mod tests {
             "{refused}"
         );
         assert!(refused.contains("reduce = { checkpoint = false, otherwise = \"wait\" }"), "{refused}");
+    }
+
+    #[test]
+    fn a_queue_that_makes_no_difference_is_refused_with_those_there_are() {
+        let named = SchedulerConfiguration::named;
+        let more = ["nightly".to_owned()];
+        for scheduler in [SchedulerName::Fifo, SchedulerName::Fcs, SchedulerName::Trigger] {
+            assert_eq!(check_queue(&named(scheduler), &[], "default"), Ok(()));
+            assert_eq!(check_queue(&named(scheduler), &more, "nightly"), Ok(()));
+            let error = check_queue(&named(scheduler), &more, "prod").expect_err("no such queue");
+            let expected =
+                format!("there is no queue prod under the scheduler {scheduler}, only: default, nightly; ");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        let mut hfsp = named(SchedulerName::Hfsp);
+        hfsp.tables.hfsp.weights.insert("etl".to_owned(), 3);
+        assert_eq!(check_queue(&hfsp, &[], "etl"), Ok(()));
+        let error = check_queue(&hfsp, &[], "elt").expect_err("no such queue");
+        assert!(error.contains("only: default, etl;"), "{error}");
+        assert_eq!(check_queue(&named(SchedulerName::Natjam), &[], "whatever"), Ok(()));
     }
 
     #[test]

@@ -5,9 +5,11 @@
 use std::fmt::Display;
 
 use napreduce_core::{
-    AttemptId, AttemptState, Explanation, JobId, Start, TaskId, TaskKind, TaskState, WorkerId, WorkerState,
+    AttemptId, AttemptState, Explanation, Job, JobId, Start, TaskId, TaskKind, TaskState, WorkerId,
+    WorkerState,
 };
 
+use super::clock::unix_micros;
 use super::commands::state_in_words as attempt_in_words;
 use super::daemon::Coordinator;
 use super::entry::Accepted;
@@ -17,6 +19,9 @@ use super::requests::{ClientRequest, Following, Refusal, Reply};
 use super::submissions::Submitter;
 use crate::client::{JobDetail, JobSummary, LiveAttempt, TaskSummary, WorkerSummary};
 use crate::protocol::Submission;
+
+/// So many commands are named for a whole job.
+const WAYS_MAX: usize = 5;
 
 /// The state of an attempt that is stopped, and of a task of which nothing else is live.
 const SUSPENDED: &str = "suspended";
@@ -40,6 +45,9 @@ impl Coordinator {
             ClientRequest::CommandJob { job, command, reason, reply } => {
                 let commanded = self.command_job(job, command, reason);
                 self.afterwards(move || send(reply, commanded));
+            }
+            ClientRequest::Outcomes { job, attempts, command, reply } => {
+                send(reply, self.outcomes(job, &attempts, command));
             }
             ClientRequest::Explain { job, task, reply } => send(reply, self.explain(job, task)),
             ClientRequest::Workers { reply } => send(reply, Ok(self.list_workers())),
@@ -116,7 +124,7 @@ impl Coordinator {
         running.chain(history).take(limit).collect()
     }
 
-    fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
+    pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
         match self.brain.jobs.get(&job) {
             Some(known) => Ok(Box::new(self.detail(known))),
             None => Ok(Box::new(self.ended(job)?.detail)),
@@ -215,20 +223,38 @@ impl Coordinator {
             Some(task) => {
                 let mut lines = in_lines(&task, view.explain(task));
                 lines.extend(held);
+                lines.extend(self.ways_on(known, |attempt| attempt.task == task));
                 lines.extend(self.brain.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task)));
                 Ok(lines)
             }
             None => {
                 let mut lines = in_lines(&job, view.explain_job(job));
                 lines.extend(held);
+                lines.extend(self.ways_on(known, |_| true).into_iter().take(WAYS_MAX));
                 Ok(lines)
             }
         }
     }
 
+    /// The commands that let go on what operators have suspended of a job.
+    fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<String> {
+        let view = self.brain.view();
+        let held = |attempt: &AttemptId| {
+            view.attempt(*attempt)
+                .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
+        };
+        let attempts = job.attempts().filter(|attempt| of(*attempt)).filter(held);
+        attempts.map(|attempt| format!("let it go on with: nap task resume {attempt}")).collect()
+    }
+
     fn list_workers(&self) -> Vec<WorkerSummary> {
-        let workers = self.brain.links.keys().filter_map(|worker| self.worker_summary(*worker));
-        workers.collect()
+        // One that may leave is there until it has left.
+        let gone = self.brain.gone.summaries(unix_micros() / 1_000).into_iter();
+        let gone = gone.filter(|gone| !self.brain.links.contains_key(&gone.worker));
+        let there = self.brain.links.keys().filter_map(|worker| self.worker_summary(*worker));
+        let mut workers: Vec<WorkerSummary> = gone.chain(there).collect();
+        workers.sort_by_key(|worker| worker.worker);
+        workers
     }
 
     fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
@@ -256,6 +282,8 @@ impl Coordinator {
             name: link.identity().name.clone(),
             host: link.identity().host.clone(),
             state,
+            gone_millis: None,
+            reason: None,
             map_slots: slots(TaskKind::Map),
             reduce_slots: slots(TaskKind::Reduce),
             silent_millis: u64::try_from(link.heard.elapsed().as_millis()).unwrap_or(u64::MAX),

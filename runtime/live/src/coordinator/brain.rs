@@ -14,6 +14,7 @@ use napreduce_core::{
 
 use super::chains::KnownChain;
 use super::entry::{Accepted, Entry, Happening, Identity};
+use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
 use super::link::Link;
 use super::replay::{Recording, ReplayedEvent};
@@ -26,6 +27,8 @@ pub(super) struct Brain {
     pub(super) links: BTreeMap<WorkerId, Link>,
     /// Chains of jobs that are not settled.
     pub(super) chains: BTreeMap<u128, KnownChain>,
+    /// Workers that were there.
+    pub(super) gone: GoneWorkers,
     /// Links with something to send, perhaps.
     touched: BTreeSet<WorkerId>,
     /// Jobs that the engine has forgotten, whose output is to be committed or removed.
@@ -53,6 +56,7 @@ impl Brain {
             jobs: BTreeMap::new(),
             links: BTreeMap::new(),
             chains: BTreeMap::new(),
+            gone: GoneWorkers::default(),
             touched: BTreeSet::new(),
             ended: Vec::new(),
             wake_at: None,
@@ -89,7 +93,10 @@ impl Brain {
             }
             Happening::Reported { worker, number, report } => self.take_in(worker, number, report),
             // Its name is wanted for the history until the engine has said what follows.
-            Happening::Lost { worker, .. } => left = Some(worker),
+            Happening::Lost { worker, reason } => {
+                self.remember_gone(worker, Parting::Lost, &reason);
+                left = Some(worker);
+            }
             Happening::Woken => self.wake_at = None,
             Happening::AttemptKillRequested { attempt, reason } => self.note_kill(attempt, &reason),
             _ => {}
@@ -135,6 +142,13 @@ impl Brain {
             WorkerReport::Draining { .. }
             | WorkerReport::SuspendWanted { .. }
             | WorkerReport::Short { .. } => {}
+        }
+    }
+
+    fn remember_gone(&mut self, worker: WorkerId, how: Parting, reason: &str) {
+        let at_millis = self.unix_micros() / 1_000;
+        if let Some(link) = self.links.get(&worker) {
+            self.gone.remember(worker, link.identity(), how, at_millis, reason);
         }
     }
 
@@ -216,7 +230,10 @@ impl Brain {
     fn keep_of_worker(&mut self, record: &Record) {
         let notice = match record {
             Record::WorkerDraining(worker) => format!("{worker} is draining"),
-            Record::WorkerLeft(worker) => format!("{worker} may leave"),
+            Record::WorkerLeft(worker) => {
+                self.remember_gone(*worker, Parting::Left, "nothing of it was needed any more");
+                format!("{worker} may leave")
+            }
             Record::WorkerSetAside { worker, until } => {
                 let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
                 format!("{worker} gets nothing new for {seconds} s: too much failed there")

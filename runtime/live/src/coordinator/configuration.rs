@@ -36,6 +36,8 @@ pub struct CoordinatorConfiguration {
     pub chain_grace: Duration,
     /// What becomes of a primitive that the scheduler prefers.
     pub preemption: PreemptionSettings,
+    /// Queues that jobs may name though the scheduler makes no difference between them, beside `default`.
+    pub queues: Vec<String>,
 }
 
 impl CoordinatorConfiguration {
@@ -69,6 +71,7 @@ impl CoordinatorConfiguration {
             scheduler: SchedulerConfiguration::default(),
             chain_grace: CoordinatorConfiguration::CHAIN_GRACE_DEFAULT,
             preemption: PreemptionSettings::default(),
+            queues: Vec::new(),
         }
     }
 

@@ -30,6 +30,7 @@ use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::protocol::{FromWorker, Hello, ToWorker, WorkerNews, WorkerOrder};
 use crate::report::{JobEnd, JobError};
+use crate::text::several_lines;
 
 /// How often followers hear of progress, and what is due is looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -108,6 +109,8 @@ pub(super) struct Lasting {
     pub(super) heartbeat: Duration,
     /// A program of a chain that is not heard of for so long is gone.
     pub(super) chain_grace: Duration,
+    /// Queues that jobs may name under any scheduler.
+    pub(super) queues: Vec<String>,
 }
 
 /// An answer that waits for the journal.
@@ -335,7 +338,7 @@ impl Coordinator {
     pub(super) fn say(&self, what: &str) {
         match &self.lasting {
             Some(_) => crate::log::say("coordinator", what),
-            None => eprintln!("{what}"),
+            None => eprintln!("{}", several_lines(what)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns the form of a snapshot and the way back to where an earlier process was. Does not own the journal's files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use napreduce_core::{Engine, EngineSnapshot, JobId, Scheduler, SchedulerConfiguration, Time, WorkerId};
@@ -16,6 +16,7 @@ use super::clock::unix_micros;
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input, Lasting};
 use super::entry::{Accepted, Entry, Happening};
+use super::gone::GoneWorkers;
 use super::history::History;
 use super::job::LiveJob;
 use super::link::{KeptLink, Link};
@@ -34,6 +35,7 @@ struct Snapshot {
     jobs: Vec<LiveJob>,
     links: Vec<(WorkerId, KeptLink)>,
     chains: Vec<(u128, KnownChain)>,
+    gone: GoneWorkers,
     last: Time,
     last_job: u32,
     last_worker: u32,
@@ -78,6 +80,7 @@ impl Brain {
             jobs: self.jobs.values().cloned().collect(),
             links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
             chains: self.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
+            gone: self.gone.clone(),
             last: self.last,
             last_job: self.last_job,
             last_worker: self.last_worker,
@@ -111,6 +114,7 @@ impl Brain {
         brain.links =
             snapshot.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
         brain.chains = snapshot.chains.into_iter().collect();
+        brain.gone = snapshot.gone;
         brain.wake_at = brain.engine.next_wake();
         brain.last = snapshot.last;
         brain.last_job = snapshot.last_job;
@@ -125,7 +129,7 @@ fn scheduler(configuration: &SchedulerConfiguration) -> Result<Box<dyn Scheduler
 
 /// The brain after everything in the journal.
 pub(super) fn replay(
-    directory: &std::path::Path,
+    directory: &Path,
     recovered: &Recovered,
     header: &Header,
     prepare: impl FnOnce(Brain) -> Brain,
@@ -173,7 +177,7 @@ impl Coordinator {
         let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
         let (mut journal, recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
         let history_directory = directory.join("history");
-        let (history, remarks) = History::open(&history_directory, configuration.history_max)
+        let (history, mut remarks) = History::open(&history_directory, configuration.history_max)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
         let mut brain = replay(&directory, &recovered, journal.header(), |brain| brain)?;
         if journal.header().rules != rules {
@@ -185,6 +189,10 @@ impl Coordinator {
             journal.compact(&brain.snapshot(), rules)?;
         }
         brain.last_job = brain.last_job.max(history.last().map_or(0, |job| job.0));
+        if recovered.begun {
+            remarks.extend(forgotten(&directory, history.last(), blobs));
+        }
+        brain.notices.extend(recovered.remarks.into_iter().chain(remarks));
         let lasting = Lasting {
             journal,
             journal_bytes_max: configuration.journal_bytes_max,
@@ -193,9 +201,9 @@ impl Coordinator {
             liveness: configuration.liveness,
             heartbeat: configuration.heartbeat,
             chain_grace: configuration.chain_grace,
+            queues: configuration.queues.clone(),
         };
         let mut coordinator = Coordinator::new(brain, Some(lasting), own);
-        recovered.remarks.iter().chain(&remarks).for_each(|remark| coordinator.say(remark));
         coordinator.take_up_jobs(blobs);
         Ok(coordinator)
     }
@@ -227,6 +235,17 @@ impl Coordinator {
             self.say(&format!("{job} goes on"));
         }
     }
+}
+
+/// What a directory without a journal says of one that was there, for people.
+fn forgotten(directory: &Path, last: Option<JobId>, blobs: &BlobStore) -> Option<String> {
+    let ended = last.map(|job| format!("a history up to {job}, which numbers go on from"));
+    let left = ended.or_else(|| (!blobs.is_empty()).then(|| "programs of earlier jobs".to_owned()))?;
+    Some(format!(
+        "warning: there is no journal in {}, though there is {left}: jobs that had not ended are forgotten; stop the \
+         coordinator and restore the files journal-* and snapshot-* if there are copies",
+        directory.display()
+    ))
 }
 
 fn take_up_claim(accepted: &Accepted) -> Result<OutputClaim, String> {

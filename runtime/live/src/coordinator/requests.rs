@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
 use tokio::sync::{oneshot, watch};
 
-use crate::client::{JobCommand, JobDetail, JobSummary, TaskCommand, TaskSummary, WorkerSummary};
+use crate::client::{
+    CommandOutcome, JobCommand, JobDetail, JobSummary, TaskCommand, TaskSummary, WorkerSummary,
+};
 use crate::progress::JobProgress;
 use crate::protocol::Submission;
 use crate::report::{JobEnd, JobError};
@@ -85,6 +87,13 @@ pub(crate) enum ClientRequest {
         command: JobCommand,
         reason: String,
         reply: Reply<()>,
+    },
+    /// Of these attempts, or of all live ones of the job.
+    Outcomes {
+        job: JobId,
+        attempts: Vec<AttemptId>,
+        command: TaskCommand,
+        reply: Reply<Vec<(AttemptId, CommandOutcome)>>,
     },
     Explain {
         job: JobId,

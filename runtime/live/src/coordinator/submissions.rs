@@ -17,6 +17,7 @@ use crate::blobs::PinnedBlob;
 use crate::output::OutputClaim;
 use crate::plan::JobPlan;
 use crate::report::JobError;
+use crate::user::current_user;
 
 /// Who waits for a submission to be accepted.
 pub(super) enum Submitter {
@@ -83,7 +84,7 @@ impl Coordinator {
         reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
     ) {
         let job = self.next_job();
-        let user = std::env::var("USER").unwrap_or_default();
+        let user = current_user();
         let (program, files, made): (_, _, Vec<PathBuf>) = (None, Vec::new(), Vec::new());
         // Unlike that of any other process.
         let token =

@@ -23,6 +23,8 @@ pub(crate) struct Journal {
 /// What an earlier coordinator left.
 #[derive(Debug)]
 pub(crate) struct Recovered {
+    /// There was nothing, and the journal is a new one.
+    pub(crate) begun: bool,
     /// What `compact` was given last.
     pub(crate) snapshot: Option<Vec<u8>>,
     /// What was appended since, in order.
@@ -40,11 +42,14 @@ impl Journal {
     ) -> Result<(Journal, Recovered), JournalError> {
         fs::create_dir_all(directory).map_err(|error| JournalError::io("create", directory, error))?;
         let generations = list(directory)?;
-        let mut recovered = Recovered { snapshot: None, entries: Vec::new(), remarks: Vec::new() };
+        generations.check(directory)?;
+        let mut recovered =
+            Recovered { begun: true, snapshot: None, entries: Vec::new(), remarks: Vec::new() };
         let (generation, mut header) = match generations.last_snapshot {
             Some(generation) => {
                 let (header, payload) = read_snapshot(&snapshot_path(directory, generation))?;
                 recovered.snapshot = Some(payload);
+                recovered.begun = false;
                 (generation, Some(header))
             }
             None => (1, None),
@@ -54,8 +59,12 @@ impl Journal {
             true => JournalFile::open(&path, fsync)?,
             false => None,
         };
+        if opened.is_none() {
+            recovered.remarks.extend(generations.loss(&path, generation));
+        }
         let file = match opened {
             Some((file, content)) => {
+                recovered.begun = false;
                 header = Some(content.header);
                 recovered.entries = content.entries;
                 recovered.remarks.extend(content.cut);
@@ -83,7 +92,7 @@ impl Journal {
             Some(Content { header, entries, cut }) => (entries, cut, Some(header)),
             None => (Vec::new(), None, header),
         };
-        let recovered = Recovered { snapshot, entries, remarks: cut.into_iter().collect() };
+        let recovered = Recovered { begun: false, snapshot, entries, remarks: cut.into_iter().collect() };
         Ok(begun.map(|header| (header, recovered)))
     }
 
@@ -146,6 +155,43 @@ struct Generations {
     snapshots: Vec<u64>,
     unfinished: Vec<PathBuf>,
     last_snapshot: Option<u64>,
+}
+
+impl Generations {
+    /// Refuses a journal that goes on from a snapshot that is not there: what the snapshot held would be forgotten.
+    fn check(&self, directory: &Path) -> Result<(), JournalError> {
+        let last = self.journals.iter().copied().max().unwrap_or(1);
+        if last <= self.last_snapshot.unwrap_or(1) {
+            return Ok(());
+        }
+        Err(JournalError::SnapshotMissing {
+            journal: journal_path(directory, last),
+            snapshot: snapshot_path(directory, last),
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// What is missing when the file of the current generation holds nothing, for people. A compaction that was cut short
+    /// leaves the file before it, and nothing is missing.
+    fn loss(&self, path: &Path, current: u64) -> Option<String> {
+        let (path, empty) = (path.display(), self.journals.contains(&current));
+        match self.last_snapshot {
+            Some(_) if self.journals.iter().any(|&number| number < current) => None,
+            Some(_) => {
+                let how = if empty { "is empty" } else { "is missing" };
+                Some(format!(
+                    "warning: {path} {how}: what has happened since the last snapshot is forgotten; stop the coordinator and \
+                     restore the file if there is a copy"
+                ))
+            }
+            None => empty.then(|| {
+                format!(
+                    "warning: {path} was empty, and is begun anew: jobs that were in it are forgotten; stop the coordinator \
+                     and restore the file if there is a copy"
+                )
+            }),
+        }
+    }
 }
 
 fn list(directory: &Path) -> Result<Generations, JournalError> {

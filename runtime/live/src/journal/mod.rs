@@ -91,6 +91,19 @@ pub enum JournalError {
         /// What is wrong.
         what: String,
     },
+    /// A journal file goes on from a snapshot that is not there.
+    #[error(
+        "{snapshot} is missing, and {journal} goes on from it: the jobs before are in there. Restore the file, or move \
+         {directory} away to begin anew without these jobs"
+    )]
+    SnapshotMissing {
+        /// The file that is missing.
+        snapshot: PathBuf,
+        /// The file that is there.
+        journal: PathBuf,
+        /// Where both belong.
+        directory: PathBuf,
+    },
     /// Written by another version of this program.
     #[error(
         "{path} has version {found}, and this program writes {JOURNAL_VERSION}; let the jobs end with the program that wrote \

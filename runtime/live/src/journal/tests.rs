@@ -85,6 +85,7 @@ fn a_compaction_that_was_cut_short_at_any_step_loses_nothing() {
     fs::write(folder.path().join("journal-00000001.log"), before).expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");
     assert_eq!((recovered.snapshot.as_deref(), recovered.entries.len()), (Some(&b"{all}"[..]), 0));
+    assert!(recovered.remarks.is_empty(), "{recovered:?}");
     assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
 }
 
@@ -136,6 +137,62 @@ fn a_damaged_snapshot_is_refused() {
 }
 
 #[test]
+fn a_missing_snapshot_is_refused_with_a_way_out() {
+    let folder = folder();
+    let (mut journal, _) = open(folder.path()).expect("opened");
+    journal.append(&entries(&["one"])).expect("appended");
+    for _ in 0..2 {
+        journal.compact(b"{all}", EngineRules::default()).expect("compacted");
+    }
+    journal.append(&entries(&["two"])).expect("appended");
+    fs::remove_file(folder.path().join("snapshot-00000003.json")).expect("removed");
+    let check = || {
+        let error = open(folder.path()).expect_err("the snapshot is missing").to_string();
+        assert!(error.contains("snapshot-00000003.json is missing"), "{error}");
+        assert!(error.contains(&format!("move {} away", folder.path().display())), "{error}");
+    };
+    check();
+    // An older one is not what the journal goes on from.
+    fs::write(folder.path().join("snapshot-00000002.json"), b"anything").expect("written");
+    check();
+    assert_eq!(
+        files(folder.path()),
+        ["journal-00000003.log", "snapshot-00000002.json"],
+        "nothing is touched"
+    );
+}
+
+#[test]
+fn an_empty_or_removed_journal_is_said() {
+    let emptied = |path: &Path| fs::write(path, b"").expect("written");
+    let removed = |path: &Path| fs::remove_file(path).expect("removed");
+    for (how, damage) in [("empty", &emptied as &dyn Fn(&Path)), ("missing", &removed)] {
+        let folder = folder();
+        let first = with_entries(folder.path(), &["one"]);
+        if how == "empty" {
+            damage(&first);
+            let (mut journal, recovered) = open(folder.path()).expect("opened");
+            assert!(
+                recovered.begun && recovered.remarks[0].contains("was empty, and is begun anew"),
+                "{recovered:?}"
+            );
+            journal.append(&entries(&["one"])).expect("appended");
+        }
+        let (mut journal, recovered) = open(folder.path()).expect("opened");
+        assert!(!recovered.begun && recovered.remarks.is_empty(), "{recovered:?}");
+        journal.compact(b"{all}", EngineRules::default()).expect("compacted");
+        journal.append(&entries(&["two"])).expect("appended");
+        damage(&folder.path().join("journal-00000002.log"));
+        let (_, recovered) = open(folder.path()).expect("opened");
+        assert!(!recovered.begun && recovered.snapshot.is_some());
+        let expected =
+            format!("journal-00000002.log is {how}: what has happened since the last snapshot is forgotten");
+        assert!(recovered.remarks[0].contains(&expected), "{recovered:?}");
+        assert_eq!(open(folder.path()).expect("opened").1.remarks, [""; 0], "once");
+    }
+}
+
+#[test]
 fn another_version_is_refused() {
     let folder = folder();
     let path = with_entries(folder.path(), &[]);
@@ -151,5 +208,5 @@ fn a_journal_that_was_not_even_begun_is_begun_again() {
     let folder = folder();
     fs::write(folder.path().join("journal-00000001.log"), b"\x20\0\0").expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");
-    assert!(recovered.entries.is_empty());
+    assert!(recovered.entries.is_empty() && recovered.begun);
 }

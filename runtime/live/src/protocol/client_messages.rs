@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::shuffle_messages::Payload;
 use super::worker_messages::{Blob, SideFile};
 use crate::blobs::Digest;
-use crate::client::{JobCommand, JobDetail, JobSummary, LogStream, TaskCommand, TaskSummary, WorkerSummary};
+use crate::client::{
+    CommandOutcome, JobCommand, JobDetail, JobSummary, LogStream, TaskCommand, TaskSummary, WorkerSummary,
+};
 use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::report::JobEnd;
@@ -95,6 +97,12 @@ pub(crate) enum ToCoordinator {
         command: JobCommand,
         reason: String,
     },
+    /// Answered by `Outcomes`: what has become of a command so far, for these attempts of a job, or for all live ones.
+    Outcomes {
+        job: JobId,
+        attempts: Vec<AttemptId>,
+        command: TaskCommand,
+    },
     /// Answered by `Explained`: why a job or a task of it does not run.
     Explain {
         job: JobId,
@@ -143,6 +151,8 @@ pub(crate) enum FromCoordinator {
         /// The attempts that it is done to.
         attempts: Vec<AttemptId>,
     },
+    /// Each attempt that was asked about, in that order.
+    Outcomes(Vec<(AttemptId, CommandOutcome)>),
     Explained {
         lines: Vec<String>,
     },

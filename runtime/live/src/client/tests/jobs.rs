@@ -10,7 +10,8 @@ use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 
 use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
 use crate::client::{
-    ClientError, ClusterClient, ClusterPlace, FollowOptions, JobCommand, Patience, TaskCommand,
+    ClientError, ClusterClient, ClusterPlace, CommandOutcome, FollowOptions, JobCommand, Patience,
+    TaskCommand,
 };
 use crate::coordinator::{ClientRequest, Refusal};
 use crate::plan::ProgressMode;
@@ -21,7 +22,8 @@ fn quietly() -> FollowOptions {
     FollowOptions { progress: ProgressMode::Never, quiet: true, ..FollowOptions::default() }
 }
 
-const AT_ONCE: Patience = Patience { first: Duration::ZERO, later: Duration::ZERO };
+const AT_ONCE: Patience =
+    Patience { first: Duration::ZERO, later: Duration::ZERO, absent: Duration::ZERO, tell: false };
 
 #[test]
 fn a_job_is_submitted_with_its_plan_and_its_user() {
@@ -187,6 +189,10 @@ fn every_question_gets_its_answer_or_the_refusal() {
             task, attempt: Some(number), command: TaskCommand::Kill, reply, ..
         } => drop(reply.send(Ok(vec![AttemptId { task, number }]))),
         ClientRequest::CommandJob { command: JobCommand::Suspend, reply, .. } => drop(reply.send(Ok(()))),
+        ClientRequest::Outcomes { attempts, command: TaskCommand::Suspend, reply, .. } => {
+            let refused = CommandOutcome::Refused("memory is short".to_owned());
+            drop(reply.send(Ok(attempts.into_iter().map(|id| (id, refused.clone())).collect())));
+        }
         ClientRequest::Explain { reply, .. } => drop(reply.send(Ok(vec!["no slot is free".to_owned()]))),
         ClientRequest::Workers { reply } => drop(reply.send(Ok(Vec::new()))),
         ClientRequest::Drain { hand_back: true, reply, .. } => drop(reply.send(Ok(()))),
@@ -204,6 +210,9 @@ fn every_question_gets_its_answer_or_the_refusal() {
     assert_eq!(killed, [second]);
     client.preempt(second, TaskCommand::Kill, "it is slow").expect("an answer");
     client.command_job(JobId(7), JobCommand::Suspend, "at night").expect("an answer");
+    let refused = CommandOutcome::Refused("memory is short".to_owned());
+    let outcomes = client.outcomes(JobId(7), &[second], TaskCommand::Suspend).expect("an answer");
+    assert_eq!(outcomes, [(second, refused)]);
     assert_eq!(client.explain(JobId(7), Some(task)).expect("an answer"), ["no slot is free"]);
     assert_eq!(client.workers().expect("an answer"), []);
     client.drain(WorkerId(1), true).expect("an answer");
@@ -212,13 +221,39 @@ fn every_question_gets_its_answer_or_the_refusal() {
 #[test]
 fn without_a_coordinator_it_is_said_how_to_start_one() {
     let scene = Scene::new();
-    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("nobody is there").to_string();
+    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("nobody is there");
     let directory = scene.directory().path().display().to_string();
-    assert!(error.starts_with(&format!("no coordinator answers for {directory} since ")), "{error}");
-    assert!(error.ends_with(&format!("start a cluster with: nap up --dir {directory}")), "{error}");
+    let expected =
+        format!("no coordinator is running for {directory}; start one with: nap up --dir {directory}");
+    assert_eq!((error.exit_status(), error.to_string()), (69, expected), "said once");
     drop(scene.coordinator(drop));
-    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("it is gone").to_string();
+    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("it is gone");
+    assert_eq!(error.exit_status(), 69);
+    let error = error.to_string();
+    assert!(error.starts_with(&format!("no coordinator answers for {directory} since ")), "{error}");
     assert!(error.contains("cannot connect to 127.0.0.1:"), "{error}");
+    assert!(error.ends_with(&format!("start a cluster with: nap up --dir {directory}")), "{error}");
+}
+
+#[test]
+fn a_cluster_that_is_not_up_is_said_at_once_and_one_that_is_away_is_waited_for_a_minute() {
+    let Patience { first, later, absent, tell } = Patience::default();
+    assert_eq!((first, later), (Duration::from_secs(60), Duration::from_secs(60)));
+    assert!(absent <= Duration::from_secs(1) && tell);
+    let scene = Scene::new();
+    let patience = Patience { absent: Duration::ZERO, ..patience() };
+    ClusterClient::connect(scene.place(), patience).expect_err("nothing was ever there");
+    // One that goes through its journal has not said yet where it is; one that was killed has said it.
+    let lock = scene.directory().lock_coordinator().expect("nobody is there");
+    let place = scene.place();
+    let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience).map(drop));
+    let coordinator = scene.coordinator(drop);
+    connecting.join().expect("no panic").expect("a connection");
+    drop((coordinator, lock));
+    let place = scene.place();
+    let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience).map(drop));
+    let _coordinator = scene.coordinator(drop);
+    connecting.join().expect("no panic").expect("a connection");
 }
 
 #[test]
@@ -238,5 +273,6 @@ fn a_wrong_secret_is_said_at_once() {
     let place = ClusterPlace::Address { address: coordinator.address.to_string(), secret };
     let error = ClusterClient::connect(place, patience()).expect_err("it is refused");
     assert!(matches!(error, ClientError::Incompatible { .. }), "{error}");
+    assert_eq!(error.exit_status(), 69);
     assert!(error.to_string().contains("use a copy of the cluster's secret file"), "{error}");
 }

@@ -161,7 +161,7 @@ fn tell(to: &Sender<String>, line: &str) {
 }
 
 pub(super) fn patience() -> Patience {
-    Patience { first: DEADLINE, later: DEADLINE }
+    Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, tell: false }
 }
 
 pub(super) fn plan() -> JobPlan {

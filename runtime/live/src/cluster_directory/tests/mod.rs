@@ -207,13 +207,33 @@ fn a_second_coordinator_is_refused_until_the_first_is_gone() {
     check_refused(
         directory.lock_coordinator(),
         &directory,
-        &["a coordinator (just starting) is already running for"],
+        &["a coordinator (process ", ", just starting or ending) is already running for"],
     );
     directory.publish_coordinator("127.0.0.1:4711".parse().unwrap()).unwrap();
     let running = format!("(process {} at 127.0.0.1:4711)", std::process::id());
     check_refused(directory.lock_coordinator(), &directory, &[&running, "stop it first"]);
     drop(lock);
     directory.lock_coordinator().unwrap();
+}
+
+#[test]
+fn a_second_nap_up_is_refused_by_the_process_of_the_first_until_that_is_gone() {
+    let (_place, directory) = directory();
+    directory.create().unwrap();
+    assert!(!directory.is_held());
+    // Left by one that was killed, whose number may be anybody's by now.
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    fs::write(directory.path().join("up.lock"), format!("{}\n", gone.id())).unwrap();
+    assert!(!directory.is_held());
+    let lock = directory.lock_up().unwrap();
+    assert!(directory.is_held());
+    let running = format!("nap up (process {}) is already running for", std::process::id());
+    check_refused(directory.lock_up(), &directory, &[&running, "end it first"]);
+    directory.lock_coordinator().unwrap();
+    drop(lock);
+    assert!(!directory.is_held());
+    directory.lock_up().unwrap();
 }
 
 #[test]

@@ -176,6 +176,10 @@ impl Client {
             Asked::CommandJob { job, command, reason } => {
                 self.ask(|reply| ClientRequest::CommandJob { job, command, reason, reply }, done).await
             }
+            Asked::Outcomes { job, attempts, command } => {
+                let request = |reply| ClientRequest::Outcomes { job, attempts, command, reply };
+                self.ask(request, Answer::Outcomes).await
+            }
             Asked::Explain { job, task } => {
                 let explained = |lines| Answer::Explained { lines };
                 self.ask(|reply| ClientRequest::Explain { job, task, reply }, explained).await

@@ -5,6 +5,7 @@
 
 mod chains;
 mod jobs;
+mod outcomes;
 mod preemption;
 mod preemption_recovery;
 mod recovery;
@@ -13,6 +14,7 @@ mod workers;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -25,6 +27,7 @@ use tokio::time::timeout;
 
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input};
+use super::recovery::RecoveryError;
 use super::replay::Recording;
 use super::requests::{ClientRequest, Following, Refusal, Reply};
 use crate::blobs::{BlobStore, Digest};
@@ -72,14 +75,23 @@ impl Scene {
         self.start_recorded(None)
     }
 
+    /// A coordinator that does not run yet, or why there is none.
+    fn recovered(&self) -> Result<Coordinator, RecoveryError> {
+        let (inputs, _) = unbounded_channel();
+        Coordinator::recover(&self.configuration, &self.blobs(), inputs)
+    }
+
+    fn blobs(&self) -> Arc<BlobStore> {
+        let place = self.configuration.directory.coordinator_directory().join("blobs");
+        BlobStore::open(place, 1 << 20).expect("a store")
+    }
+
     /// A coordinator that keeps what its engine made of every event.
     fn start_recorded(&self, recording: Option<Recording>) -> Running {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
-        let place = self.configuration.directory.coordinator_directory().join("blobs");
-        let blobs = BlobStore::open(place, 1 << 20).expect("a store");
         let mut coordinator =
-            Coordinator::recover(&self.configuration, &blobs, inputs.clone()).expect("a coordinator");
+            Coordinator::recover(&self.configuration, &self.blobs(), inputs.clone()).expect("a coordinator");
         coordinator.record(recording);
         let task = tokio::spawn(coordinator.run(requested, arriving));
         Running { inputs, requests, task }

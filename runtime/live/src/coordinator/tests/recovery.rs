@@ -136,7 +136,8 @@ async fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
     worker.say(FromWorker::Received { through: 5 });
     while worker.messages.recv().await.is_some() {}
     let workers = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
-    assert!(workers.is_empty(), "{workers:?}");
+    let [gone] = workers.as_slice() else { panic!("{workers:?}") };
+    assert_eq!((gone.state.as_str(), gone.name.as_str()), ("lost", "w"));
     coordinator.stop().await;
 }
 
@@ -180,4 +181,56 @@ async fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() 
     assert_eq!(second.id, before);
     second.started(map);
     coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_directory_whose_journal_was_removed_says_so_and_numbers_go_on() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
+    let map = worker.launched().await;
+    worker.do_reduce(&scene, map).await;
+    coordinator.end_of(job).await;
+    coordinator.kill().await;
+    let directory = scene.configuration.directory.coordinator_directory();
+    for file in fs::read_dir(&directory).expect("listed") {
+        let path = file.expect("an entry").path();
+        if path.is_file() {
+            fs::remove_file(path).expect("removed");
+        }
+    }
+    let log = scene.recovered().expect("it begins anew").brain.notices;
+    let expected =
+        format!("there is no journal in {}, though there is a history up to job_0001", directory.display());
+    assert!(log.iter().any(|line| line.contains(&expected)), "{log:?}");
+    let coordinator = scene.start();
+    let next = coordinator.submit(scene.submission(2, 1, 0)).await;
+    assert_eq!(next.0, 2);
+    coordinator.kill().await;
+}
+
+#[tokio::test]
+async fn a_directory_whose_snapshot_is_missing_is_refused_and_left_as_it_is() {
+    let mut scene = Scene::new();
+    scene.configuration.journal_bytes_max = 1;
+    let coordinator = scene.start();
+    let _worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(scene.submission(1, 1, 0)).await;
+    coordinator.stop().await;
+    let directory = scene.configuration.directory.coordinator_directory();
+    let listed = || {
+        let names =
+            fs::read_dir(&directory).expect("listed").map(|entry| entry.expect("an entry").file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let snapshot = listed().into_iter().find(|name| name.to_string_lossy().starts_with("snapshot-"));
+    fs::remove_file(directory.join(snapshot.expect("a snapshot"))).expect("removed");
+    let before = listed();
+    let refused = scene.recovered().err().expect("it is refused").to_string();
+    assert!(
+        refused.contains("is missing, and ") && refused.contains("to begin anew without these jobs"),
+        "{refused}"
+    );
+    assert_eq!(listed(), before);
 }

@@ -148,11 +148,42 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
     worker.disconnect();
     // Requests may overtake what workers say.
     let began = Instant::now();
-    while !coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list").is_empty() {
-        assert!(began.elapsed() < DEADLINE, "the worker does not leave");
+    loop {
+        let workers = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+        if workers[0].state == "left" {
+            assert_eq!(workers[0].reason.as_deref(), Some("nothing of it was needed any more"));
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "the worker does not leave: {workers:?}");
         tokio::task::yield_now().await;
     }
     let gone = coordinator.ask(|reply| ClientRequest::Drain { worker: id, hand_back, reply }).await;
     assert_eq!(gone.expect_err("gone").reason, "there is no worker_0001; see: nap worker list");
     coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn workers_that_are_gone_are_listed_with_when_and_why_over_restarts() {
+    for journal_bytes_max in [1, 1 << 20] {
+        let mut scene = Scene::new();
+        scene.configuration.journal_bytes_max = journal_bytes_max;
+        let coordinator = scene.start();
+        let first = Worker::join(&coordinator, "w", 1).await;
+        let mut hello = first.hello.clone();
+        (hello.incarnation, hello.before, hello.received) = (2, None, 0);
+        first.say(FromWorker::Received { through: 5 });
+        let second = Worker::connect(&coordinator, hello, 0).await;
+        let mut coordinator = coordinator;
+        for restart in 0..2 {
+            let listed = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+            let [gone, there] = listed.as_slice() else { panic!("{restart}: {listed:?}") };
+            assert_eq!((gone.worker, gone.state.as_str(), gone.host.as_str()), (first.id, "lost", "host"));
+            assert!(gone.gone_millis.is_some_and(|at| at > 1_600_000_000_000), "{gone:?}");
+            assert!(gone.reason.as_deref().is_some_and(|why| !why.is_empty()), "{gone:?}");
+            assert_eq!((there.worker, there.gone_millis, &there.reason), (second.id, None, &None));
+            coordinator.kill().await;
+            coordinator = scene.start();
+        }
+        coordinator.stop().await;
+    }
 }

@@ -1,0 +1,83 @@
+//! Locks on a cluster directory: one coordinator and one `nap up` run for it at a time.
+//!
+//! Owns the files, in which the holder's process id stands. A lock ends with the process that holds it, however that
+//! ends: what it leaves in the file is no obstacle. Does not own where the coordinator is (`coordinator`).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use super::error::ClusterDirectoryError;
+use super::place::ClusterDirectory;
+
+/// Held as long as it lives, and let go of by the system however its process ends.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    file: File,
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // A number that stays is no obstacle; it only makes a client wait longer.
+        let _ = self.file.set_len(0);
+    }
+}
+
+impl ClusterDirectory {
+    /// Makes this process the only coordinator of the directory.
+    pub fn lock_coordinator(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
+        take(&self.coordinator_lock_file())?.map_err(|pid| {
+            let record = self.coordinator().ok().filter(|record| Some(record.pid) == pid);
+            let running = match (pid, record) {
+                (Some(pid), Some(record)) => format!("process {pid} at {}", record.address),
+                (Some(pid), None) => format!("process {pid}, just starting or ending"),
+                (None, _) => "just starting".to_owned(),
+            };
+            ClusterDirectoryError::CoordinatorRuns { path: self.path().to_owned(), running }
+        })
+    }
+
+    /// Makes this process the only `nap up` of the directory.
+    pub fn lock_up(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
+        take(&self.up_lock_file())?.map_err(|pid| {
+            let running = pid.map_or_else(|| "just starting".to_owned(), |pid| format!("process {pid}"));
+            ClusterDirectoryError::UpRuns { path: self.path().to_owned(), running }
+        })
+    }
+
+    /// Whether a process that has taken one of the locks is still there: then a coordinator is there or about to be. Asks
+    /// for no lock, which would be in the way of whoever takes it at this moment.
+    pub(crate) fn is_held(&self) -> bool {
+        [self.up_lock_file(), self.coordinator_lock_file()].iter().any(|path| {
+            let pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+            pid.and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok())
+        })
+    }
+}
+
+/// The lock, or the process that holds it if that has said so already.
+fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirectoryError> {
+    let failed = |doing| ClusterDirectoryError::io(doing, path);
+    let opened =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    let mut file = opened.map_err(failed("open"))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            let written = file.set_len(0).and_then(|()| file.rewind());
+            let written = written.and_then(|()| writeln!(file, "{}", std::process::id()));
+            written.map_err(failed("write"))?;
+            Ok(Ok(DirectoryLock { file }))
+        }
+        Err(Errno::WOULDBLOCK) => {
+            let mut text = String::new();
+            file.read_to_string(&mut text).map_err(failed("read"))?;
+            Ok(Err(text.trim().parse().ok()))
+        }
+        Err(error) => Err(failed("lock")(error.into())),
+    }
+}

@@ -1,0 +1,86 @@
+//! What has become of the commands of operators.
+//!
+//! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the commands
+//! (`commands`) nor what is kept of preemptions (`preemptions`).
+
+use napreduce_core::{AttemptId, AttemptState, JobId};
+
+use super::daemon::Coordinator;
+use super::preemptions::PreemptionBook;
+use super::requests::Refusal;
+use crate::client::{CommandOutcome, PreemptionEnd, PreemptionSummary, TaskCommand};
+
+impl Coordinator {
+    /// Of these attempts of a job, or of all that are live, which a command to the whole job is about.
+    pub(super) fn outcomes(
+        &self,
+        job: JobId,
+        attempts: &[AttemptId],
+        command: TaskCommand,
+    ) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
+        let view = self.brain.view();
+        let (Some(known), Some(kept)) = (view.job(job), self.brain.jobs.get(&job)) else {
+            // Its end came first, which is what a kill wants.
+            let detail = self.find(job)?;
+            let ended = |attempt: &AttemptId| {
+                let last = detail.preemptions.iter().rev().find(|known| known.attempt == *attempt);
+                (*attempt, last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)))
+            };
+            return Ok(attempts.iter().map(ended).collect());
+        };
+        let live: Vec<AttemptId> = known.attempts().collect();
+        let wanted = if attempts.is_empty() { &live[..] } else { attempts };
+        let outcome = |attempt: &AttemptId| {
+            let state = view.attempt(*attempt).map(|attempt| (attempt.state(), attempt.is_recalled()));
+            (*attempt, outcome(state, &kept.book, *attempt, command))
+        };
+        Ok(wanted.iter().map(outcome).collect())
+    }
+}
+
+/// `state` is that of a live attempt, and whether it waits to go on.
+fn outcome(
+    state: Option<(AttemptState, bool)>,
+    book: &PreemptionBook,
+    attempt: AttemptId,
+    command: TaskCommand,
+) -> CommandOutcome {
+    let last = book.preemptions.iter().rev().find(|known| known.attempt == attempt);
+    match (command, state) {
+        (TaskCommand::Resume, Some((AttemptState::Suspended, true))) => CommandOutcome::Queued,
+        (TaskCommand::Resume, Some((AttemptState::Suspended, false))) => {
+            CommandOutcome::Overtaken("suspended again".to_owned())
+        }
+        (TaskCommand::Resume, Some((AttemptState::Resuming, _))) => CommandOutcome::Pending,
+        (TaskCommand::Resume, Some(_)) => CommandOutcome::Done,
+        (TaskCommand::Suspend, Some((AttemptState::Suspended, _))) => CommandOutcome::Done,
+        (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
+        (_, None) => last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)),
+        (_, Some(_)) => {
+            // What was asked for before is no answer: only the last request is.
+            last.and_then(|last| ended_as(last, command)).unwrap_or(CommandOutcome::Pending)
+        }
+    }
+}
+
+/// What the end of a request means for a command; none while it is open.
+fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOutcome> {
+    let end = last.end?;
+    Some(match (command, end) {
+        (TaskCommand::Suspend, PreemptionEnd::Suspended)
+        | (TaskCommand::Checkpoint, PreemptionEnd::Checkpointed)
+        | (TaskCommand::Kill, PreemptionEnd::Killed | PreemptionEnd::Finished | PreemptionEnd::Ended) => {
+            CommandOutcome::Done
+        }
+        (_, PreemptionEnd::Withdrawn) => CommandOutcome::Refused(last.reason.clone()),
+        (_, end) => CommandOutcome::Overtaken(end.in_words().to_owned()),
+    })
+}
+
+/// Nothing is told of an attempt that is not live any more.
+fn gone(command: TaskCommand) -> CommandOutcome {
+    match command {
+        TaskCommand::Kill => CommandOutcome::Done,
+        _ => CommandOutcome::Overtaken(PreemptionEnd::Ended.in_words().to_owned()),
+    }
+}
