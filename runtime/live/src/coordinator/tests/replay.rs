@@ -81,6 +81,7 @@ async fn submit_jobs(scene: &Scene, coordinator: &Running, random: &mut Pcg32) {
 async fn live_and_again(scheduler: SchedulerName, seed: u64) {
     let mut scene = Scene::new();
     scene.configuration.scheduler = SchedulerConfiguration::named(scheduler);
+    scene.configuration.queues = ["production", "research"].map(str::to_owned).to_vec();
     let recording = Recording::default();
     let coordinator = scene.start_recorded(Some(Recording::clone(&recording)));
     let mut random = Pcg32::seed_from_u64(seed);
