@@ -93,7 +93,7 @@ impl Brain {
             }
             Happening::Reported { worker, number, report } => self.take_in(worker, number, report),
             // Its name is wanted for the history until the engine has said what follows.
-            Happening::Lost { worker, reason } => {
+            Happening::Lost { worker, reason, .. } => {
                 self.remember_gone(worker, Parting::Lost, &reason);
                 left = Some(worker);
             }
