@@ -100,7 +100,7 @@ fn a_side_file_has_a_bound_that_can_be_raised() {
     assert!(error.to_string().contains(says), "{error}");
     assert_eq!(error.exit_status(), 2);
     // One that does not tell its length is found out by its bytes.
-    let untold = PathBuf::from("/proc/self/status");
+    let untold = PathBuf::from("/proc/version");
     options.files = vec![SideFileSource { path: untold, name: "large".to_owned() }];
     let error = scene.client().submit(plan(), &options).expect_err("it is too large");
     assert!(error.to_string().contains("it has more than 10 bytes"), "{error}");
