@@ -16,7 +16,8 @@ Settings for --conf:
   attempts-max=N          failures of one task before the job fails (1 to 100, default 4)
   compression=none|lz4    how map output is kept on local disk (default none)
   fan-in=N                sorted runs merged at once (2 to 1024, default 64)
-  durable=true|false      force map output and checkpoints to the disk before they count (default false)
+  durable=true|false      force map output, checkpoints and the output to the disk before they count (default false;
+                          the output of a cluster's job always is)
   slowstart=SHARE         share of maps that are done before reduces start (0 to 1, default 0.8)
   side-file-max=SIZE      bytes that a file of --files may have on its way to a cluster (default 4GiB)
   task-timeout=TIME       a task that makes no progress for so long is ended and tried again

@@ -106,6 +106,14 @@ pub enum JobError {
         /// What the system said.
         source: io::Error,
     },
+    /// It must never be an output directory.
+    #[error("{path} cannot be an output directory: {why}")]
+    OutputRefused {
+        /// What was named.
+        path: String,
+        /// Why not, and what to name.
+        why: String,
+    },
     /// Another run writes into the output directory at this moment.
     #[error("output directory {path}/ is being written by another run; wait for it or choose another")]
     OutputInUse {
@@ -164,6 +172,7 @@ impl JobError {
             JobError::Cluster(error) => error.exit_status(),
             JobError::Plan(_)
             | JobError::OutputUnusable { .. }
+            | JobError::OutputRefused { .. }
             | JobError::OutputExists { .. }
             | JobError::OutputUnfinished { .. }
             | JobError::OutputInUse { .. } => 2,

@@ -13,7 +13,7 @@ fn a_part_is_not_committed_before_the_attempt_has_finished_writing() {
     let job = Scenario::new(&["a"]).pause("r_0000.1", "written");
     let running = job.start();
     let moment = running.moment();
-    let temporary = job.output().join("_temporary/job_0001");
+    let temporary = job.work();
     assert_eq!(names(&temporary.join("job_0001_r_0000.1")), ["part-r-00000"]);
     assert_eq!(names(&temporary.join("committed")), [""; 0]);
     moment.go_on();
@@ -27,7 +27,7 @@ fn parts_of_other_tasks_wait_for_the_job() {
     let running = job.start();
     let moment = running.moment();
     assert_eq!(job.output_names(), ["_temporary"]);
-    assert_eq!(names(&job.output().join("_temporary/job_0001/committed")), ["part-r-00000.1"]);
+    assert_eq!(names(&job.work().join("committed")), ["part-r-00000.1"]);
     moment.go_on();
     running.end().assert_success();
     assert_eq!(job.output_names(), ["_SUCCESS", "part-r-00000", "part-r-00001"]);
@@ -39,7 +39,7 @@ fn an_attempt_that_died_after_its_commit_is_replaced_by_the_next() {
     let running = job.start();
     let moment = running.moment();
     // What a process killed between its rename and its last message leaves.
-    let temporary = job.output().join("_temporary/job_0001");
+    let temporary = job.work();
     fs::write(temporary.join("committed/part-r-00000.1"), "of the first attempt").unwrap();
     moment.kill();
     running.end().assert_success();

@@ -122,7 +122,7 @@ fn scratch_of_an_ended_attempt_is_gone_while_the_job_goes_on() {
     let job = job.pause("r_0000.1", "work");
     let running = job.start();
     let moment = running.moment();
-    let temporary = job.output().join("_temporary/job_0001");
+    let temporary = job.work();
     assert_eq!(names(&temporary), ["committed", "job_0001_r_0000.1", "shuffle"]);
     let segments = ["job_0001_m_0000.2.segment", "job_0001_m_0001.1.segment"];
     assert_eq!(names(&temporary.join("shuffle")), segments);
@@ -135,7 +135,7 @@ fn an_empty_scratch_directory_is_passed_on() {
     let job = Scenario::new(&["a", "b", "c"]).with("slots=1").pause("r_0000.1", "work");
     let running = job.start();
     let moment = running.moment();
-    let temporary = job.output().join("_temporary/job_0001");
+    let temporary = job.work();
     assert_eq!(names(&temporary), ["committed", "job_0001_r_0000.1", "shuffle"]);
     moment.go_on();
     running.end().assert_success();
@@ -146,7 +146,7 @@ fn a_segment_of_an_attempt_that_failed_late_is_removed() {
     let job = Scenario::new(&["a"]).rule("m_0000.1 written fail too late").pause("r_0000.1", "work");
     let running = job.start();
     let moment = running.moment();
-    let shuffle = job.output().join("_temporary/job_0001/shuffle");
+    let shuffle = job.work().join("shuffle");
     assert_eq!(names(&shuffle), ["job_0001_m_0000.2.segment"]);
     moment.go_on();
     running.end().assert_success();

@@ -18,6 +18,7 @@ use super::job::LiveJob;
 use super::requests::{ClientRequest, Following, Refusal, Reply};
 use super::submissions::Submitter;
 use crate::client::{JobDetail, JobSummary, LiveAttempt, TaskSummary, WorkerSummary};
+use crate::output::ClaimMark;
 use crate::protocol::Submission;
 
 /// So many commands are named for a whole job.
@@ -78,7 +79,8 @@ impl Coordinator {
         }
         let job = self.next_job();
         let Submission { plan, user, program, files, .. } = submission;
-        let accepted = Accepted { job, token, plan, user, program: Some(program), files, made: Vec::new() };
+        let claim = ClaimMark::default();
+        let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim };
         self.claim(accepted, Submitter::Client(reply));
     }
 
@@ -210,6 +212,9 @@ impl Coordinator {
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
         let view = self.brain.view();
         let Some(known) = view.job(job) else {
+            if let Some(lines) = self.explain_ending(job) {
+                return Ok(lines);
+            }
             let detail = self.find(job)?;
             let how = detail.summary.phase.in_words();
             let why = detail.summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));

@@ -99,6 +99,12 @@ impl Brain {
             }
             Happening::Woken => self.wake_at = None,
             Happening::AttemptKillRequested { attempt, reason } => self.note_kill(attempt, &reason),
+            Happening::CommitBegun { job } => {
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.commit_begun = true;
+                }
+            }
+            Happening::Settled { job, .. } => drop(self.jobs.remove(&job)),
             _ => {}
         }
         if let Some(event) = event {

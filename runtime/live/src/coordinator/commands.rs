@@ -13,6 +13,9 @@ use crate::client::{JobCommand, TaskCommand};
 
 impl Coordinator {
     pub(super) fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
+        if self.kill_ending(job, &reason) {
+            return Ok(());
+        }
         self.check_active(job)?;
         self.enter(Happening::JobKillRequested { job, reason });
         Ok(())

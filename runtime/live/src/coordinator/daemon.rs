@@ -3,7 +3,7 @@
 //! Owns the order of things: nothing that follows from an entry leaves before the entry is in the journal. Does not own
 //! what follows (`brain`), nor sockets, whose tasks send what they hear.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,16 +16,18 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use super::brain::Brain;
 use super::chains::ChainWatch;
+use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
+use super::ending::{Ending, Tried};
 use super::entry::{Accepted, Entry, Happening, Identity};
-use super::history::{EndedJob, History};
+use super::history::History;
 use super::pauses::Pause;
 use super::requests::{ClientRequest, Following};
 use super::submissions::Submitter;
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::chain::Removal;
 use crate::journal::{Journal, JournalError};
-use crate::output::OutputClaim;
+use crate::output::{Disk, OutputClaim, Resumed, Trouble};
 use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::protocol::{FromWorker, Hello, ToWorker, WorkerNews, WorkerOrder};
@@ -68,10 +70,15 @@ pub(crate) enum Input {
         pinned: Vec<PinnedBlob>,
         claim: Result<OutputClaim, JobError>,
     },
-    Ended {
+    /// A claim was taken up again, or not.
+    Resumed {
         job: JobId,
-        ended: Box<EndedJob>,
-        kept: Result<(), String>,
+        resumed: Result<Resumed, Trouble>,
+    },
+    /// A try to end a job is over.
+    Tried {
+        job: JobId,
+        tried: Tried,
     },
     /// What a chain of jobs left was removed, or not.
     ChainRemoved {
@@ -100,6 +107,8 @@ pub(super) struct Followed {
 
 /// What a coordinator of a cluster has and an embedded one does not.
 pub(super) struct Lasting {
+    /// The cluster's.
+    pub(super) directory: PathBuf,
     pub(super) journal: Journal,
     pub(super) journal_bytes_max: u64,
     pub(super) history: History,
@@ -124,13 +133,16 @@ pub(crate) struct Coordinator {
     unwritten: Vec<Vec<u8>>,
     pub(super) answers: Vec<Answer>,
     pub(super) connections: BTreeMap<u64, WorkerId>,
-    pub(super) claims: BTreeMap<JobId, Result<OutputClaim, String>>,
+    pub(super) claims: BTreeMap<JobId, Claim>,
+    /// Jobs whose tasks are over and whose output is not settled.
+    pub(super) endings: BTreeMap<JobId, Ending>,
+    /// When the leases of claims were renewed last.
+    pub(super) renewed: Instant,
+    pub(super) disk: Disk,
     /// Submissions whose output directory is being claimed, by token.
     pub(super) claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
     pub(super) followed: BTreeMap<JobId, Followed>,
     pub(super) chains: ChainWatch,
-    /// Jobs whose end was decided before this coordinator was started.
-    pub(super) resumed: BTreeSet<JobId>,
     /// Blobs of jobs that have not ended, which the store must keep.
     pub(super) pinned: BTreeMap<JobId, Vec<PinnedBlob>>,
     /// The highest number given to a job, journaled or not.
@@ -154,10 +166,12 @@ impl Coordinator {
             answers: Vec::new(),
             connections: BTreeMap::new(),
             claims: BTreeMap::new(),
+            endings: BTreeMap::new(),
+            renewed: Instant::now(),
+            disk: Disk::default(),
             claiming: BTreeMap::new(),
             followed: BTreeMap::new(),
             chains: ChainWatch::default(),
-            resumed: BTreeSet::new(),
             pinned: BTreeMap::new(),
             last_job,
             own,
@@ -255,8 +269,9 @@ impl Coordinator {
             Input::News { worker, news } => self.on_news(worker, news),
             Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
             Input::Claimed { accepted, pinned, claim } => self.on_claimed(*accepted, pinned, claim),
-            Input::Ended { job, ended, kept } => self.on_ended(job, *ended, kept),
             Input::ChainRemoved { chain, removed } => self.on_chain_removed(chain, removed),
+            Input::Resumed { job, resumed } => self.on_resumed(job, resumed),
+            Input::Tried { job, tried } => self.on_tried(job, tried),
             Input::Interrupt { reason } => self.interrupt(reason),
             Input::Pause { at_rest } => self.pause(at_rest),
             Input::GoOn => self.go_on(),
@@ -282,10 +297,16 @@ impl Coordinator {
 
     /// Writes the journal, and then lets out what follows.
     fn conclude(&mut self) -> Result<(), JournalError> {
+        let ended = std::mem::take(&mut self.brain.ended);
+        let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
         if let Some(lasting) = &mut self.lasting
             && !self.unwritten.is_empty()
         {
             lasting.journal.append(&self.unwritten)?;
+            if commits > 0 {
+                // What is about to be changed on the disk must not outlive the knowledge of it.
+                lasting.journal.sync()?;
+            }
         }
         self.unwritten.clear();
         self.brain.flush();
@@ -295,7 +316,7 @@ impl Coordinator {
         for notice in std::mem::take(&mut self.brain.notices) {
             self.say(&notice);
         }
-        for job in std::mem::take(&mut self.brain.ended) {
+        for job in ended {
             self.start_ending(job);
         }
         self.tell_rest();
@@ -317,6 +338,7 @@ impl Coordinator {
         self.ticked = Instant::now();
         self.look_after_workers(paused);
         self.look_after_chains();
+        self.look_after_claims();
         let view = self.brain.engine.view();
         for (job, followed) in &self.followed {
             if let Some(job) = self.brain.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {

@@ -1,102 +1,319 @@
 //! The end of a job beside the loop: its output committed or removed, which may take a while.
 //!
-//! Owns what becomes of an output directory when the engine has forgotten its job. Every step can be done again after a
-//! restart of the coordinator. Does not own the steps themselves (`output`).
+//! Owns what becomes of an output directory when the engine has forgotten its job, and for how long that is tried. Every step
+//! can be done again after a restart of the coordinator. Does not own the steps themselves (`output`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use napreduce_core::{JobId, JobOutcome};
 
+use super::claims::{Claim, wait_after};
 use super::clock::unix_micros;
 use super::daemon::{Coordinator, Input};
+use super::entry::Happening;
 use super::history::{self, EndedJob};
 use super::job::LiveJob;
 use crate::body::PartOutput;
 use crate::client::{JobDetail, JobPhase};
-use crate::output::{CommitTry, CommittedPart, Manifest, OutputClaim, commit_job};
+use crate::output::{CommittedPart, Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
 use crate::report::{JobEnd, JobReport, PartReport};
 
-/// Commits or discards, blocking. `wall` is the time since the job was submitted.
-///
-/// `claim` is missing when the directory could not be claimed again after a restart, for the reason given.
-pub(super) fn end_job(
+/// How long a program of its own tries to commit, before it says that it could not.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a cluster tries to remove what a job left on storage that is away.
+const DISCARD_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A job whose tasks are over and whose output is not settled.
+#[derive(Debug)]
+pub(super) struct Ending {
+    since: Instant,
+    tries: u32,
+    /// What hindered the last try.
+    why: Option<String>,
+    /// When it is tried again; `None` while it is.
+    at: Option<Instant>,
+    /// Somebody has ended it, for this reason.
+    killed: Option<String>,
+}
+
+/// What a try came to.
+#[derive(Debug)]
+pub(crate) enum Tried {
+    Over {
+        ended: Box<EndedJob>,
+        /// Whether it is in the history.
+        kept: Result<(), String>,
+        /// What could not be tidied up.
+        remarks: Vec<String>,
+    },
+    /// It is to be tried again.
+    Held { why: String, away: bool },
+}
+
+/// How a job ended, and what could not be tidied up.
+type Settled = (JobEnd, Vec<String>);
+
+/// Commits or discards, blocking; an error is passing.
+fn settle(
     job: &LiveJob,
-    claim: Result<OutputClaim, String>,
-    commit_try: CommitTry,
+    claim: Option<Box<OutputClaim>>,
+    disk: &Disk,
     wall: Duration,
-) -> JobEnd {
+) -> Result<Settled, Trouble> {
+    let output = job.accepted.plan.output.as_path();
+    let resumed = match claim {
+        Some(claim) => Ok(Resumed::Claimed(claim)),
+        None => OutputClaim::resume(disk, &job.accepted.claim_request(), job.accepted.claim),
+    };
+    let resumed = match resumed {
+        Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
+        resumed => resumed.map_err(|trouble| trouble.in_words(output)),
+    };
     let id = job.id();
     let outcome =
         job.outcome.clone().unwrap_or(JobOutcome::Killed { reason: "it was not decided".to_owned() });
-    match (outcome, claim) {
-        (JobOutcome::Succeeded, Ok(claim)) => commit(job, claim, commit_try, wall),
-        (JobOutcome::Succeeded, Err(why)) => JobEnd::Failed { job: id, reason: why },
-        (JobOutcome::Failed { reason }, claim) => JobEnd::Failed { job: id, reason: discard(claim, reason) },
-        (JobOutcome::Killed { reason }, claim) => JobEnd::Killed { job: id, reason: discard(claim, reason) },
+    let (reason, killed) = match outcome {
+        JobOutcome::Succeeded => return settle_success(job, resumed, wall),
+        JobOutcome::Failed { reason } => (reason, false),
+        JobOutcome::Killed { reason } => (reason, true),
+    };
+    if let Ok(Resumed::Claimed(claim)) = resumed {
+        match claim.discard() {
+            Err(Trouble::Passing { what, away: false }) => {
+                return Ok((ended_without(id, format!("{reason}; also: {what}"), killed), Vec::new()));
+            }
+            Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
+            // Nothing of it is left, or what is there is not its own.
+            Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => {}
+        }
     }
+    Ok((ended_without(id, reason, killed), Vec::new()))
 }
 
-fn commit(job: &LiveJob, claim: OutputClaim, commit_try: CommitTry, wall: Duration) -> JobEnd {
+fn settle_success(
+    job: &LiveJob,
+    resumed: Result<Resumed, String>,
+    wall: Duration,
+) -> Result<Settled, Trouble> {
     let (id, plan) = (job.id(), &job.accepted.plan);
+    let failed = |reason| Ok((JobEnd::Failed { job: id, reason }, Vec::new()));
+    let paths = JobPaths::new(&plan.output, id, job.accepted.claim.token, &plan.part_extension);
+    let manifest = manifest(job, &paths);
+    let remarks = match resumed {
+        Ok(Resumed::Claimed(mut claim)) => match commit(&mut claim, &manifest) {
+            Ok(()) => claim.clean_up().err().map(|trouble| {
+                let left = trouble.in_words(&plan.output);
+                format!("the output of {id} is complete, but not all of its work is removed: {left}")
+            }),
+            Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
+            Err(trouble) => {
+                // The first error says more than a second one about the same directory.
+                if let Trouble::Final(_) = trouble {
+                    let _ = claim.discard();
+                }
+                return failed(trouble.in_words(&plan.output));
+            }
+        },
+        Ok(Resumed::Settled) => None,
+        Ok(Resumed::Gone) => {
+            return failed(format!("all that it wrote to {} was removed", plan.output.display()));
+        }
+        Err(why) => return failed(why),
+    };
+    let report = JobReport {
+        job: id,
+        name: manifest.name,
+        counters: manifest.counters,
+        wall,
+        parts: manifest.parts.into_iter().map(|part| part.report).collect(),
+        output: plan.output.clone(),
+    };
+    Ok((JobEnd::Succeeded(report), remarks.into_iter().collect()))
+}
+
+fn manifest(job: &LiveJob, paths: &JobPaths) -> Manifest {
     let parts = job.parts().map(|(attempt, part)| {
-        let name = claim.paths().part_name(attempt.task);
+        let name = paths.part_name(attempt.task);
         let PartOutput { records, bytes, digest } = part;
         CommittedPart { attempt, report: PartReport { name, records, bytes, digest } }
     });
-    let manifest =
-        Manifest { job: id, name: plan.name.clone(), counters: job.counters(), parts: parts.collect() };
-    match commit_job(&claim, &manifest, commit_try) {
-        Ok(()) => JobEnd::Succeeded(JobReport {
-            job: id,
-            name: manifest.name,
-            counters: manifest.counters,
-            wall,
-            parts: manifest.parts.into_iter().map(|part| part.report).collect(),
-            output: plan.output.clone(),
-        }),
-        // The first error says more than a second one about the same directory.
-        Err(error) => {
-            let _ = claim.discard();
-            JobEnd::Failed { job: id, reason: error.to_string() }
-        }
+    let name = job.accepted.plan.name.clone();
+    Manifest { job: job.id(), name, counters: job.counters(), parts: parts.collect() }
+}
+
+fn ended_without(job: JobId, reason: String, killed: bool) -> JobEnd {
+    match killed {
+        true => JobEnd::Killed { job, reason },
+        false => JobEnd::Failed { job, reason },
     }
 }
 
-/// Removes what the job wrote; the reason, with what went wrong while removing.
-fn discard(claim: Result<OutputClaim, String>, reason: String) -> String {
-    let discarded = claim.and_then(|claim| claim.discard().map_err(|error| error.to_string()));
-    match discarded {
-        Ok(()) => reason,
-        Err(error) => format!("{reason}; also: {error}"),
+/// The end of a job that is not tried any more.
+fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
+    let id = job.id();
+    let left = if job.commit_begun { ", and may be there in part, without _SUCCESS" } else { "" };
+    let uncommitted = format!("its output was not committed{left}: {why}");
+    match (job.outcome.clone(), killed) {
+        (Some(JobOutcome::Succeeded), Some(reason)) => {
+            JobEnd::Killed { job: id, reason: format!("{reason}; {uncommitted}") }
+        }
+        (Some(JobOutcome::Failed { reason }), _) => {
+            JobEnd::Failed { job: id, reason: format!("{reason}; also: {why}") }
+        }
+        (Some(JobOutcome::Killed { reason }), _) => {
+            JobEnd::Killed { job: id, reason: format!("{reason}; also: {why}") }
+        }
+        (Some(JobOutcome::Succeeded) | None, _) => JobEnd::Failed { job: id, reason: uncommitted },
     }
 }
 
 impl Coordinator {
+    /// Journals that a job which succeeded is committed from now on.
+    pub(super) fn begin_commit(&mut self, job: JobId) -> bool {
+        let wanted = self
+            .brain
+            .jobs
+            .get(&job)
+            .is_some_and(|job| job.outcome == Some(JobOutcome::Succeeded) && !job.commit_begun);
+        if wanted {
+            self.enter(Happening::CommitBegun { job });
+        }
+        wanted
+    }
+
     /// Commits or discards the output beside the loop; by now no process of the job is left.
-    pub(super) fn start_ending(&mut self, id: JobId) {
+    pub(super) fn start_ending(&mut self, job: JobId) {
+        let (since, tries, why, at, killed) = (Instant::now(), 0, None, None, None);
+        self.endings.insert(job, Ending { since, tries, why, at, killed });
+        match self.claims.remove(&job) {
+            Some(Claim::Held(claim)) => self.try_to_end(job, Some(claim), None),
+            // It goes on when the claim has come.
+            Some(coming @ Claim::Coming { .. }) => drop(self.claims.insert(job, coming)),
+            Some(Claim::Away { .. }) | None => self.try_to_end(job, None, None),
+        }
+    }
+
+    /// One try; with an end in hand only the history is written.
+    pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.brain.jobs.get(&id).cloned() else { return };
-        let unclaimed = || Err(format!("the output directory of {id} is not claimed"));
-        let claim = self.claims.remove(&id).unwrap_or_else(unclaimed);
         let path = self.lasting.as_ref().map(|lasting| lasting.history.path(id));
-        let commit_try = if self.resumed.remove(&id) { CommitTry::Again } else { CommitTry::First };
         let detail = self.detail(&job);
-        let own = self.own.clone();
+        let (own, disk) = (self.own.clone(), self.disk.clone());
         tokio::task::spawn_blocking(move || {
             let wall = Duration::from_micros(unix_micros().saturating_sub(job.submitted_micros));
-            let end = end_job(&job, claim, commit_try, wall);
-            let ended = EndedJob::new(job.accepted.token, end.clone(), ended_detail(detail, &end));
-            let kept = path.map_or(Ok(()), |path| {
-                history::write(&path, &ended)
-                    .map_err(|error| format!("cannot write {}: {error}", path.display()))
-            });
+            let settled = match end {
+                Some(end) => Ok((end, Vec::new())),
+                None => settle(&job, claim, &disk, wall),
+            };
+            let tried = match settled {
+                Ok((end, remarks)) => {
+                    let ended = EndedJob::new(job.accepted.token, end.clone(), ended_detail(detail, &end));
+                    let kept = path.map_or(Ok(()), |path| {
+                        history::write(&path, &ended)
+                            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+                    });
+                    Tried::Over { ended: Box::new(ended), kept, remarks }
+                }
+                Err(trouble) => {
+                    let away = matches!(trouble, Trouble::Passing { away: true, .. });
+                    Tried::Held { why: trouble.in_words(&job.accepted.plan.output), away }
+                }
+            };
             // A coordinator that has ended does it again when it is back.
-            let _ = own.send(Input::Ended { job: id, ended: Box::new(ended), kept });
+            let _ = own.send(Input::Tried { job: id, tried });
         });
     }
 
-    pub(super) fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>) {
-        self.brain.jobs.remove(&job);
+    pub(super) fn on_tried(&mut self, job: JobId, tried: Tried) {
+        let (why, away) = match tried {
+            Tried::Over { ended, kept, remarks } => return self.on_ended(job, *ended, kept, remarks),
+            Tried::Held { why, away } => (why, away),
+        };
+        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.brain.jobs.get(&job)) else {
+            return;
+        };
+        let patience = match (&known.outcome, known.accepted.claim_request().owner) {
+            (Some(JobOutcome::Succeeded), Owner::Cluster) => None,
+            (Some(JobOutcome::Succeeded), Owner::Program) => Some(COMMIT_PATIENCE),
+            (_, Owner::Cluster) if away => Some(DISCARD_PATIENCE),
+            _ => Some(Duration::ZERO),
+        };
+        let over = patience.is_some_and(|patience| ending.since.elapsed() >= patience);
+        if over || ending.killed.is_some() {
+            let end = give_up(known, &why, ending.killed.take());
+            return self.try_to_end(job, None, Some(end));
+        }
+        ending.at = Some(Instant::now() + wait_after(ending.tries));
+        ending.tries += 1;
+        if ending.why.as_ref() != Some(&why) {
+            let said = format!("{job} is held: {why}; it is tried again");
+            ending.why = Some(why);
+            self.say(&said);
+        }
+    }
+
+    /// Tries again what is due.
+    pub(super) fn look_after_endings(&mut self, now: Instant) {
+        let due: Vec<JobId> = self
+            .endings
+            .iter_mut()
+            .filter(|(_, ending)| ending.at.is_some_and(|at| at <= now))
+            .map(|(job, ending)| {
+                ending.at = None;
+                *job
+            })
+            .collect();
+        for job in due {
+            self.try_to_end(job, None, None);
+        }
+    }
+
+    /// Ends a job whose tasks are over and whose output cannot be settled; false if it is none. One that is at it at this
+    /// moment ends when that fails.
+    pub(super) fn kill_ending(&mut self, job: JobId, reason: &str) -> bool {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.brain.jobs.get(&job)) else {
+            return false;
+        };
+        match (ending.at.take(), &ending.why) {
+            (Some(_), Some(why)) => {
+                let end = give_up(known, why, Some(reason.to_owned()));
+                self.try_to_end(job, None, Some(end));
+            }
+            _ => ending.killed = Some(reason.to_owned()),
+        }
+        true
+    }
+
+    /// Why a job whose tasks are over has not ended.
+    pub(super) fn explain_ending(&self, job: JobId) -> Option<Vec<String>> {
+        let ending = self.endings.get(&job)?;
+        let known = self.brain.jobs.get(&job)?;
+        let what = match known.outcome {
+            Some(JobOutcome::Succeeded) => "its output is being put into place",
+            _ => "what it wrote is being removed",
+        };
+        let mut lines = vec![format!("{job} has done its tasks; {what}")];
+        if let Some(why) = &ending.why {
+            let seconds = ending.since.elapsed().as_secs();
+            lines.push(format!(
+                "it is held and tried again, {} times in {seconds} s so far: {why}",
+                ending.tries
+            ));
+            lines.push(format!("end it without its output with: nap job kill {job}"));
+        }
+        Some(lines)
+    }
+
+    fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
+        let outcome = match &ended.end {
+            JobEnd::Succeeded(_) => JobOutcome::Succeeded,
+            JobEnd::Failed { reason, .. } => JobOutcome::Failed { reason: reason.clone() },
+            JobEnd::Killed { reason, .. } => JobOutcome::Killed { reason: reason.clone() },
+        };
+        self.enter(Happening::Settled { job, outcome });
+        self.endings.remove(&job);
         self.pinned.remove(&job);
+        remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
         if let Err(error) = kept {
             self.say(&format!("{job} is left out of the history: {error}"));
         }
@@ -106,8 +323,10 @@ impl Coordinator {
             self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
         }
         if let Some(followed) = self.followed.remove(&job) {
-            followed.progress.send_replace(ended.detail.summary.progress);
-            followed.end.send_replace(Some(ended.end));
+            self.afterwards(move || {
+                followed.progress.send_replace(ended.detail.summary.progress);
+                followed.end.send_replace(Some(ended.end));
+            });
         }
     }
 }

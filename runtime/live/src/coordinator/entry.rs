@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::{
-    AttemptId, Event, JobId, JobSpec, MapSpec, Primitive, Report, Slots, Span, Time, WorkerId,
+    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots, Span, Time, WorkerId,
 };
 use serde::{Deserialize, Serialize};
 
 use super::chains::KnownChain;
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::counters::Counter;
+use crate::output::{ClaimMark, ClaimRequest, Owner};
 use crate::plan::JobPlan;
 use crate::protocol::{Blob, SideFile, WorkerReport};
 
@@ -24,6 +25,8 @@ pub(super) struct Entry {
     pub(super) happening: Happening,
 }
 
+/// What happens. The output of a job is being put into place from `CommitBegun` on, whatever happens; once the job is `Settled`
+/// nothing of it is left to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Happening {
     Submitted(Box<Accepted>),
@@ -42,6 +45,8 @@ pub(super) enum Happening {
     ChainOver { chain: u128, reason: String },
     ChainSettled { chain: u128 },
     Woken,
+    CommitBegun { job: JobId },
+    Settled { job: JobId, outcome: JobOutcome },
 }
 
 /// A job whose output directory is claimed.
@@ -55,8 +60,8 @@ pub(crate) struct Accepted {
     /// `None` for an embedded job, which runs the worker's own program.
     pub(super) program: Option<Blob>,
     pub(super) files: Vec<SideFile>,
-    /// Directories that the claim made, outermost first.
-    pub(super) made: Vec<PathBuf>,
+    /// By what the claim on its output directory is known again.
+    pub(super) claim: ClaimMark,
 }
 
 /// Who a worker is, as long as it has its number.
@@ -80,6 +85,21 @@ impl Accepted {
     pub(super) fn pin(&self, blobs: &Arc<BlobStore>) -> Vec<PinnedBlob> {
         let all = self.program.into_iter().chain(self.files.iter().map(|file| file.blob));
         all.filter_map(|blob| blobs.pin(blob.digest).ok().flatten()).collect()
+    }
+
+    /// Whose its output directory is, and how it is written.
+    pub(super) fn claim_request(&self) -> ClaimRequest<'_> {
+        let plan = &self.plan;
+        let owner = if self.program.is_some() { Owner::Cluster } else { Owner::Program };
+        ClaimRequest {
+            output: &plan.output,
+            job: self.job,
+            extension: &plan.part_extension,
+            overwrite: plan.overwrite,
+            submission: self.token,
+            owner,
+            durable: plan.durable || owner == Owner::Cluster,
+        }
     }
 
     /// What the engine is to know of it.
@@ -147,9 +167,11 @@ impl Entry {
             }
             Happening::Woken => Event::Woken,
             // They are about files, of which the engine knows nothing.
-            Happening::ChainBegun { .. } | Happening::ChainOver { .. } | Happening::ChainSettled { .. } => {
-                return None;
-            }
+            Happening::ChainBegun { .. }
+            | Happening::ChainOver { .. }
+            | Happening::ChainSettled { .. }
+            | Happening::CommitBegun { .. }
+            | Happening::Settled { .. } => return None,
         })
     }
 }

@@ -14,6 +14,7 @@ mod admission;
 mod answers;
 mod brain;
 mod chains;
+mod claims;
 mod clients;
 mod clock;
 mod commands;

@@ -15,14 +15,13 @@ use super::chains::KnownChain;
 use super::clock::unix_micros;
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input, Lasting};
-use super::entry::{Accepted, Entry, Happening};
+use super::entry::Entry;
 use super::gone::GoneWorkers;
 use super::history::History;
 use super::job::LiveJob;
 use super::link::{KeptLink, Link};
 use crate::blobs::{BlobError, BlobStore};
 use crate::journal::{EngineRules, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
-use crate::output::OutputClaim;
 
 /// Version of the snapshot.
 const SNAPSHOT_VERSION: u32 = 2;
@@ -194,6 +193,7 @@ impl Coordinator {
         }
         brain.notices.extend(recovered.remarks.into_iter().chain(remarks));
         let lasting = Lasting {
+            directory: configuration.directory.path().to_owned(),
             journal,
             journal_bytes_max: configuration.journal_bytes_max,
             history,
@@ -208,29 +208,18 @@ impl Coordinator {
         Ok(coordinator)
     }
 
-    /// Claims the outputs of the jobs again, and ends those whose end was decided.
+    /// Has the claims of the jobs taken up again, and ends those whose end was decided.
     fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
         self.brain.ended.clear();
-        let jobs: Vec<(JobId, bool)> =
-            self.brain.jobs.iter().map(|(job, known)| (*job, known.outcome.is_some())).collect();
-        for (job, over) in jobs {
-            if over && self.lasting.as_ref().is_some_and(|lasting| lasting.history.has(job)) {
-                self.brain.jobs.remove(&job);
-                continue;
-            }
-            let Some(accepted) = self.brain.jobs.get(&job).map(|known| known.accepted.clone()) else {
-                continue;
-            };
-            let claim = take_up_claim(&accepted);
-            if over {
-                self.resumed.insert(job);
+        let jobs: Vec<JobId> = self.brain.jobs.keys().copied().collect();
+        for job in jobs {
+            let Some(known) = self.brain.jobs.get(&job) else { continue };
+            let pinned = known.accepted.pin(blobs);
+            if known.outcome.is_some() {
                 self.brain.ended.push(job);
-            } else if let Err(why) = &claim {
-                let reason = format!("its output directory was lost while no coordinator ran: {why}");
-                self.enter(Happening::JobKillRequested { job, reason });
+            } else {
+                self.resume_claim(job, 0);
             }
-            self.claims.insert(job, claim);
-            let pinned = accepted.pin(blobs);
             self.pinned.insert(job, pinned);
             self.say(&format!("{job} goes on"));
         }
@@ -246,10 +235,4 @@ fn forgotten(directory: &Path, last: Option<JobId>, blobs: &BlobStore) -> Option
          coordinator and restore the files journal-* and snapshot-* if there are copies",
         directory.display()
     ))
-}
-
-fn take_up_claim(accepted: &Accepted) -> Result<OutputClaim, String> {
-    let plan = &accepted.plan;
-    OutputClaim::resume(&plan.output, accepted.job, &plan.part_extension, accepted.made.clone())
-        .map_err(|error| error.to_string())
 }

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use napreduce_core::JobId;
 use tokio::sync::oneshot;
 
+use super::claims::Claim;
 use super::clock::unix_micros;
 use super::daemon::{Coordinator, Input};
 use super::entry::{Accepted, Happening};
 use super::requests::{Following, Refusal, Reply};
 use crate::blobs::PinnedBlob;
-use crate::output::OutputClaim;
+use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place};
 use crate::plan::JobPlan;
 use crate::report::JobError;
 use crate::user::current_user;
@@ -29,21 +30,26 @@ impl Coordinator {
     /// Claims an output directory beside the loop.
     pub(super) fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
         self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
-        let own = self.own.clone();
+        let (own, disk) = (self.own.clone(), self.disk.clone());
+        let surroundings = self.surroundings(&accepted.plan);
         let blobs = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.blobs));
         tokio::task::spawn_blocking(move || {
             let pinned = blobs.map(|blobs| accepted.pin(&blobs)).unwrap_or_default();
-            let plan = &accepted.plan;
-            let claim = OutputClaim::take(
-                &plan.output,
-                accepted.job,
-                &plan.part_extension,
-                plan.overwrite,
-                accepted.token,
-            );
+            let claim = check_place(&accepted.plan.output, &surroundings)
+                .and_then(|()| OutputClaim::take(&disk, &accepted.claim_request()));
             // A coordinator that has ended claims nothing; the lock goes with the process.
             let _ = own.send(Input::Claimed { accepted: Box::new(accepted), pinned, claim });
         });
+    }
+
+    /// What an output directory must keep away from.
+    fn surroundings(&self, plan: &JobPlan) -> Surroundings {
+        let workers = self.brain.links.values().map(|link| link.identity().directory.clone());
+        let own = self.lasting.as_ref().map(|lasting| lasting.directory.clone());
+        let mut inputs: Vec<PathBuf> = plan.splits.iter().map(|split| split.path.clone()).collect();
+        inputs.dedup();
+        let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
+        Surroundings { cluster, inputs }
     }
 
     pub(super) fn on_claimed(
@@ -56,8 +62,8 @@ impl Coordinator {
         let submitters = self.claiming.remove(&token).map(|(_, submitters)| submitters).unwrap_or_default();
         match claim {
             Ok(claim) => {
-                accepted.made = claim.made().to_vec();
-                self.claims.insert(job, Ok(claim));
+                accepted.claim = claim.mark();
+                self.claims.insert(job, Claim::Held(Box::new(claim)));
                 self.pinned.insert(job, pinned);
                 self.enter(Happening::Submitted(Box::new(accepted)));
                 self.welcome_submitters(job, submitters);
@@ -75,6 +81,10 @@ impl Coordinator {
         for job in live {
             self.enter(Happening::JobKillRequested { job, reason: reason.clone() });
         }
+        let ending: Vec<JobId> = self.endings.keys().copied().collect();
+        for job in ending {
+            self.kill_ending(job, &reason);
+        }
         self.interrupted = Some(reason);
     }
 
@@ -85,11 +95,11 @@ impl Coordinator {
     ) {
         let job = self.next_job();
         let user = current_user();
-        let (program, files, made): (_, _, Vec<PathBuf>) = (None, Vec::new(), Vec::new());
+        let (program, files, claim) = (None, Vec::new(), ClaimMark::default());
         // Unlike that of any other process.
         let token =
             (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
-        let accepted = Accepted { job, token, plan, user, program, files, made };
+        let accepted = Accepted { job, token, plan, user, program, files, claim };
         self.claim(accepted, Submitter::Embedding(reply));
     }
 

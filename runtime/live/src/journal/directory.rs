@@ -111,6 +111,11 @@ impl Journal {
         self.file.sync_if_due()
     }
 
+    /// Forces what was appended to the disk now, whatever the interval; not if that is never wanted.
+    pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
+        self.file.sync_wanted()
+    }
+
     /// Bytes appended since the last snapshot.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.bytes()

@@ -119,6 +119,15 @@ impl JournalFile {
         }
     }
 
+    /// Forces everything to the disk, unless that was declined for good.
+    pub(super) fn sync_wanted(&mut self) -> Result<(), JournalError> {
+        match self.fsync {
+            FsyncPolicy::Never => Ok(()),
+            FsyncPolicy::Always | FsyncPolicy::Interval(_) if !self.dirty => Ok(()),
+            FsyncPolicy::Always | FsyncPolicy::Interval(_) => self.sync(),
+        }
+    }
+
     /// Forces everything to the disk.
     fn sync(&mut self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|error| JournalError::io("sync", &self.path, error))?;

@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::layout::TEMPORARY;
+use super::places::{Surroundings, check_place};
 use crate::report::JobError;
 
 /// Refuses an output directory that holds something, unless it may be overwritten, or that another run writes into.
@@ -19,9 +20,10 @@ use crate::report::JobError;
 ///
 /// # Errors
 ///
-/// Those of the claim of an output: [`JobError::OutputExists`], [`JobError::OutputInUse`] and
-/// [`JobError::OutputUnusable`].
+/// Those of the claim of an output: [`JobError::OutputRefused`], [`JobError::OutputExists`], [`JobError::OutputInUse`]
+/// and [`JobError::OutputUnusable`].
 pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
+    check_place(output, &Surroundings::default())?;
     let path = || output.display().to_string().trim_end_matches('/').to_owned();
     let unusable = |source| JobError::OutputUnusable { path: path(), source };
     let entries = match fs::read_dir(output) {

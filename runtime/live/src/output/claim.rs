@@ -1,74 +1,159 @@
 //! The claim of a run on its output directory, from before the first task until the end of the job.
 //!
-//! Owns the check of what is there already, the lock that tells a run that goes on from one that was killed, and what is
-//! removed when the job does not succeed. Does not own the moving of parts (`commit`).
+//! Owns taking it, taking it up again after a restart, and what is removed when the job does not succeed. Does not own what
+//! stands in its way (`standing`) nor the moving of parts (`commit`).
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
-use super::layout::{JobPaths, PART_PREFIX, SUCCESS, SUCCESS_UNFINISHED, TEMPORARY, is_temporary};
-use super::removal::remove_temporary;
+use super::holder::{Holder, Holding};
+use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in, staged};
+use super::manifest::Written;
+use super::record::{ClaimRecord, ClaimToken, Owner, Step};
+use super::removal::remove_retired;
+use super::standing::{make_way, set_aside};
+use super::storage::{Disk, Locked, Storage};
+use super::trouble::Trouble;
 use crate::report::JobError;
+
+/// Who wants which directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClaimRequest<'a> {
+    pub(crate) output: &'a Path,
+    pub(crate) job: JobId,
+    /// Of its part files.
+    pub(crate) extension: &'a str,
+    pub(crate) overwrite: bool,
+    /// What an earlier try of the same submission left is its own.
+    pub(crate) submission: u128,
+    pub(crate) owner: Owner,
+    /// Whether claim and commit are on the disk, not only in the page cache, before what follows from them.
+    pub(crate) durable: bool,
+}
+
+/// By what a claim is known again: what a journal keeps of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct ClaimMark {
+    pub(crate) token: ClaimToken,
+    /// How many directories it made: the output directory, its parent and so on.
+    made: u32,
+    /// The inode of the output directory. Another one in its place is not it: its storage may not be mounted.
+    root: u64,
+}
 
 /// An output directory that this run alone writes into.
 #[derive(Debug)]
 pub(crate) struct OutputClaim {
+    storage: Storage,
     paths: JobPaths,
-    /// Directories this run made, outermost first.
-    made: Vec<PathBuf>,
+    record: ClaimRecord,
+    mark: ClaimMark,
     /// Holds the lock on `_temporary`.
     _lock: File,
+    _holding: Holding,
 }
 
-/// Who claims a directory: what an earlier try of the same submission left is its own.
-pub(crate) type SubmissionToken = u128;
+/// Whose an output directory is, from the side of one claim.
+#[derive(Debug)]
+pub(super) enum Whose {
+    Own(ClaimRecord),
+    /// Nobody's: its commit is complete.
+    Settled,
+    /// Nobody's, and there is no output of it.
+    Gone,
+}
+
+/// What became of a claim while nobody looked after it.
+#[derive(Debug)]
+pub(crate) enum Resumed {
+    Claimed(Box<OutputClaim>),
+    /// Its commit is complete.
+    Settled,
+    /// All that belonged to it was removed.
+    Gone,
+}
+
+/// Reads the claim again, and where there is none, what that means.
+pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Whose, Trouble> {
+    let path = claim_in(Path::new(TEMPORARY));
+    let failed = |path: &Path, error: &io::Error| Trouble::io(format!("read {}", storage.shown(path)), error);
+    if let Some(text) = storage.read(&path).map_err(|error| failed(&path, &error))? {
+        let record = ClaimRecord::parse(&text, &path).map_err(|error| failed(&path, &error))?;
+        return match record.token == token {
+            true => Ok(Whose::Own(record)),
+            false => Err(Trouble::Taken { by: record.to_string() }),
+        };
+    }
+    let missing = |error| failed(paths.work(), &error);
+    if storage.find(paths.work()).map_err(missing)?.is_some() {
+        return Err(failed(&path, &io::ErrorKind::NotFound.into()));
+    }
+    let success = Path::new(SUCCESS);
+    match storage.read(success).map_err(|error| failed(success, &error))?.map(|text| Written::parse(&text)) {
+        None => Ok(Whose::Gone),
+        Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
+        Some(written) => Err(Trouble::Taken { by: written.writer() }),
+    }
+}
 
 impl OutputClaim {
     /// Makes the directories of a job, unless what is there already forbids it.
-    pub(crate) fn take(
-        output: &Path,
-        job: JobId,
-        extension: &str,
-        overwrite: bool,
-        token: SubmissionToken,
-    ) -> Result<OutputClaim, JobError> {
-        let paths = JobPaths::new(output, job, extension);
-        let made = make_directories(output)?;
-        let claimed = inspect(&paths, overwrite, token).and_then(|()| prepare(&paths, token));
-        match claimed {
-            Ok(lock) => Ok(OutputClaim { paths, made, _lock: lock }),
-            Err(error) => {
-                remove_made(&made);
-                Err(error)
-            }
-        }
+    pub(crate) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<OutputClaim, JobError> {
+        let made = make_directories(disk, request)?;
+        claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
     }
 
-    /// Takes the claim up again that a coordinator had before it was started again. What is missing is made again: it may
-    /// have died when the job was all but committed.
+    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is made again.
     pub(crate) fn resume(
-        output: &Path,
-        job: JobId,
-        extension: &str,
-        made: Vec<PathBuf>,
-    ) -> Result<OutputClaim, JobError> {
-        let paths = JobPaths::new(output, job, extension);
-        let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
-        fs::create_dir_all(paths.temporary()).map_err(failed)?;
-        let lock = lock(&paths, &paths.temporary())?;
-        make_folders(&paths)?;
-        Ok(OutputClaim { paths, made, _lock: lock })
+        disk: &Disk,
+        request: &ClaimRequest<'_>,
+        mark: ClaimMark,
+    ) -> Result<Resumed, Trouble> {
+        let output = request.output;
+        let failed = |error| Trouble::io(format!("open {}", output.display()), &error);
+        let storage = disk.open(output, request.durable).map_err(failed)?;
+        let paths = JobPaths::new(output, request.job, mark.token, request.extension);
+        let mut record = match whose(&storage, &paths, mark.token)? {
+            Whose::Own(record) => record,
+            Whose::Settled => {
+                tidy(&storage, request, 0);
+                return Ok(Resumed::Settled);
+            }
+            Whose::Gone if storage.identity().map_err(failed)? == mark.root => {
+                tidy(&storage, request, mark.made);
+                return Ok(Resumed::Gone);
+            }
+            Whose::Gone => {
+                let what = format!(
+                    "{} is not the directory that was claimed; is its storage mounted?",
+                    output.display()
+                );
+                return Err(Trouble::Passing { what, away: true });
+            }
+        };
+        let temporary = Path::new(TEMPORARY);
+        let doing = || format!("lock {}", storage.shown(temporary));
+        let lock = match storage.lock(temporary).map_err(|error| Trouble::io(doing(), &error))? {
+            Locked::Now(lock) => lock,
+            Locked::Busy => {
+                let what = format!("cannot {}: another process holds it", doing());
+                return Err(Trouble::Passing { what, away: false });
+            }
+        };
+        record.holder = Holder::this().map_err(|error| Trouble::io("find out about this process", &error))?;
+        write_record(&storage, &record)?;
+        let holding = Holding::new(mark.token);
+        let claim = OutputClaim { storage, paths, record, mark, _lock: lock, _holding: holding };
+        Ok(Resumed::Claimed(Box::new(claim)))
     }
 
-    /// The directories this run has made, outermost first: what to remember for [`OutputClaim::resume`].
-    pub(crate) fn made(&self) -> &[PathBuf] {
-        &self.made
+    /// What to remember for [`OutputClaim::resume`].
+    pub(crate) fn mark(&self) -> ClaimMark {
+        self.mark
     }
 
     /// The paths of the job.
@@ -76,186 +161,203 @@ impl OutputClaim {
         &self.paths
     }
 
+    /// The output directory.
+    pub(super) fn output(&self) -> &Path {
+        self.storage.path()
+    }
+
+    pub(super) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    pub(super) fn token(&self) -> ClaimToken {
+        self.record.token
+    }
+
+    pub(super) fn step(&self) -> Step {
+        self.record.step
+    }
+
+    /// Makes sure that the directory is still there and this claim's.
+    pub(super) fn verify(&self) -> Result<(), Trouble> {
+        let output = self.storage.path().display();
+        match self.storage.is_there() {
+            Err(error) => return Err(Trouble::io(format!("open {output}"), &error)),
+            Ok(false) => {
+                let what = format!("{output} is another directory than the one that was claimed");
+                return Err(Trouble::Passing { what, away: true });
+            }
+            Ok(true) => {}
+        }
+        match whose(&self.storage, &self.paths, self.record.token)? {
+            Whose::Own(_) => Ok(()),
+            Whose::Settled | Whose::Gone => {
+                let work = self.storage.shown(self.paths.work());
+                Err(Trouble::Final(format!("{work} was removed while the job ran")))
+            }
+        }
+    }
+
+    /// Records the intent to commit.
+    pub(super) fn advance(&mut self) -> Result<(), Trouble> {
+        let mut record = self.record.clone();
+        record.step = Step::Intent;
+        write_record(&self.storage, &record)?;
+        self.record = record;
+        Ok(())
+    }
+
     /// Removes everything this run has made; an older output stays as it is.
-    pub(crate) fn discard(self) -> Result<(), JobError> {
-        let temporary = self.paths.temporary();
-        let removed = remove_temporary(&self.paths);
-        remove_made(&self.made);
-        removed.map_err(|error| JobError::io(format!("remove {}", temporary.display()), error))
+    pub(crate) fn discard(self) -> Result<(), Trouble> {
+        match self.verify() {
+            // Somebody has removed it.
+            Err(Trouble::Final(_)) => return Ok(()),
+            verified => verified?,
+        }
+        set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
+        let removed = remove_retired(&self.storage, self.record.submission);
+        remove_made(&self.storage.disk(), self.storage.path(), self.mark.made);
+        removed
+    }
+
+    /// Removes what is left of the work when the output is in place. The output does not depend on it.
+    pub(crate) fn clean_up(self) -> Result<(), Trouble> {
+        set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
+        remove_retired(&self.storage, self.record.submission)
     }
 }
 
-/// Makes the output directory and its parents; those that were missing, outermost first.
-fn make_directories(output: &Path) -> Result<Vec<PathBuf>, JobError> {
-    let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
-    let missing: Vec<PathBuf> = output
-        .ancestors()
-        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
-        .map(Path::to_owned)
-        .collect();
-    match fs::create_dir_all(output) {
-        // Said of a file in its place, which is no directory rather than one that exists.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(failed(io::ErrorKind::NotADirectory.into()));
-        }
-        other => other.map_err(failed)?,
+/// Tells other hosts that the holder of a claim lives.
+#[derive(Debug, Clone)]
+pub(crate) struct Lease {
+    disk: Disk,
+    output: PathBuf,
+    token: ClaimToken,
+}
+
+impl Lease {
+    pub(crate) fn of(claim: &OutputClaim) -> Lease {
+        let (disk, output) = (claim.storage.disk(), claim.storage.path().to_owned());
+        Lease { disk, output, token: claim.record.token }
     }
-    Ok(missing.into_iter().rev().collect())
+
+    /// To be called every now and then. What hinders it is met again, and said, by the next step of the job.
+    pub(crate) fn renew(&self) -> io::Result<()> {
+        let storage = self.disk.open(&self.output, false)?;
+        let path = claim_in(Path::new(TEMPORARY));
+        let text = storage.read(&path)?.unwrap_or_default();
+        match ClaimRecord::parse(&text, &path)?.token == self.token {
+            true => storage.touch(&path),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What an earlier process of this job was removing when it ended; what cannot be removed is in nobody's way.
+fn tidy(storage: &Storage, request: &ClaimRequest<'_>, made: u32) {
+    let _ = remove_retired(storage, request.submission);
+    remove_made(&storage.disk(), storage.path(), made);
+}
+
+fn write_record(storage: &Storage, record: &ClaimRecord) -> Result<(), Trouble> {
+    let path = claim_in(Path::new(TEMPORARY));
+    let written = record.text().and_then(|text| storage.replace(&path, &text));
+    written.map_err(|error| Trouble::io(format!("write {}", storage.shown(&path)), &error))
+}
+
+/// Makes the output directory and its parents; how many were missing.
+fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
+    let output = request.output;
+    let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
+    let mut missing = Vec::new();
+    for directory in output.ancestors().take_while(|directory| !directory.as_os_str().is_empty()) {
+        if disk.has_root(directory).map_err(failed)? {
+            break;
+        }
+        missing.push(directory);
+    }
+    for (made, directory) in (0..).zip(missing.iter().rev()) {
+        let parent = directory.parent().unwrap_or(Path::new(""));
+        let result = disk.make_root(directory).and_then(|()| match request.durable {
+            true => disk.sync_root(parent),
+            false => Ok(()),
+        });
+        match result {
+            // Somebody else makes the same ones at this moment.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                remove_made(disk, directory, made + 1);
+                return Err(failed(error));
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(u32::try_from(missing.len()).unwrap_or(u32::MAX))
 }
 
 /// Innermost first; a directory that somebody else uses by now is not empty and stays.
-fn remove_made(made: &[PathBuf]) {
-    for directory in made.iter().rev() {
-        if fs::remove_dir(directory).is_err() {
-            break;
+fn remove_made(disk: &Disk, output: &Path, made: u32) {
+    for directory in output.ancestors().take(made as usize) {
+        match disk.remove_root(directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => break,
+            _ => {}
         }
     }
 }
 
-/// Refuses a directory in use, and one with anything in it unless it may be overwritten. What an earlier try of the same
-/// submission left is no obstacle.
-fn inspect(paths: &JobPaths, overwrite: bool, token: SubmissionToken) -> Result<(), JobError> {
-    let output = paths.output();
-    let path = || output.display().to_string().trim_end_matches('/').to_owned();
-    let names = list(output)?;
-    let unfinished: Vec<&OsString> = names.iter().filter(|name| is_temporary(name)).collect();
-    for name in &unfinished {
-        if is_locked(&output.join(name))? {
-            return Err(JobError::OutputInUse { path: path() });
-        }
-    }
-    let of_this_submission = |name: &OsString| {
-        let entry = output.join(name);
-        entry == paths.staged(token)
-            || entry == paths.retired(token)
-            || (name == TEMPORARY && paths.claimant(token).exists())
-    };
-    if overwrite || names.iter().all(of_this_submission) {
-        return Ok(());
-    }
-    Err(if unfinished.len() == names.len() {
-        JobError::OutputUnfinished { path: path() }
-    } else {
-        JobError::OutputExists { path: path() }
-    })
-}
-
-/// Makes `_temporary` anew and locks it.
-///
-/// It is made under a name that says whose it is and renamed when it is whole, and the one in its place goes by a rename,
-/// too: a coordinator may be killed at any moment, and the submission that comes again has to know its own.
-pub(super) fn prepare(paths: &JobPaths, token: SubmissionToken) -> Result<File, JobError> {
-    let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
-    // What is not locked is nobody's any more, and may be overwritten: `inspect` has seen to that.
-    for name in list(paths.output())?.iter().filter(|name| is_temporary(name) && *name != TEMPORARY) {
-        let left = paths.output().join(name);
-        if !is_locked(&left)? {
-            remove(&left)?;
-        }
-    }
-    let staged = paths.staged(token);
-    fs::create_dir(&staged).map_err(failed)?;
-    let prepared = File::create(paths.claimant_in(&staged, token))
-        .map_err(failed)
-        .and_then(|_| lock(paths, &staged))
-        .and_then(|lock| put_in_place(paths, token).map(|()| lock));
-    if prepared.is_err() {
+fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<OutputClaim, JobError> {
+    let failed = |source| JobError::OutputUnusable { path: request.output.display().to_string(), source };
+    let storage = disk.open(request.output, request.durable).map_err(failed)?;
+    let made = made.max(make_way(&storage, request)?);
+    let token = ClaimToken::draw().map_err(failed)?;
+    let holder = Holder::this().map_err(failed)?;
+    let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, made);
+    let mark = ClaimMark { token, made, root: storage.identity().map_err(failed)? };
+    let paths = JobPaths::new(request.output, request.job, token, request.extension);
+    let holding = Holding::new(token);
+    let lock = put_in_place(&storage, &paths, &record).inspect_err(|_| {
         // What remains of it was not what went wrong.
-        let _ = remove(&staged);
-    }
-    let lock = prepared?;
-    make_folders(paths)?;
-    Ok(lock)
-}
-
-/// Gives a claim that is whole its name.
-fn put_in_place(paths: &JobPaths, token: SubmissionToken) -> Result<(), JobError> {
-    let (temporary, retired) = (paths.temporary(), paths.retired(token));
-    let path = paths.output().display().to_string();
-    // Whoever came after `inspect` holds the lock of his. The lock is kept until the old one has another name, so that nobody
-    // else puts his in its place meanwhile.
-    match File::open(&temporary) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(source) => return Err(JobError::OutputUnusable { path, source }),
-        Ok(old) => match lock_exclusively(&old) {
-            Ok(true) => {
-                fs::rename(&temporary, &retired)
-                    .map_err(|error| JobError::io(format!("remove {}", temporary.display()), error))?;
-                remove(&retired)?;
-            }
-            Ok(false) => return Err(JobError::OutputInUse { path }),
-            Err(source) => return Err(JobError::OutputUnusable { path, source }),
-        },
-    }
-    match fs::rename(paths.staged(token), &temporary) {
-        // Another run was faster: there is at least its claimant in it.
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Err(JobError::OutputInUse { path }),
-        Err(source) => Err(JobError::OutputUnusable { path, source }),
-        Ok(()) => Ok(()),
-    }
-}
-
-/// Removes what an earlier run left.
-fn remove(directory: &Path) -> Result<(), JobError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(JobError::io(format!("remove {}", directory.display()), error))
+        let _ = storage.remove_tree(&staged(request.submission));
+        if let Ok(Whose::Own(_)) = whose(&storage, &paths, token) {
+            let _ = set_aside(&storage, Some(token), request.submission)
+                .and_then(|()| remove_retired(&storage, request.submission));
         }
-        _ => Ok(()),
+    })?;
+    Ok(OutputClaim { storage, paths, record, mark, _lock: lock, _holding: holding })
+}
+
+/// Makes `_temporary` under a name that says whose it is, and renames it when it is whole: a coordinator may be killed at any
+/// moment, and the submission that comes again has to know its own.
+pub(super) fn put_in_place(
+    storage: &Storage,
+    paths: &JobPaths,
+    record: &ClaimRecord,
+) -> Result<File, JobError> {
+    let path = || storage.path().display().to_string();
+    let failed = |source| JobError::OutputUnusable { path: path(), source };
+    let staged = staged(record.submission);
+    storage.make_directory(&staged).map_err(failed)?;
+    let text = record.text().map_err(failed)?;
+    storage.write_new(&claim_in(&staged), &text).map_err(failed)?;
+    let lock = match storage.lock(&staged).map_err(failed)? {
+        Locked::Now(lock) => lock,
+        Locked::Busy => return Err(JobError::OutputInUse { path: path() }),
+    };
+    let folders = paths.folders(&staged);
+    for folder in &folders {
+        storage.make_directory(folder).map_err(failed)?;
     }
-}
-
-/// Locks a `_temporary`, under whatever name.
-fn lock(paths: &JobPaths, temporary: &Path) -> Result<File, JobError> {
-    let failed = |source| JobError::OutputUnusable { path: paths.output().display().to_string(), source };
-    let lock = File::open(temporary).map_err(failed)?;
-    if lock_exclusively(&lock).map_err(failed)? {
-        Ok(lock)
-    } else {
-        Err(JobError::OutputInUse { path: paths.output().display().to_string() })
+    for folder in [&folders[0], &staged, Path::new("")] {
+        storage.sync_directory(folder).map_err(failed)?;
     }
-}
-
-/// Makes what belongs into `_temporary`.
-fn make_folders(paths: &JobPaths) -> Result<(), JobError> {
-    for directory in [paths.shuffle(), paths.committed()] {
-        fs::create_dir_all(directory).map_err(|source| {
-            let path = paths.output().display().to_string();
-            JobError::OutputUnusable { path, source }
-        })?;
+    match storage.rename(&staged, Path::new(TEMPORARY)) {
+        // Another run was faster: there is at least its claim in it.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) =>
+        {
+            Err(JobError::OutputInUse { path: path() })
+        }
+        Err(source) => Err(failed(source)),
+        Ok(()) => storage.sync_directory(Path::new("")).map_err(failed).map(|()| lock),
     }
-    Ok(())
-}
-
-/// Whether a running job holds this `_temporary`.
-fn is_locked(temporary: &Path) -> Result<bool, JobError> {
-    let locked = File::open(temporary).and_then(|directory| lock_exclusively(&directory));
-    match locked {
-        Ok(free) => Ok(!free),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(JobError::io(format!("lock {}", temporary.display()), error)),
-    }
-}
-
-/// False when somebody else holds the lock. A file system without locks cannot tell, which must not stop a job.
-fn lock_exclusively(directory: &File) -> io::Result<bool> {
-    match flock(directory, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The names in a directory.
-pub(super) fn list(directory: &Path) -> Result<Vec<OsString>, JobError> {
-    let entries =
-        fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
-    entries.map_err(|error| JobError::io(format!("list {}", directory.display()), error))
-}
-
-/// Whether a job writes a file of that name, which `--overwrite` may therefore remove.
-pub(super) fn is_job_output(name: &std::ffi::OsStr) -> bool {
-    name == SUCCESS
-        || name == SUCCESS_UNFINISHED
-        || name.as_encoded_bytes().starts_with(PART_PREFIX.as_bytes())
 }

@@ -1,206 +1,216 @@
-//! The commit of a job: parts into place, `_SUCCESS` last.
+//! The commit of a job: an intent that is recorded, and then carried out whatever happens.
 //!
-//! Owns the order of the steps and the text of `_SUCCESS`. Does not own the commit of one attempt, whose task process
-//! has already moved its part to the committed ones, under a name of that attempt.
+//! Owns the order of the steps. Does not own the commit of one attempt, whose task process has already moved its part to
+//! those that wait, under a name of that attempt.
 //!
 //! ```text
-//! old _SUCCESS away -> _SUCCESS.unfinished -> parts moved (over old ones of the same name) -> other old parts away
-//!   -> _temporary away -> _SUCCESS.unfinished becomes _SUCCESS
+//! parts looked at -> _SUCCESS and intent.json written below _temporary -> claim.json says intent
+//!   -> old _SUCCESS away -> parts moved, over old ones of the same name -> other old parts away -> directory synced
+//!   -> _SUCCESS moved into place -> directory synced                         (then _temporary is removed, if it can be)
 //! ```
 //!
-//! A coordinator that dies on the way does it again: `_SUCCESS.unfinished` of the same job says that a part which is
-//! not among the committed ones any more is in place.
+//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by whoever comes: what is
+//! not where it was is where it shall be.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::{AttemptId, JobId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::claim::{OutputClaim, is_job_output, list};
-use super::layout::{SUCCESS, SUCCESS_UNFINISHED};
-use super::removal::remove_temporary;
-use crate::counters::CounterValues;
-use crate::report::{JobError, PartReport};
+use super::claim::{OutputClaim, Whose, whose};
+use super::layout::{JobPaths, SUCCESS, is_part, is_unfinished_success};
+use super::manifest::{Manifest, Written};
+use super::record::{ClaimToken, Step};
+use super::removal::{in_shares, share_of};
+use super::storage::{Found, Storage};
+use super::trouble::Trouble;
 
-/// Version of the text of `_SUCCESS`.
-const MANIFEST_VERSION: u32 = 1;
+/// Version of `intent.json`.
+const INTENT_VERSION: u32 = 1;
+/// Fewer moves than this for each thread are not worth one.
+const MOVES_MIN: usize = 128;
 
-/// What `_SUCCESS` says.
-#[derive(Debug, Clone)]
-pub(crate) struct Manifest {
-    pub(crate) job: JobId,
-    pub(crate) name: String,
-    pub(crate) counters: CounterValues,
-    pub(crate) parts: Vec<CommittedPart>,
-}
-
-/// A part and the attempt whose part it is.
-#[derive(Debug, Clone)]
-pub(crate) struct CommittedPart {
-    pub(crate) attempt: AttemptId,
-    pub(crate) report: PartReport,
-}
-
-/// Whether this commit can have been begun before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommitTry {
-    First,
-    /// The coordinator was started again since the end of the job was decided.
-    Again,
-}
-
-#[derive(Serialize)]
-struct ManifestText<'a> {
+/// What a commit does.
+#[derive(Debug, Serialize, Deserialize)]
+struct Intent {
     version: u32,
-    job: String,
-    name: &'a str,
-    counters: BTreeMap<&'a str, u64>,
-    parts: Vec<PartText<'a>>,
+    claim: ClaimToken,
+    parts: Vec<IntendedPart>,
+    /// Older files of a job that go.
+    removed: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct PartText<'a> {
-    name: &'a str,
-    records: u64,
+#[derive(Debug, Serialize, Deserialize)]
+struct IntendedPart {
+    /// Among those that wait.
+    from: String,
+    /// In the output directory.
+    to: String,
     bytes: u64,
-    /// xxh3-64 of the file, in hexadecimal.
-    digest: String,
+    inode: u64,
 }
 
-impl Manifest {
-    pub(super) fn text(&self) -> Result<String, JobError> {
-        let parts = self.parts.iter().map(|part| &part.report).map(|part| PartText {
-            name: &part.name,
-            records: part.records,
-            bytes: part.bytes,
-            digest: format!("{:016x}", part.digest),
-        });
-        let text = serde_json::to_string_pretty(&ManifestText {
-            version: MANIFEST_VERSION,
-            job: self.job.to_string(),
-            name: &self.name,
-            counters: self.counters.iter().collect(),
-            parts: parts.collect(),
-        });
-        text.map(|text| text + "\n")
-            .map_err(|error| JobError::Internal(format!("cannot write _SUCCESS: {error}")))
+/// Puts the parts of a job that succeeded into place; replaces an older output. When this fails before the intent is
+/// recorded nothing old was touched; afterwards it is to be called again.
+pub(crate) fn commit(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
+    claim.verify()?;
+    if claim.step() == Step::Claimed {
+        begin(claim, manifest)?;
     }
+    roll_forward(claim.storage(), claim.paths(), claim.token())
 }
 
-/// Puts the parts of a job that succeeded into place; replaces an older output. When it fails no part is left in place,
-/// and the rest is for [`OutputClaim::discard`].
-pub(crate) fn commit_job(
-    claim: &OutputClaim,
-    manifest: &Manifest,
-    commit_try: CommitTry,
-) -> Result<(), JobError> {
-    let text = manifest.text()?;
-    let output = claim.paths().output();
-    if commit_try == CommitTry::Again && holds(&output.join(SUCCESS), &text) {
-        // Written last, so there is nothing left to do but what taking the claim again has made.
-        return remove_work(claim);
-    }
-    let mut in_place = Vec::new();
-    let committed = begin(output, &text, commit_try)
-        .and_then(|begun| place_parts(claim, manifest, begun, &mut in_place))
-        .and_then(|()| finish(output));
-    if committed.is_err() {
-        for part in in_place {
-            // A part that cannot be removed stays without _SUCCESS, which says that it is not to be used.
-            let _ = fs::remove_file(part);
-        }
-        // Left behind it would only be in the way.
-        let _ = fs::remove_file(output.join(SUCCESS_UNFINISHED));
-    }
-    committed
-}
-
-/// Whether parts may have been moved before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begun {
-    Now,
-    Before,
-}
-
-fn begin(output: &Path, text: &str, commit_try: CommitTry) -> Result<Begun, JobError> {
-    let unfinished = output.join(SUCCESS_UNFINISHED);
-    if commit_try == CommitTry::Again && holds(&unfinished, text) {
-        return Ok(Begun::Before);
-    }
-    remove_if_there(&output.join(SUCCESS))?;
-    fs::write(&unfinished, text)
-        .map_err(|error| JobError::io(format!("write {}", unfinished.display()), error))?;
-    Ok(Begun::Now)
-}
-
-fn holds(path: &Path, text: &str) -> bool {
-    fs::read(path).is_ok_and(|found| found == text.as_bytes())
-}
-
-fn place_parts(
-    claim: &OutputClaim,
-    manifest: &Manifest,
-    begun: Begun,
-    in_place: &mut Vec<PathBuf>,
-) -> Result<(), JobError> {
-    let paths = claim.paths();
-    let output = paths.output();
-    let old = list(output)?;
+fn begin(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
+    let (storage, paths, token) = (claim.storage(), claim.paths(), claim.token());
+    let text = manifest.text(token)?;
+    let mut parts = Vec::with_capacity(manifest.parts.len());
     for part in &manifest.parts {
-        let (from, to) = (paths.promoted(part.attempt), output.join(&part.report.name));
-        match fs::rename(&from, &to) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && begun == Begun::Before => {
-                check_in_place(&to, &from, part.report.bytes)?;
-            }
-            moved => moved.map_err(|error| {
-                JobError::io(format!("move {} to {}", from.display(), to.display()), error)
-            })?,
-        }
-        in_place.push(to);
-    }
-    for name in old.iter().filter(|name| is_job_output(name) && **name != *SUCCESS_UNFINISHED) {
-        if !manifest.parts.iter().any(|part| *name == *part.report.name) {
-            remove_if_there(&output.join(name))?;
+        let (from, to) = (paths.promoted_name(part.attempt), part.report.name.clone());
+        let place = paths.committed().join(&from);
+        let found = storage.find(&place).map_err(|error| failed("find", storage, &place, &error))?;
+        match found.filter(|found| found.is_file && found.bytes == part.report.bytes) {
+            Some(Found { bytes, inode, .. }) => parts.push(IntendedPart { from, to, bytes, inode }),
+            None => return Err(missing(storage, &place, part.report.bytes, found)),
         }
     }
-    remove_work(claim)
+    let names =
+        storage.names(Path::new("")).map_err(|error| failed("list", storage, Path::new(""), &error))?;
+    let names: BTreeSet<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+    let places = parts.iter().map(|part| part.to.as_str()).chain([SUCCESS]);
+    for place in places.filter(|place| names.contains(*place)).map(Path::new) {
+        let found = storage.find(place).map_err(|error| failed("find", storage, place, &error))?;
+        if found.is_some_and(|found| found.is_directory) {
+            let place = storage.shown(place);
+            return Err(Trouble::Final(format!(
+                "cannot move a part to {place}: a directory is in its place"
+            )));
+        }
+    }
+    let removed = older_files(storage, names, &parts)?;
+    let intent = Intent { version: INTENT_VERSION, claim: token, parts, removed };
+    let intent = serde_json::to_vec(&intent)
+        .map_err(|error| Trouble::Final(format!("cannot write the intent of the commit: {error}")))?;
+    let committed = paths.committed();
+    storage.sync_directory(&committed).map_err(|error| failed("sync", storage, &committed, &error))?;
+    for (path, bytes) in [(paths.staged_success(), text), (paths.intent(), intent)] {
+        storage.replace(&path, &bytes).map_err(|error| failed("write", storage, &path, &error))?;
+    }
+    claim.verify()?;
+    claim.advance()
 }
 
-/// A part that was moved before: there, and of the length that was reported.
-fn check_in_place(part: &Path, from: &Path, bytes: u64) -> Result<(), JobError> {
-    match fs::metadata(part) {
-        Ok(found) if found.is_file() && found.len() == bytes => Ok(()),
-        found => {
-            let found = found.map_or_else(|error| error.to_string(), |it| format!("{} bytes", it.len()));
-            let source = io::Error::new(io::ErrorKind::NotFound, format!("{}: {found}", part.display()));
-            let doing = format!("find a part of {bytes} bytes, neither as {} nor in place", from.display());
-            Err(JobError::io(doing, source))
+/// What an older job wrote and this one does not: what its `_SUCCESS` lists, and what is called as only parts are.
+fn older_files(
+    storage: &Storage,
+    names: BTreeSet<String>,
+    parts: &[IntendedPart],
+) -> Result<Vec<String>, Trouble> {
+    let listed: BTreeSet<String> = match read(storage, Path::new(SUCCESS))? {
+        Some(text) => Written::parse(&text).files().collect(),
+        None => BTreeSet::new(),
+    };
+    let new: BTreeSet<&str> = parts.iter().map(|part| part.to.as_str()).collect();
+    let goes = |name: &String| {
+        let (text, name) = (name.as_str(), name.as_ref());
+        !new.contains(text) && (listed.contains(text) || is_part(name) || is_unfinished_success(name))
+    };
+    Ok(names.into_iter().filter(goes).collect())
+}
+
+/// Carries out the recorded intent of a claim, as far as that was not done before.
+pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
+    let (here, success) = (Path::new(""), Path::new(SUCCESS));
+    let written = read(storage, success)?.map(|text| Written::parse(&text));
+    if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
+        // Written last.
+        return sync(storage);
+    }
+    let intent = read_intent(storage, paths, token)?;
+    verify(storage, paths, token)?;
+    if written.is_some() {
+        storage.remove_file(success).map_err(|error| failed("remove", storage, success, &error))?;
+        sync(storage)?;
+    }
+    let share = share_of(intent.parts.len(), MOVES_MIN);
+    let moved = in_shares(&intent.parts, share, |parts| {
+        parts.iter().try_for_each(|part| place(storage, paths, token, part))
+    });
+    moved.into_iter().collect::<Result<(), Trouble>>()?;
+    for name in intent.removed.iter().map(Path::new) {
+        storage.remove_file(name).map_err(|error| failed("remove", storage, name, &error))?;
+    }
+    storage.sync_directory(&paths.committed()).map_err(|error| failed("sync", storage, here, &error))?;
+    sync(storage)?;
+    verify(storage, paths, token)?;
+    let staged = paths.staged_success();
+    storage.rename(&staged, success).map_err(|error| failed("write", storage, success, &error))?;
+    sync(storage)
+}
+
+fn sync(storage: &Storage) -> Result<(), Trouble> {
+    let here = Path::new("");
+    storage.sync_directory(here).map_err(|error| failed("sync", storage, here, &error))
+}
+
+/// The holder reads its token again before each step that cannot be taken back.
+fn verify(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
+    match whose(storage, paths, token)? {
+        Whose::Own(_) => Ok(()),
+        Whose::Settled | Whose::Gone => {
+            Err(Trouble::Final(format!("{} was removed while it was committed", storage.shown(paths.work()))))
         }
     }
 }
 
-fn remove_work(claim: &OutputClaim) -> Result<(), JobError> {
-    let paths = claim.paths();
-    remove_temporary(paths)
-        .map_err(|error| JobError::io(format!("remove {}", paths.temporary().display()), error))
-}
-
-/// A reader finds the whole text or none.
-fn finish(output: &Path) -> Result<(), JobError> {
-    let (unfinished, success) = (output.join(SUCCESS_UNFINISHED), output.join(SUCCESS));
-    fs::rename(&unfinished, &success)
-        .map_err(|error| JobError::io(format!("write {}", success.display()), error))
-}
-
-/// Only files are ever a job's output.
-fn remove_if_there(path: &Path) -> Result<(), JobError> {
-    match fs::remove_file(path) {
-        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
-            Err(JobError::io(format!("remove {}", path.display()), error))
-        }
-        _ => Ok(()),
+fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Intent, Trouble> {
+    let path = paths.intent();
+    let unusable = |what: String| {
+        Trouble::Final(format!("cannot go on with the commit in {}: {what}", storage.shown(&path)))
+    };
+    let Some(text) = read(storage, &path)? else {
+        // What was not found may only be away.
+        verify(storage, paths, token)?;
+        return Err(unusable("it is gone".to_owned()));
+    };
+    let intent: Intent = serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
+    if intent.version != INTENT_VERSION {
+        let what = format!("it has version {}, and this program reads {INTENT_VERSION}", intent.version);
+        return Err(unusable(what));
     }
+    Ok(intent)
+}
+
+/// Moves a part to its place; fine if it is there.
+fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &IntendedPart) -> Result<(), Trouble> {
+    let (from, to) = (paths.committed().join(&part.from), PathBuf::from(&part.to));
+    let known =
+        Found { is_file: true, is_directory: false, bytes: part.bytes, inode: part.inode, modified: 0 };
+    let error = match storage.rename_known(&from, &to, known) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    let moving = || {
+        let doing = format!("move {} to {}", storage.shown(&from), storage.shown(&to));
+        Trouble::io(doing, &error)
+    };
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return Err(moving());
+    }
+    verify(storage, paths, token)?;
+    let still = storage.find(&from).map_err(|error| failed("find", storage, &from, &error))?;
+    let there = storage.find(&to).map_err(|error| failed("find", storage, &to, &error))?;
+    Err(if still.is_some() { moving() } else { missing(storage, &to, part.bytes, there) })
+}
+
+fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
+    let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("{} bytes", found.bytes));
+    Trouble::Final(format!("cannot find a part of {bytes} bytes: {} is {found}", storage.shown(path)))
+}
+
+fn read(storage: &Storage, path: &Path) -> Result<Option<Vec<u8>>, Trouble> {
+    storage.read(path).map_err(|error| failed("read", storage, path, &error))
+}
+
+fn failed(doing: &str, storage: &Storage, path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::io(format!("{doing} {}", storage.shown(path)), error)
 }

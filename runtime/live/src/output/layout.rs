@@ -3,116 +3,112 @@
 //! Owns the names. Does not own when files are made, moved or removed.
 //!
 //! ```text
-//! OUT/_temporary/submission-<token>          who claimed it; empty
-//! OUT/_temporary.<token>                     `_temporary` until it is locked and says who claimed it
-//! OUT/_temporary.<token>.old                 the `_temporary` of an earlier run while it is removed
-//! OUT/_temporary.ended                       that of this run while it is removed
-//! OUT/_temporary/<job>/<attempt>/            scratch of an attempt, and its part file until it may commit
-//! OUT/_temporary/<job>/shuffle/<attempt>.segment   sealed map output
-//! OUT/_temporary/<job>/checkpoints/<attempt>/      what an attempt saved when it was checkpointed; kept until the job ends,
-//!                                                  since later checkpoints name files of earlier ones
-//! OUT/_temporary/<job>/committed/part-r-00000.1    parts of attempts that committed, by the number of the attempt: one
-//!                                                  that commits late, unheard, does no harm
-//! OUT/part-r-00000, OUT/_SUCCESS                   once the job has committed
+//! OUT/_temporary/claim.json              whose the directory is, and how far the commit has come
+//! OUT/_temporary.<submission>            `_temporary` until the claim in it is whole
+//! OUT/_temporary.<submission>.old        one that is being removed: of an earlier run, or of this one at its end
+//! OUT/_temporary/<job>-<token>/          all that belongs to one claim, below `WORK/`:
+//! WORK/<attempt>/                        scratch of an attempt, and its part file until it may commit
+//! WORK/shuffle/<attempt>.segment         sealed map output
+//! WORK/checkpoints/<attempt>/            what an attempt saved when it was checkpointed; kept until the job ends, since
+//!                                        later checkpoints name files of earlier ones
+//! WORK/committed/part-r-00000.1          parts of attempts that committed, by the number of the attempt: one that commits
+//!                                        late, unheard, does no harm
+//! WORK/intent.json, WORK/_SUCCESS        what the commit puts into place
+//! OUT/part-r-00000, OUT/_SUCCESS         once the job has committed
 //! ```
+//!
+//! Since the token is in the paths, a step of a job whose claim another run has taken by now finds nothing to move.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 
+use super::record::ClaimToken;
+
 /// Work in progress; its presence without a running job means that a run was killed.
 pub(crate) const TEMPORARY: &str = "_temporary";
-/// How its name goes on when the job has ended.
-const ENDED: &str = ".ended";
 /// Written last, when everything else is in place.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
-/// `_SUCCESS` while it is being written.
-pub(crate) const SUCCESS_UNFINISHED: &str = "_SUCCESS.unfinished";
+/// What `_SUCCESS` was called before it was written, by earlier versions; removed when an output is replaced.
+const SUCCESS_UNFINISHED: &str = "_SUCCESS.unfinished";
 /// How every part file's name starts.
-pub(crate) const PART_PREFIX: &str = "part-";
+const PART_PREFIX: &str = "part-";
+/// Digits of a part's number, at least.
+const PART_DIGITS: usize = 5;
 
-/// The paths of one job.
+/// The paths of one job: absolute as tasks use them, or relative to the output directory as claim and commit do.
 #[derive(Debug, Clone)]
 pub(crate) struct JobPaths {
     output: PathBuf,
-    job_directory: PathBuf,
+    work: PathBuf,
     extension: String,
 }
 
 impl JobPaths {
     /// The paths of `job` inside `output`; part files get `extension` unless it is empty.
-    pub(crate) fn new(output: &Path, job: JobId, extension: &str) -> JobPaths {
+    pub(crate) fn new(output: &Path, job: JobId, token: ClaimToken, extension: &str) -> JobPaths {
         JobPaths {
             output: output.to_owned(),
-            job_directory: output.join(TEMPORARY).join(job.to_string()),
+            work: Path::new(TEMPORARY).join(format!("{job}-{token}")),
             extension: extension.to_owned(),
         }
     }
 
-    /// The output directory.
-    pub(crate) fn output(&self) -> &Path {
-        &self.output
+    /// All that belongs to the claim, relative to the output directory.
+    pub(super) fn work(&self) -> &Path {
+        &self.work
     }
 
-    /// Removed when the job ends.
-    pub(crate) fn temporary(&self) -> PathBuf {
-        self.output.join(TEMPORARY)
+    /// What a claim makes before it counts, in `temporary`, which is not yet in its place.
+    pub(super) fn folders(&self, temporary: &Path) -> [PathBuf; 3] {
+        let work = temporary.join(self.work.file_name().unwrap_or_default());
+        let (shuffle, committed) = (work.join("shuffle"), work.join("committed"));
+        [work, shuffle, committed]
     }
 
-    /// The name of `temporary` while it is removed, under which nobody looks for it.
-    pub(crate) fn ended(&self) -> PathBuf {
-        self.output.join(format!("{TEMPORARY}{ENDED}"))
+    pub(super) fn shuffle(&self) -> PathBuf {
+        self.work.join("shuffle")
     }
 
-    /// An empty file that says which submission claimed the directory.
-    pub(crate) fn claimant(&self, token: u128) -> PathBuf {
-        self.claimant_in(&self.temporary(), token)
+    /// Where parts wait whose attempts have committed, relative to the output directory.
+    pub(super) fn committed(&self) -> PathBuf {
+        self.work.join("committed")
     }
 
-    /// The same file while `_temporary` still has another name.
-    pub(crate) fn claimant_in(&self, temporary: &Path, token: u128) -> PathBuf {
-        temporary.join(format!("submission-{token:032x}"))
+    /// What the commit is to put into place, relative to the output directory.
+    pub(super) fn intent(&self) -> PathBuf {
+        self.work.join("intent.json")
     }
 
-    /// `_temporary` until a claim is whole.
-    pub(crate) fn staged(&self, token: u128) -> PathBuf {
-        self.output.join(format!("{TEMPORARY}.{token:032x}"))
-    }
-
-    /// The `_temporary` of an earlier run that a claim is removing.
-    pub(crate) fn retired(&self, token: u128) -> PathBuf {
-        self.output.join(format!("{TEMPORARY}.{token:032x}.old"))
-    }
-
-    /// Sealed map output.
-    pub(crate) fn shuffle(&self) -> PathBuf {
-        self.job_directory.join("shuffle")
+    /// `_SUCCESS` until everything else is in place.
+    pub(super) fn staged_success(&self) -> PathBuf {
+        self.work.join(SUCCESS)
     }
 
     /// The sealed output of a map attempt.
     pub(crate) fn segment(&self, attempt: AttemptId) -> PathBuf {
-        self.shuffle().join(format!("{attempt}.segment"))
+        self.output.join(self.shuffle()).join(format!("{attempt}.segment"))
     }
 
     /// The directory of one attempt alone.
     pub(crate) fn attempt(&self, attempt: AttemptId) -> PathBuf {
-        self.job_directory.join(attempt.to_string())
+        self.output.join(&self.work).join(attempt.to_string())
     }
 
     /// What an attempt saves when it is checkpointed.
     pub(crate) fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
-        self.job_directory.join("checkpoints").join(attempt.to_string())
-    }
-
-    /// Parts whose attempts have committed.
-    pub(crate) fn committed(&self) -> PathBuf {
-        self.job_directory.join("committed")
+        self.output.join(&self.work).join("checkpoints").join(attempt.to_string())
     }
 
     /// The part of an attempt that has committed.
     pub(crate) fn promoted(&self, attempt: AttemptId) -> PathBuf {
-        self.committed().join(format!("{}.{}", self.part_name(attempt.task), attempt.number))
+        self.output.join(self.committed()).join(self.promoted_name(attempt))
+    }
+
+    /// Its name among those that wait.
+    pub(super) fn promoted_name(&self, attempt: AttemptId) -> String {
+        format!("{}.{}", self.part_name(attempt.task), attempt.number)
     }
 
     /// The name of the part file that a task writes.
@@ -122,15 +118,59 @@ impl JobPaths {
             TaskKind::Reduce => 'r',
         };
         let dot = if self.extension.is_empty() { "" } else { "." };
-        format!("{PART_PREFIX}{letter}-{:05}{dot}{}", task.index, self.extension)
+        format!("{PART_PREFIX}{letter}-{:0PART_DIGITS$}{dot}{}", task.index, self.extension)
     }
 }
 
-/// Whether an entry of an output directory is work in progress: `_temporary`, or what a claim makes or removes.
-pub(crate) fn is_temporary(name: &OsStr) -> bool {
+/// The file that says whose an output directory is.
+pub(super) fn claim_in(temporary: &Path) -> PathBuf {
+    temporary.join("claim.json")
+}
+
+/// `_temporary` until a claim is whole.
+pub(super) fn staged(submission: u128) -> PathBuf {
+    PathBuf::from(format!("{TEMPORARY}.{submission:032x}"))
+}
+
+/// A `_temporary` that is being removed, under a name by which nobody looks for it.
+pub(super) fn retired(submission: u128) -> PathBuf {
+    PathBuf::from(format!("{TEMPORARY}.{submission:032x}.old"))
+}
+
+/// Whether an entry of an output directory is what a claim makes or removes, beside `_temporary` itself.
+pub(super) fn is_remains(name: &OsStr) -> bool {
     let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { return false };
-    let token = rest.strip_suffix(".old").unwrap_or(rest).strip_prefix('.');
-    rest.is_empty()
-        || rest == ENDED
-        || token.is_some_and(|token| token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let submission = rest.strip_suffix(".old").unwrap_or(rest).strip_prefix('.');
+    submission.is_some_and(|text| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Whether a job may have written a file of that name, though no manifest lists it: `part-r-00000`, with any extension.
+pub(super) fn is_part(name: &OsStr) -> bool {
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PART_PREFIX)) else { return false };
+    let Some(number) = rest.strip_prefix("m-").or_else(|| rest.strip_prefix("r-")) else { return false };
+    let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+    digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
+}
+
+/// Whether it is what an earlier version left of a commit that it did not finish.
+pub(super) fn is_unfinished_success(name: &OsStr) -> bool {
+    name == SUCCESS_UNFINISHED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_a_job_writes_are_parts() {
+        for name in ["part-r-00000", "part-m-00007", "part-r-123456", "part-r-00000.tsv", "part-r-00000.a.b"]
+        {
+            assert!(is_part(OsStr::new(name)), "{name}");
+        }
+        for name in
+            ["part-time-staff.csv", "part-r-0001", "part-r-00000x", "part-x-00000", "part-", "_SUCCESS"]
+        {
+            assert!(!is_part(OsStr::new(name)), "{name}");
+        }
+    }
 }

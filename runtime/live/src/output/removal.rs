@@ -1,15 +1,16 @@
-//! The removal of `_temporary`, which at the end of a job stands between the last reduce and success.
+//! The removal of what was `_temporary`, which at the end of a job stands between the last reduce and success.
 //!
 //! Owns doing it on several threads: the kernel gives back the memory of a gigabyte of segments at some 0.1 s, which is
 //! much of a job that takes one. Does not own when it is due.
 
-use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::layout::JobPaths;
+use super::layout::retired;
+use super::storage::Storage;
+use super::trouble::Trouble;
 
 /// More threads do not help: they wait for each other in the file system.
 const THREADS_MAX: usize = 4;
@@ -18,73 +19,79 @@ const FILES_MIN: usize = 2;
 /// A directory that is never empty is somebody's who writes without end.
 const TRIES_MAX: usize = 100;
 
-/// Removes `_temporary` with everything in it; fine if there is none.
+/// Removes what was renamed for that, with everything in it; fine if there is none.
 ///
-/// It is renamed first: attempts of a worker that was given up may live on, and make directories and files by its name
-/// while it is being emptied. Then they fail, as they shall.
-pub(super) fn remove_temporary(paths: &JobPaths) -> io::Result<()> {
-    let ended = paths.ended();
-    // Of a coordinator that died while it did this.
-    remove_tree(&ended)?;
-    match fs::rename(paths.temporary(), &ended) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        renamed => renamed?,
-    }
-    // What is missed here, the second step removes.
-    let shuffle = paths.shuffle();
-    let shuffle = shuffle.strip_prefix(paths.temporary()).map(|inside| ended.join(inside));
-    if let Some(entries) = shuffle.ok().and_then(|shuffle| fs::read_dir(shuffle).ok()) {
-        let segments: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(THREADS_MAX);
-        let share = segments.len().div_ceil(cores).max(FILES_MIN);
-        thread::scope(|scope| {
-            let (own, others) = segments.split_at(share.min(segments.len()));
-            for part in others.chunks(share) {
-                scope.spawn(|| remove_files(part));
-            }
-            remove_files(own);
+/// Attempts of a worker that was given up may live on, and make directories and files by its old name while it is being
+/// emptied. Then they fail, as they shall.
+pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), Trouble> {
+    let retired = retired(submission);
+    // What is missed here, the second step removes, or fails to and says so.
+    for work in storage.names(&retired).unwrap_or_default() {
+        let shuffle = retired.join(work).join("shuffle");
+        let names = storage.names(&shuffle).unwrap_or_default();
+        let segments: Vec<PathBuf> = names.into_iter().map(|name| shuffle.join(name)).collect();
+        let share = share_of(segments.len(), FILES_MIN);
+        in_shares(&segments, share, |files| {
+            files.iter().for_each(|file| drop(storage.remove_file(file)));
         });
     }
-    remove_tree(&ended)
+    remove_tree(storage, &retired)
+        .map_err(|error| Trouble::io(format!("remove {}", storage.shown(&retired)), &error))
+}
+
+/// How many of `count` things each thread does, at least so many.
+pub(super) fn share_of(count: usize, at_least: usize) -> usize {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(THREADS_MAX);
+    count.div_ceil(cores).max(at_least)
+}
+
+/// Does something to all of a list, each thread to its share; what each came to in return.
+pub(super) fn in_shares<T: Sync, R: Send>(
+    list: &[T],
+    share: usize,
+    act: impl Fn(&[T]) -> R + Sync,
+) -> Vec<R> {
+    thread::scope(|scope| {
+        let (own, others) = list.split_at(share.min(list.len()));
+        let others: Vec<_> = others.chunks(share).map(|part| scope.spawn(|| act(part))).collect();
+        let own = act(own);
+        // A panic of a thread goes on in this one when the scope ends.
+        std::iter::once(own).chain(others.into_iter().filter_map(|thread| thread.join().ok())).collect()
+    })
 }
 
 /// Somebody may have come by the old name just before it was renamed, and put something in a directory that was already
 /// listed; nobody can do so for long.
-fn remove_tree(directory: &Path) -> io::Result<()> {
+fn remove_tree(storage: &Storage, directory: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {
-        match fs::remove_dir_all(directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        match storage.remove_tree(directory) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries < TRIES_MAX => tries += 1,
             removed => return removed,
         }
     }
 }
 
-fn remove_files(files: &[PathBuf]) {
-    for file in files {
-        let _ = fs::remove_file(file);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use napreduce_core::JobId;
-
+    use super::super::layout::TEMPORARY;
+    use super::super::standing::set_aside;
+    use super::super::storage::Disk;
     use super::*;
 
     #[test]
     fn it_goes_away_under_the_hands_of_attempts_that_were_given_up() {
         for _ in 0..5 {
             let directory = tempfile::tempdir().expect("a directory");
-            let paths = JobPaths::new(directory.path(), JobId(1), "");
-            fs::create_dir_all(paths.shuffle()).expect("made");
-            fs::create_dir_all(paths.ended().join("job_0001")).expect("made");
+            let job = directory.path().join(TEMPORARY).join("job_0001-7");
+            fs::create_dir_all(job.join("shuffle")).expect("made");
+            fs::create_dir_all(directory.path().join(retired(7)).join("job_0001-7")).expect("made");
+            let storage = Disk::default().open(directory.path(), false).expect("opened");
             let over = AtomicBool::new(false);
             thread::scope(|scope| {
-                let job = paths.shuffle().parent().expect("a parent").to_owned();
                 let over = &over;
                 for name in ["a", "b"] {
                     let job = job.clone();
@@ -100,12 +107,12 @@ mod tests {
                     });
                 }
                 while fs::read_dir(&job).expect("a directory").count() < 100 {}
-                let removed = remove_temporary(&paths);
+                let removed = set_aside(&storage, None, 7).and_then(|()| remove_retired(&storage, 7));
                 over.store(true, Ordering::Relaxed);
                 removed.expect("removed");
             });
             assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 0);
-            remove_temporary(&paths).expect("there is none");
+            remove_retired(&storage, 7).expect("there is none");
         }
     }
 }

@@ -7,7 +7,11 @@ use std::path::Path;
 
 use napreduce_core::JobId;
 
-use super::claim::OutputClaim;
+use super::claim::{ClaimRequest, OutputClaim};
+use super::places::{Surroundings, check_place};
+use super::record::Owner;
+use super::storage::Disk;
+use super::trouble::refused;
 use crate::report::JobError;
 
 /// The part of a claim that no job has.
@@ -23,13 +27,23 @@ impl OutputReservation {
     /// Claims a directory, which is made if it is missing; what is in it already stays as it is. Blocking.
     ///
     /// # Errors
-    /// Those of the claim of an output: [`JobError::OutputExists`], [`JobError::OutputInUse`],
-    /// [`JobError::OutputUnfinished`] and [`JobError::OutputUnusable`].
+    /// Those of the claim of an output: [`JobError::OutputRefused`], [`JobError::OutputExists`],
+    /// [`JobError::OutputInUse`], [`JobError::OutputUnfinished`] and [`JobError::OutputUnusable`].
     pub fn take(output: &Path, overwrite: bool) -> Result<OutputReservation, JobError> {
         let mut token = [0; 16];
         let drawn = getrandom::fill(&mut token).map_err(std::io::Error::from);
         drawn.map_err(|error| JobError::io("draw a random number", error))?;
-        let claim = OutputClaim::take(output, NO_JOB, "", overwrite, u128::from_le_bytes(token))?;
+        check_place(output, &Surroundings::default())?;
+        let request = ClaimRequest {
+            output,
+            job: NO_JOB,
+            extension: "",
+            overwrite,
+            submission: u128::from_le_bytes(token),
+            owner: Owner::Program,
+            durable: false,
+        };
+        let claim = OutputClaim::take(&Disk::default(), &request)?;
         Ok(OutputReservation { claim: Some(claim) })
     }
 
@@ -38,7 +52,9 @@ impl OutputReservation {
     /// # Errors
     /// What was made cannot be removed.
     pub fn give_back(mut self) -> Result<(), JobError> {
-        self.claim.take().map_or(Ok(()), OutputClaim::discard)
+        let Some(claim) = self.claim.take() else { return Ok(()) };
+        let output = claim.output().to_owned();
+        claim.discard().map_err(|trouble| refused(&output, trouble))
     }
 }
 

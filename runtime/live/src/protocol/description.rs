@@ -23,6 +23,8 @@ pub(crate) struct TaskDescription {
     /// Where its part file goes once it may commit; `None` for a map whose output is a segment.
     #[serde(with = "crate::path_bytes::optional")]
     pub(crate) promote_to: Option<PathBuf>,
+    /// Whether its part file is on the disk, not only in the page cache, before it asks for the commit.
+    pub(crate) sync_part: bool,
 }
 
 /// The call to make.

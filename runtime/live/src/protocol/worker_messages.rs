@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::Digest;
 use crate::body::{PartOutput, Split};
 use crate::counters::CounterValues;
+use crate::output::ClaimToken;
 
 /// What every attempt of a job has in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,8 @@ pub(crate) struct JobDescription {
     pub(crate) task_memory: u64,
     #[serde(with = "crate::path_bytes")]
     pub(crate) output: PathBuf,
+    /// Of the claim on it, which is in the paths of all work.
+    pub(crate) claim: ClaimToken,
     pub(crate) part_extension: String,
     /// An attempt that makes no progress for so long is ended and counts as failed; 0 for never. In milliseconds.
     pub(crate) task_timeout_millis: u64,

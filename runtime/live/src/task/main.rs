@@ -4,7 +4,7 @@
 //! the supervision from outside (`worker`).
 
 use std::ffi::OsStr;
-use std::fs::{File, create_dir, rename};
+use std::fs::{File, create_dir};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use napreduce_core::FaultPlace;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
@@ -24,6 +23,7 @@ use super::control::{ControlChannel, Word};
 use super::error::TaskError;
 use super::memory::sample_memory;
 use super::panics::catch_panics;
+use super::promotion::{Promotion, WAS_IT_CHANGED, in_output};
 use crate::body::{Definitions, MapResult, PartOutput, ReduceResult, SavedCheckpoint};
 use crate::counters::{Counter, CounterValues, user_values};
 use crate::process::{become_command, command_requested, heed_hang_ups, parent_of_task_process};
@@ -32,9 +32,6 @@ use crate::protocol::{
     write_message,
 };
 use crate::shuffle::{Arrival, Gathered, Gathering};
-
-/// Asked when what this program made is missing.
-const WAS_IT_CHANGED: &str = "; was the output directory changed while the job ran?";
 
 /// Why a task process could not even try its attempt.
 #[derive(Debug, Error)]
@@ -235,6 +232,14 @@ fn commit(
             return Ok(Err(TaskError::fatal("a map reported a part file in a job that has reduces")));
         }
     };
+    let written = match &description.work {
+        Work::Map(task) => &task.output,
+        Work::Reduce(ReduceWork { task, .. }) => &task.output,
+    };
+    let promotion = Promotion { written, target, bytes: part.bytes, sync: description.sync_part };
+    if let Err(error) = promotion.prepare() {
+        return Ok(Err(error));
+    }
     surroundings.control.send(&FromTask::CommitRequest { part })?;
     loop {
         if surroundings.context.is_asked()
@@ -248,23 +253,7 @@ fn commit(
             Word::Asked => {}
         }
     }
-    let written = match &description.work {
-        Work::Map(task) => &task.output,
-        Work::Reduce(ReduceWork { task, .. }) => &task.output,
-    };
-    Ok(rename(written, target)
-        .map_err(|error| in_output(format!("move {} to {}", written.display(), target.display()), &error)))
-}
-
-/// What is missing inside the output directory was removed by somebody else, and no further try brings it back.
-fn in_output(doing: String, error: &io::Error) -> TaskError {
-    let failed = TaskError::io(doing, error);
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            TaskError::fatal(format!("{}{WAS_IT_CHANGED}", failed.message)).at(FaultPlace::SharedStorage)
-        }
-        _ => failed,
-    }
+    Ok(promotion.carry_out())
 }
 
 fn final_counters(description: &TaskDescription, context: &TaskContext) -> CounterValues {

@@ -14,6 +14,7 @@ mod panics;
 mod position;
 mod presence;
 mod progress;
+mod promotion;
 
 pub use context::TaskContext;
 pub(crate) use error::is_limit;

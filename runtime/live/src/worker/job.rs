@@ -68,7 +68,8 @@ impl Readiness {
 
 impl KnownJob {
     pub(super) fn new(description: JobDescription, station: Option<(Arc<Station>, WorkerId)>) -> KnownJob {
-        let shared = JobPaths::new(&description.output, description.job, &description.part_extension);
+        let JobDescription { output, job, claim, part_extension, .. } = &description;
+        let shared = JobPaths::new(output, *job, *claim, part_extension);
         // An embedded job finds everything made by its claim.
         let readiness = if station.is_some() { Readiness::Unprepared } else { Readiness::Ready(None) };
         let description = Arc::new(description);
@@ -155,6 +156,8 @@ impl KnownJob {
             memory: *task_memory,
             work,
             promote_to: commits.then(|| self.shared.promoted(attempt)),
+            // Embedded runs end with the machine anyway.
+            sync_part: *durable || self.station.is_some(),
         }
     }
 

@@ -51,6 +51,13 @@ impl Scenario {
         self.output.clone()
     }
 
+    /// Where a running job has its work, whose name is drawn at random.
+    pub fn work(&self) -> PathBuf {
+        let temporary = self.output.join("_temporary");
+        let work = names(&temporary).into_iter().find(|name| name.starts_with("job_0001-"));
+        temporary.join(work.expect("a claim"))
+    }
+
     /// Another place for the output.
     pub fn at(mut self, name: &str) -> Scenario {
         self.output = self.path(name);

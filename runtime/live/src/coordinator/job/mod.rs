@@ -27,6 +27,8 @@ pub(super) struct LiveJob {
     pub(super) submitted_micros: u64,
     /// How it ended, when the engine has forgotten it: its output is then committed or removed.
     pub(super) outcome: Option<JobOutcome>,
+    /// Whether its output is being put into place.
+    pub(super) commit_begun: bool,
     /// Of the attempts as they come and go.
     counters: CounterValues,
     /// Of the attempt that did each task; one that does a lost task again takes the place of the first.
@@ -58,6 +60,7 @@ impl LiveJob {
             accepted,
             submitted_micros,
             outcome: None,
+            commit_begun: false,
             counters: CounterValues::default(),
             results: BTreeMap::new(),
             brought: None,
@@ -84,6 +87,7 @@ impl LiveJob {
             compress: plan.compress,
             task_memory: plan.task_memory,
             output: plan.output.clone(),
+            claim: self.accepted.claim.token,
             part_extension: plan.part_extension.clone(),
             task_timeout_millis: u64::try_from(plan.task_timeout.as_millis()).unwrap_or(u64::MAX),
             durable: plan.durable,

@@ -8,6 +8,7 @@ use napreduce_core::{FailureClass, FaultPlace, JobId, Report, TaskId, TaskKind};
 
 use super::{ClientRequest, JobEnd, Scene, Worker, WorkerOrder, attempt};
 use crate::client::{JobPhase, TaskCommand};
+use crate::output::Owner;
 use crate::report::JobReport;
 
 #[tokio::test]
@@ -60,9 +61,7 @@ async fn a_submission_handed_in_twice_is_one_job() {
 #[tokio::test]
 async fn what_a_lost_try_of_the_same_submission_left_is_no_obstacle() {
     let scene = Scene::new();
-    let left = scene.path("out/_temporary");
-    fs::create_dir_all(&left).expect("a folder");
-    fs::write(left.join(format!("submission-{:032x}", u128::MAX - 5)), "").expect("written");
+    drop(scene.claim(1, u128::MAX - 5, Owner::Cluster));
     let coordinator = scene.start();
     let (submission, other) = (scene.submission(u128::MAX - 5, 1, 0), scene.submission(6, 1, 0));
     let refused = coordinator.ask(|reply| ClientRequest::Submit { submission: other, reply }).await;

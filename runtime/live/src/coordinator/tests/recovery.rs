@@ -74,30 +74,6 @@ async fn a_job_survives_kills_also_when_every_step_is_followed_by_a_snapshot() {
 }
 
 #[tokio::test]
-async fn a_commit_that_was_cut_short_is_done_again() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
-    let map = worker.launched().await;
-    worker.do_map(map);
-    let reduce = worker.launched().await;
-    worker.do_reduce(&scene, reduce).await;
-    coordinator.end_of(job).await;
-    coordinator.kill().await;
-    // As if it had died just before _SUCCESS, and so before the entry in history.
-    let history = scene.configuration.directory.coordinator_directory().join("history/job_0001.json");
-    fs::remove_file(&history).expect("it was in history");
-    fs::rename(scene.path("out/_SUCCESS"), scene.path("out/_SUCCESS.unfinished")).expect("it was committed");
-    let coordinator = scene.start();
-    let JobEnd::Succeeded(report) = coordinator.end_of(job).await else { panic!("no success") };
-    assert_eq!(report.parts.len(), 1);
-    assert!(scene.path("out/_SUCCESS").exists() && history.exists());
-    assert!(!scene.path("out/_temporary").exists());
-    coordinator.stop().await;
-}
-
-#[tokio::test]
 async fn a_worker_of_another_journal_is_new() {
     let (scene, other) = (Scene::new(), Scene::new());
     let coordinator = scene.start();

@@ -62,6 +62,7 @@ fn told_to_a_task() -> Vec<ToTask> {
             memory: 1,
             work,
             promote_to,
+            sync_part: true,
         }))
     };
     let split = Split { path: odd.clone(), offset: 5, length: 6, file_length: 11 };

@@ -24,7 +24,7 @@ async fn a_job_uses_shared_storage_for_parts_only() {
 
     line.launch_reduce(reduce(3), &[map(2)]).await;
     let moment = script.moment().await;
-    let temporary = script.path("out/_temporary/job_0001");
+    let temporary = script.path("out/_temporary/job_0001-0000000000000007");
     assert!(temporary.join("job_0001_r_0000.3/part-r-00000").exists());
     assert!(script.own("jobs/job_0001/scratch/job_0001_r_0000.3").exists());
     moment.go_on().await;
@@ -148,7 +148,7 @@ async fn failures_of_a_task_leave_nothing_but_logs() {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
     assert_eq!(names(script.own("jobs/job_0001/shuffle")), ["job_0001_m_0000.2.segment"]);
-    assert_eq!(names(script.path("out/_temporary/job_0001/job_0001_r_0000.1")), [""; 0]);
+    assert_eq!(names(script.path("out/_temporary/job_0001-0000000000000007/job_0001_r_0000.1")), [""; 0]);
     let scratch = script.own("jobs/job_0001/scratch");
     assert!(names(scratch.clone()).iter().all(|name| names(scratch.join(name)).is_empty()));
 }

@@ -26,6 +26,7 @@ use super::processes::{Daemon, Moment, Process};
 use crate::blobs::Digest;
 use crate::body::Split;
 use crate::cluster_directory::ClusterDirectory;
+use crate::output::ClaimToken;
 use crate::protocol::{
     Blob, CHUNK_BYTES, FromCoordinator, JobDescription, LaunchWork, Payload, SideFile, ToCoordinator,
     WorkerReport,
@@ -80,7 +81,8 @@ impl Script {
         cluster.create().unwrap();
         let moments = UnixListener::bind(directory.path().join("moments")).unwrap();
         fs::write(directory.path().join("in.txt"), "a b a").unwrap();
-        fs::create_dir_all(directory.path().join("out/_temporary/job_0001/committed")).unwrap();
+        fs::create_dir_all(directory.path().join("out/_temporary/job_0001-0000000000000007/committed"))
+            .unwrap();
         let (blobs, (_, workers)) = (Arc::default(), unbounded_channel());
         let mut script = Script { directory, workers, blobs, accepting: tokio::spawn(async {}), moments };
         script.listen().await;
@@ -182,6 +184,7 @@ impl Script {
             compress: false,
             task_memory: 64 << 20,
             output: self.path("out"),
+            claim: ClaimToken::from(7),
             part_extension: String::new(),
             task_timeout_millis: 600_000,
             durable: false,

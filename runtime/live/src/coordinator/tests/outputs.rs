@@ -1,0 +1,155 @@
+//! Outputs over coordinators that are killed, while storage is away, and when somebody else takes the directory.
+//!
+//! Owns what the coordinator makes of it: what is settled, held, told and given up. Does not own the steps of a commit, which
+//! the output module tests one by one.
+
+use std::fs;
+
+use napreduce_core::{JobId, Report};
+
+use super::{ClientRequest, DEADLINE, JobEnd, Running, Scene, Worker, WorkerOrder};
+use crate::output::Owner;
+
+/// Polls until a job is explained with these words.
+async fn explained(coordinator: &Running, job: JobId, words: &str) {
+    let mut said = Vec::new();
+    let asked = async {
+        loop {
+            said = coordinator
+                .ask(|reply| ClientRequest::Explain { job, task: None, reply })
+                .await
+                .expect("a known job");
+            if said.iter().any(|line| line.contains(words)) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(DEADLINE, asked).await.is_err() {
+        panic!("{words:?} is not said in: {said:?}");
+    }
+}
+
+/// A job of one map and one reduce whose reduce may commit.
+async fn all_but_done(scene: &Scene, coordinator: &Running) -> (Worker, JobId, napreduce_core::AttemptId) {
+    let mut worker = Worker::join(coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    worker.do_map(map);
+    let reduce = worker.launched().await;
+    worker.started(reduce);
+    worker.happened(reduce, Report::CommitRequested);
+    assert_eq!(worker.order().await, WorkerOrder::Commit { attempt: reduce });
+    (worker, job, reduce)
+}
+
+async fn done_job(scene: &Scene, coordinator: &Running) -> JobId {
+    let (mut worker, job, reduce) = all_but_done(scene, coordinator).await;
+    worker.promote(scene, reduce);
+    let JobEnd::Succeeded(_) = coordinator.end_of(job).await else { panic!("no success") };
+    job
+}
+
+#[tokio::test]
+async fn a_settled_job_is_not_ended_again_though_it_left_the_history() {
+    for snapshots in [false, true] {
+        let mut scene = Scene::new();
+        if snapshots {
+            scene.configuration.journal_bytes_max = 1;
+        }
+        let coordinator = scene.start();
+        let job = done_job(&scene, &coordinator).await;
+        coordinator.kill().await;
+        let history = scene.configuration.directory.coordinator_directory().join("history/job_0001.json");
+        fs::remove_file(&history).expect("it was in history");
+        // A newer output of somebody else.
+        for (name, text) in [("_SUCCESS", "{}"), ("part-r-00000", "newer")] {
+            fs::write(scene.path("out").join(name), text).expect("written");
+        }
+        let coordinator = scene.start();
+        let refused = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await;
+        assert!(refused.is_err(), "nothing is known of it any more");
+        coordinator.stop().await;
+        let read = |name| fs::read_to_string(scene.path("out").join(name)).expect("a file");
+        assert_eq!((read("_SUCCESS").as_str(), read("part-r-00000").as_str()), ("{}", "newer"));
+        assert!(!history.exists());
+    }
+}
+
+#[tokio::test]
+async fn a_commit_is_held_while_storage_is_away_also_over_a_restart() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let (mut worker, job, reduce) = all_but_done(&scene, &coordinator).await;
+    worker.write_part(&scene, reduce);
+    fs::rename(scene.path("out"), scene.path("away")).expect("moved");
+    worker.finish_part(reduce);
+    explained(&coordinator, job, "it is held and tried again").await;
+    assert!(!scene.path("out").exists(), "it is not made again");
+    coordinator.kill().await;
+    let coordinator = scene.start();
+    explained(&coordinator, job, "it is held and tried again").await;
+    fs::rename(scene.path("away"), scene.path("out")).expect("it is back");
+    let JobEnd::Succeeded(report) = coordinator.end_of(job).await else { panic!("no success") };
+    assert_eq!(report.parts.len(), 1);
+    assert!(scene.path("out/_SUCCESS").exists() && !scene.path("out/_temporary").exists());
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_held_job_can_be_killed() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let (mut worker, job, reduce) = all_but_done(&scene, &coordinator).await;
+    worker.write_part(&scene, reduce);
+    fs::rename(scene.path("out"), scene.path("away")).expect("moved");
+    worker.finish_part(reduce);
+    explained(&coordinator, job, "nap job kill job_0001").await;
+    let reason = "by ada".to_owned();
+    coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("it is killed");
+    let JobEnd::Killed { reason, .. } = coordinator.end_of(job).await else { panic!("it was killed") };
+    assert!(reason.starts_with("by ada; its output was not committed"), "{reason}");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_is_held_while_its_storage_is_away_at_a_restart() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    coordinator.kill().await;
+    fs::rename(scene.path("out"), scene.path("away")).expect("moved");
+    let coordinator = scene.start();
+    explained(&coordinator, job, "its output directory is out of reach").await;
+    // An empty mount point is not the directory that was claimed.
+    fs::create_dir(scene.path("out")).expect("made");
+    let mut worker = worker.reconnect(&coordinator).await;
+    fs::remove_dir(scene.path("out")).expect("nothing was put into it");
+    fs::rename(scene.path("away"), scene.path("out")).expect("it is back");
+    let map = loop {
+        match worker.order().await {
+            WorkerOrder::Launch { attempt, .. } => break attempt,
+            WorkerOrder::Resume { attempt } => worker.happened(attempt, Report::Resumed),
+            WorkerOrder::Suspend { attempt } => worker.happened(attempt, Report::Suspended),
+            WorkerOrder::Kill { attempt } => worker.happened(attempt, Report::Killed),
+            _ => {}
+        }
+    };
+    assert_eq!(map.task.job, job);
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_resumed_job_whose_output_was_taken_touches_nothing_and_says_by_whom() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    coordinator.kill().await;
+    let other = scene.claim(70, 9, Owner::Program);
+    let coordinator = scene.start();
+    let JobEnd::Killed { reason, .. } = coordinator.end_of(job).await else { panic!("it has no output") };
+    assert!(reason.contains("was taken by job_0070 of process "), "{reason}");
+    coordinator.stop().await;
+    other.discard().expect("it still has all that is its own");
+}

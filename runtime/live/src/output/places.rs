@@ -1,0 +1,231 @@
+//! Places that are never an output directory: the system's, a cluster's own, what a job reads, and other storage systems'.
+//!
+//! Owns the refusal, before anything is touched. Does not own what is refused because of what is in a directory (`claim`).
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::report::JobError;
+
+/// Directories of the system, which hold what everybody needs. What is below them may be an output.
+const SYSTEM: [&str; 34] = [
+    "/",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/dev/shm",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/local",
+    "/usr/sbin",
+    "/usr/share",
+    "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/run",
+    "/var/spool",
+    "/var/tmp",
+];
+/// Those below which nothing is an output, either.
+const SYSTEM_WHOLLY: [&str; 12] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys",
+    "/usr/bin",
+];
+/// Where anybody may write, below such a one.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// What is known of the surroundings of an output directory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Surroundings {
+    /// Directories of the cluster: its own, and those of its workers.
+    pub(crate) cluster: Vec<PathBuf>,
+    /// What the job reads.
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+/// Refuses an output directory that must never be one.
+///
+/// # Errors
+/// [`JobError::OutputRefused`], which says why.
+pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<(), JobError> {
+    let refuse = |why: String| Err(JobError::OutputRefused { path: output.display().to_string(), why });
+    if let Some(scheme) = scheme(output) {
+        return refuse(format!("{scheme}:// is not supported; name a directory that this machine sees"));
+    }
+    let place = resolved(output);
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| resolved(home.as_ref()));
+    let is_home = home.as_ref() == Some(&place) || place.parent() == Some(Path::new("/home"));
+    if SYSTEM.iter().any(|system| place == Path::new(system)) {
+        return refuse("it is a directory of the system; name one of your own".to_owned());
+    }
+    if is_home {
+        return refuse("it is somebody's home directory; name one below it".to_owned());
+    }
+    let within = |system: &&&str| place.starts_with(system) && !place.starts_with(SHARED_MEMORY);
+    if let Some(system) = SYSTEM_WHOLLY.iter().find(within) {
+        return refuse(format!("{system} belongs to the system; name a directory of your own"));
+    }
+    let own = surroundings.cluster.iter().map(|directory| resolved(directory)).chain(cluster_around(&place));
+    for cluster in own {
+        if place.starts_with(&cluster) {
+            return refuse(format!("it is in {}, which is the cluster's own", cluster.display()));
+        }
+        if cluster.starts_with(&place) {
+            return refuse(format!("{}, which is the cluster's own, is in it", cluster.display()));
+        }
+    }
+    match input_within(&place, &surroundings.inputs) {
+        Some(input) => refuse(format!("the job reads {}, which is in it", input.display())),
+        None => Ok(()),
+    }
+}
+
+/// `hdfs` of `hdfs://host/x`, also where it was made absolute.
+fn scheme(path: &Path) -> Option<String> {
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.windows(3).position(|three| three == b"://")?;
+    let start = bytes[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let scheme = &bytes[start..end];
+    let is_one = scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
+    is_one.then(|| String::from_utf8_lossy(scheme).into_owned())
+}
+
+/// A path without links, `.` and `..`, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut missing: Vec<OsString> = Vec::new();
+    for ancestor in absolute.ancestors() {
+        if let Ok(found) = ancestor.canonicalize() {
+            let mut whole = found;
+            for name in missing.iter().rev() {
+                match name.as_bytes() {
+                    b".." => drop(whole.pop()),
+                    _ => whole.push(name),
+                }
+            }
+            return whole;
+        }
+        // `file_name` knows no `..`.
+        missing.extend(ancestor.components().next_back().map(|name| name.as_os_str().to_owned()));
+    }
+    absolute
+}
+
+/// The cluster directory that a place is in or is, by what every one holds.
+fn cluster_around(place: &Path) -> Option<PathBuf> {
+    let is_one =
+        |directory: &&Path| directory.join("secret").is_file() && directory.join("coordinator").is_dir();
+    place.ancestors().find(is_one).map(Path::to_owned)
+}
+
+/// An input in a directory. Of the inputs of one directory only the directory is resolved.
+fn input_within<'a>(place: &Path, inputs: &'a [PathBuf]) -> Option<&'a Path> {
+    let mut seen = BTreeSet::new();
+    for input in inputs {
+        let directory = input.parent().unwrap_or(Path::new("/"));
+        if seen.insert(directory) && resolved(directory).starts_with(place) {
+            return Some(input);
+        }
+        if input.file_name() == place.file_name() && resolved(input) == place {
+            return Some(input);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(output: &Path, surroundings: &Surroundings) -> String {
+        let error = check_place(output, surroundings).expect_err("it must never be an output");
+        assert_eq!(error.exit_status(), 2);
+        error.to_string()
+    }
+
+    #[test]
+    fn places_of_the_system_are_refused() {
+        let nothing = Surroundings::default();
+        for path in [
+            "/",
+            "/etc",
+            "/etc/x",
+            "/usr",
+            "/proc/1/x",
+            "/dev/x",
+            "/sys",
+            "/var",
+            "/tmp",
+            "/tmp/../etc",
+            "/home/ada",
+        ] {
+            let said = refused(Path::new(path), &nothing);
+            assert!(said.starts_with(&format!("{path} cannot be an output directory: ")), "{said}");
+        }
+        let home = PathBuf::from(std::env::var_os("HOME").expect("a home"));
+        refused(&home, &nothing);
+        for path in ["/tmp/x", "/dev/shm/x", "/data/out", "/home/ada/out", "/etcetera"] {
+            check_place(Path::new(path), &nothing).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    #[test]
+    fn other_storage_systems_are_refused_by_name() {
+        for (path, scheme) in [("hdfs://host/x", "hdfs"), ("/here/s3a://bucket/x", "s3a")] {
+            let said = refused(Path::new(path), &Surroundings::default());
+            assert!(said.contains(&format!("{scheme}:// is not supported")), "{said}");
+        }
+        check_place(Path::new("/data/a:/b"), &Surroundings::default()).expect("a name with a colon");
+    }
+
+    #[test]
+    fn what_a_cluster_or_the_job_itself_needs_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        for name in ["some/cluster/coordinator/blobs", "some/in/deep", "some/out", "elsewhere/worker"] {
+            std::fs::create_dir_all(path(name)).expect("made");
+        }
+        std::fs::write(path("some/cluster/secret"), "x").expect("written");
+        std::fs::write(path("some/in/deep/a.txt"), "x").expect("written");
+        std::os::unix::fs::symlink(path("some"), path("link")).expect("a link");
+        let surroundings = Surroundings {
+            cluster: vec![path("some/cluster"), path("elsewhere/worker")],
+            inputs: vec![path("some/in/deep/a.txt")],
+        };
+        for name in
+            ["some/cluster", "some/cluster/coordinator/x", "link/cluster/out", "elsewhere/worker/jobs"]
+        {
+            assert!(refused(&path(name), &surroundings).contains("is the cluster's own"), "{name}");
+        }
+        assert!(refused(&path("elsewhere"), &surroundings).contains("is in it"));
+        for name in ["some/in/deep", "some/in", "link/in", "some/in/deep/a.txt", "some/out/../in"] {
+            assert!(refused(&path(name), &surroundings).contains("the job reads "), "{name}");
+        }
+        assert!(refused(&path("some/cluster/out"), &Surroundings::default()).contains("is in "));
+        for name in ["some/out", "some/in-out", "some/in/deep/out", "new"] {
+            check_place(&path(name), &surroundings).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What stands in the way of a claim: whether somebody is still at it, and what becomes of what the dead left.
+//!
+//! Owns the judgement of an older claim, and finishing or undoing it. Does not own the making of the new one (`claim`).
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use super::claim::ClaimRequest;
+use super::commit::roll_forward;
+use super::holder::Life;
+use super::layout::{JobPaths, TEMPORARY, claim_in, is_remains, retired, staged};
+use super::record::{ClaimRecord, ClaimToken, Owner, Step};
+use super::removal::remove_retired;
+use super::storage::{Locked, Storage};
+use super::trouble::{Trouble, refused};
+use crate::report::JobError;
+
+/// A holder of another host, which did not renew his claim for so long, has lost it. In seconds.
+const LEASE_SECONDS: i64 = 60;
+
+/// An older claim.
+#[derive(Debug)]
+pub(super) enum Standing {
+    InUse,
+    /// Its holder is gone.
+    Left {
+        /// Held until it is dealt with, so that nobody else does the same.
+        lock: File,
+        /// `None` for what has no claim that can be read.
+        record: Option<ClaimRecord>,
+    },
+}
+
+/// Looks at a `_temporary`, under whatever name.
+fn standing(storage: &Storage, temporary: &Path, request: &ClaimRequest<'_>) -> io::Result<Option<Standing>> {
+    let lock = match storage.lock(temporary) {
+        Ok(Locked::Now(lock)) => lock,
+        Ok(Locked::Busy) => return Ok(Some(Standing::InUse)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let path = claim_in(temporary);
+    let text = storage.read(&path)?;
+    let record = text.and_then(|text| ClaimRecord::parse(&text, &path).ok());
+    let Some(known) = &record else { return Ok(Some(Standing::Left { lock, record })) };
+    let in_use = match known.holder.life(known.token)? {
+        Life::Alive => true,
+        Life::Dead => false,
+        Life::Unknown => lease_age(storage, &path, request)? < LEASE_SECONDS,
+    };
+    Ok(Some(if in_use { Standing::InUse } else { Standing::Left { lock, record } }))
+}
+
+/// How long ago a claim was renewed, in seconds. The clocks of two hosts may differ; that of the storage is one.
+fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> io::Result<i64> {
+    let probe = staged(request.submission);
+    storage.make_directory(&probe)?;
+    let now = storage.find(&probe);
+    storage.remove_directory(&probe)?;
+    let renewed = storage.find(claim)?.map_or(0, |found| found.modified);
+    Ok(now?.map_or(0, |found| found.modified) - renewed)
+}
+
+/// Makes room for a claim, or says why it cannot be made. How many directories an older claim had made, which are now this
+/// one's to remove, in return.
+pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
+    let path = || storage.path().display().to_string().trim_end_matches('/').to_owned();
+    let unusable = |source| JobError::OutputUnusable { path: path(), source };
+    let in_use = || JobError::OutputInUse { path: path() };
+    let names = storage.names(Path::new("")).map_err(unusable)?;
+    for name in names.iter().map(Path::new).filter(|name| is_remains(name.as_os_str())) {
+        match standing(storage, name, request).map_err(unusable)? {
+            // Somebody is removing it.
+            Some(Standing::InUse) if name.extension().is_some_and(|old| old == "old") => {}
+            Some(Standing::InUse) => return Err(in_use()),
+            // Nothing was ever done in it, or all is done. What cannot be removed is in nobody's way.
+            Some(Standing::Left { .. }) => drop(storage.remove_tree(name)),
+            None => {}
+        }
+    }
+    let mut made = 0;
+    let mut unfinished = false;
+    match standing(storage, Path::new(TEMPORARY), request).map_err(unusable)? {
+        None => {}
+        Some(Standing::InUse) => return Err(in_use()),
+        Some(Standing::Left { lock, record }) => match may_go(record.as_ref(), request) {
+            true => made = settle_left(storage, request, record, lock)?,
+            false => unfinished = true,
+        },
+    }
+    let is_foreign = |name: &std::ffi::OsString| *name != *TEMPORARY && !is_remains(name);
+    let occupied = storage.names(Path::new("")).map_err(unusable)?.iter().any(is_foreign);
+    match (occupied && !request.overwrite, unfinished) {
+        (true, _) => Err(JobError::OutputExists { path: path() }),
+        (false, true) => Err(JobError::OutputUnfinished { path: path() }),
+        (false, false) => Ok(made),
+    }
+}
+
+/// Whether what a dead holder left is this claim's to finish or undo. That of a cluster is its next coordinator's, unless
+/// somebody says otherwise.
+fn may_go(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
+    let known =
+        |record: &ClaimRecord| record.submission == request.submission || record.owner == Owner::Program;
+    request.overwrite || record.is_some_and(known)
+}
+
+/// Finishes a commit whose intent is recorded, undoes one whose is not.
+fn settle_left(
+    storage: &Storage,
+    request: &ClaimRequest<'_>,
+    record: Option<ClaimRecord>,
+    _lock: File,
+) -> Result<u32, JobError> {
+    if let Some(record) = record.as_ref().filter(|record| record.step == Step::Intent) {
+        let paths = JobPaths::new(storage.path(), record.job, record.token, "");
+        match roll_forward(storage, &paths, record.token) {
+            // What it would have put into place is not there any more, so nothing can be finished.
+            Ok(()) | Err(Trouble::Final(_)) => {}
+            Err(trouble) => return Err(refused(storage.path(), trouble)),
+        }
+    }
+    let token = record.as_ref().map(|record| record.token);
+    let removed = set_aside(storage, token, request.submission)
+        .and_then(|()| remove_retired(storage, request.submission).or(Ok(())));
+    removed.map_err(|trouble| refused(storage.path(), trouble))?;
+    Ok(record.map_or(0, |record| record.made))
+}
+
+/// Takes `_temporary` away by a rename, so that whoever still works in it fails rather than goes on. It is put back if it is
+/// not the one that was judged: between hosts there may be no lock.
+pub(super) fn set_aside(
+    storage: &Storage,
+    token: Option<ClaimToken>,
+    submission: u128,
+) -> Result<(), Trouble> {
+    let (temporary, retired) = (Path::new(TEMPORARY), retired(submission));
+    let failed = |error: io::Error| Trouble::io(format!("remove {}", storage.shown(temporary)), &error);
+    // Of an earlier try that was cut short.
+    storage.remove_tree(&retired).map_err(failed)?;
+    match storage.rename(temporary, &retired) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        renamed => renamed.map_err(failed)?,
+    }
+    let path = claim_in(&retired);
+    let found = storage.read(&path).map_err(failed)?;
+    let found = found.and_then(|text| ClaimRecord::parse(&text, &path).ok());
+    match found {
+        Some(other) if Some(other.token) != token => {
+            storage.rename(&retired, temporary).map_err(failed)?;
+            Err(Trouble::Taken { by: other.to_string() })
+        }
+        _ => Ok(()),
+    }
+}

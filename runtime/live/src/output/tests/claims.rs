@@ -1,0 +1,252 @@
+//! Who may claim a directory when: the living, the dead, other hosts, and submissions that come again.
+//!
+//! Owns claims beside and after each other. Does not own the commit.
+
+use super::super::layout::{claim_in, retired, staged};
+use super::super::record::ClaimRecord;
+use super::*;
+
+/// Another submission than that of [`FIRST`].
+const OTHER: Asking = Asking { submission: 9, ..FIRST };
+const OTHER_AGAIN: Asking = Asking { submission: 9, ..AGAIN };
+
+impl Place {
+    fn record_file(&self) -> PathBuf {
+        self.out().join(claim_in(Path::new("_temporary")))
+    }
+
+    fn record(&self) -> serde_json::Value {
+        let text = fs::read(self.record_file()).expect("a claim");
+        ClaimRecord::parse(&text, &self.record_file()).expect("one that can be read");
+        serde_json::from_slice(&text).expect("JSON")
+    }
+
+    /// Says something else of the holder, as if he were another.
+    fn write_holder(&self, field: &str, value: serde_json::Value) {
+        let mut record = self.record();
+        record["holder"][field] = value;
+        fs::write(self.record_file(), record.to_string()).expect("written");
+    }
+}
+
+#[test]
+fn a_claim_says_whose_it_is() {
+    let place = Place::new();
+    let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+    let record = place.record();
+    assert_eq!((record["version"].clone(), record["step"].clone()), (1.into(), "claimed".into()));
+    assert_eq!(record["job"], "job_0007");
+    assert_eq!(record["token"], claim.token().to_string());
+    assert_eq!(record["holder"]["process"], std::process::id());
+    assert_eq!(record["made"], 2);
+    claim.discard().expect("removed");
+    assert!(!place.folder.path().join("some").exists(), "what it made is gone");
+}
+
+#[test]
+fn a_claim_that_is_held_is_not_taken() {
+    let place = Place::new();
+    let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+    for asking in [FIRST, AGAIN, OTHER, OTHER_AGAIN] {
+        let refused = place.take(&Disk::default(), asking);
+        assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+    }
+    let refused = place.resume(&Disk::default(), claim.mark());
+    assert!(matches!(refused, Err(Trouble::Passing { away: false, .. })), "{refused:?}");
+    claim.verify().expect("it is still its own");
+}
+
+#[test]
+fn a_holder_that_is_stopped_keeps_its_claim_without_a_lock() {
+    let place = Place::new();
+    drop(place.take(&Disk::default(), FIRST).expect("a free directory"));
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).expect("its own child");
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("it lives");
+    let started: u64 = stat
+        .rsplit(')')
+        .next()
+        .expect("fields")
+        .split_whitespace()
+        .nth(19)
+        .expect("a start")
+        .parse()
+        .expect("a number");
+    place.write_holder("process", child.id().into());
+    place.write_holder("started", started.into());
+    let refused = place.take(&Disk::default(), OTHER_AGAIN);
+    child.kill().and_then(|()| child.wait()).expect("its own child");
+    assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+    place.take(&Disk::default(), OTHER_AGAIN).expect("its holder is dead");
+}
+
+#[test]
+fn between_hosts_the_lease_decides() {
+    let place = Place::new();
+    drop(place.take(&Disk::default(), FIRST).expect("a free directory"));
+    place.write_holder("boot", "another".into());
+    let refused = place.take(&Disk::default(), OTHER_AGAIN);
+    assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+    let file = fs::File::options().write(true).open(place.record_file()).expect("a file");
+    file.set_modified(old).expect("its own file");
+    place.take(&Disk::default(), OTHER_AGAIN).expect("the lease is over");
+}
+
+#[test]
+fn a_lease_is_renewed_by_its_holder_alone() {
+    let place = Place::new();
+    let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+    let lease = super::super::Lease::of(&claim);
+    let age = || {
+        let modified = fs::metadata(place.record_file()).and_then(|found| found.modified()).expect("a file");
+        modified.elapsed().unwrap_or_default().as_secs()
+    };
+    let put_back = || {
+        let file = fs::File::options().write(true).open(place.record_file()).expect("a file");
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100)).expect("set");
+    };
+    put_back();
+    lease.renew().expect("renewed");
+    assert!(age() < 50);
+    drop(claim);
+    place.take(&Disk::default(), OTHER_AGAIN).expect("its holder is gone");
+    put_back();
+    lease.renew().expect("nothing to do");
+    assert!(age() >= 100, "the lease of another is not renewed");
+}
+
+#[test]
+fn a_resumed_job_touches_nothing_of_a_run_that_took_its_output() {
+    for over in [false, true] {
+        let place = Place::new();
+        let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+        let mark = claim.mark();
+        drop(claim);
+        let other = place.take(&Disk::default(), OTHER_AGAIN).expect("its holder is gone");
+        if over {
+            let manifest = write_parts(&other);
+            committed(other, &manifest);
+        }
+        let before = place.files();
+        let Err(Trouble::Taken { by }) = place.resume(&Disk::default(), mark) else { panic!("it is taken") };
+        assert!(by.contains("job_0007"), "{by}");
+        assert_eq!(place.files(), before);
+    }
+}
+
+#[test]
+fn storage_that_is_away_is_not_made_again() {
+    let place = Place::new();
+    let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+    let (mark, manifest) = (claim.mark(), write_parts(&claim));
+    drop(claim);
+    let (some, away) = (place.folder.path().join("some"), place.folder.path().join("away"));
+    fs::rename(&some, &away).expect("moved");
+    let held = place.resume(&Disk::default(), mark);
+    assert!(matches!(held, Err(Trouble::Passing { away: true, .. })), "{held:?}");
+    assert!(!some.exists(), "nothing is made in its place");
+    // A mount point without its file system is an empty directory.
+    fs::create_dir_all(place.out()).expect("made");
+    let held = place.resume(&Disk::default(), mark);
+    assert!(matches!(held, Err(Trouble::Passing { away: true, .. })), "{held:?}");
+    assert_eq!(place.names(), [""; 0]);
+    fs::remove_dir_all(&some).and_then(|()| fs::rename(&away, &some)).expect("it is back");
+    committed(place.resumed(mark), &manifest);
+    place.assert_committed();
+}
+
+#[test]
+fn what_a_dead_program_left_is_undone_and_what_a_cluster_left_is_not() {
+    for (owner, undone) in [(Owner::Program, true), (Owner::Cluster, false)] {
+        let place = Place::new();
+        drop(place.take(&Disk::default(), Asking { owner, ..FIRST }).expect("a free directory"));
+        let taken = place.take(&Disk::default(), OTHER);
+        match taken {
+            Ok(claim) if undone => {
+                claim.discard().expect("removed");
+                assert!(!place.folder.path().join("some").exists(), "with what the dead one had made");
+            }
+            Err(JobError::OutputUnfinished { .. }) if !undone => {}
+            other => panic!("{owner:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_dead_program_was_committing_is_finished() {
+    for overwrite in [false, true] {
+        let place = Place::new();
+        let asking = Asking { owner: Owner::Program, ..FIRST };
+        let mut claim = place.take(&Disk::default(), asking).expect("a free directory");
+        let manifest = write_parts(&claim);
+        commit(&mut claim, &manifest).expect("a commit");
+        // As if it had died before its last part and _SUCCESS.
+        let paths = claim.paths();
+        fs::rename(place.file("_SUCCESS"), place.out().join(paths.staged_success())).expect("moved");
+        fs::rename(place.file("part-r-00001"), paths.promoted(attempt(1, 1))).expect("moved");
+        drop(claim);
+        let taken = place.take(&Disk::default(), Asking { overwrite, ..OTHER });
+        match taken {
+            Ok(claim) if overwrite => claim.discard().expect("removed"),
+            Err(JobError::OutputExists { .. }) if !overwrite => {}
+            other => panic!("{other:?}"),
+        }
+        place.assert_committed();
+    }
+}
+
+/// What a coordinator that is killed while it claims or ends may leave beside `_temporary`.
+#[test]
+fn remains_of_a_claim_that_was_never_made_are_in_nobodys_way() {
+    for (name, inside) in
+        [(staged(1), "x"), (staged(1), "job_0007-7/committed"), (retired(1), "job_0007-7/shuffle")]
+    {
+        for asking in [FIRST, OTHER] {
+            let place = Place::new();
+            fs::create_dir_all(place.out().join(&name).join(inside)).expect("made");
+            // It was killed while it wrote.
+            fs::write(place.out().join(&name).join("claim.json"), "{").expect("written");
+            let claim = place.take(&Disk::default(), asking).expect("a claim");
+            assert_eq!(place.names(), ["_temporary"]);
+            claim.discard().expect("removed");
+            assert_eq!(place.names(), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_submission_that_comes_again_takes_over_its_own() {
+    let place = Place::new();
+    drop(place.take(&Disk::default(), FIRST).expect("a free directory"));
+    let refused = place.take(&Disk::default(), OTHER);
+    assert!(matches!(refused, Err(JobError::OutputUnfinished { .. })), "{refused:?}");
+    let claim = place.take(&Disk::default(), FIRST).expect("its own");
+    assert_eq!(place.names(), ["_temporary"]);
+    claim.discard().expect("removed");
+}
+
+#[test]
+fn what_only_looks_like_work_in_progress_is_kept() {
+    let place = Place::new();
+    let names = ["_temporary.bak", "_temporary.old", "_temporary_7"];
+    names.iter().for_each(|name| fs::create_dir_all(place.file(name)).expect("made"));
+    let refused = place.take(&Disk::default(), FIRST);
+    assert!(matches!(refused, Err(JobError::OutputExists { .. })), "{refused:?}");
+    place.take(&Disk::default(), AGAIN).expect("a claim").discard().expect("removed");
+    assert_eq!(place.names(), names);
+}
+
+#[test]
+fn of_two_that_found_the_directory_free_the_later_one_takes_nothing_away() {
+    let place = Place::new();
+    let first = place.take(&Disk::default(), FIRST).expect("a free directory");
+    // It looked before the first one came.
+    let mut record = place.record();
+    record["submission"] = format!("{:032x}", 2).into();
+    let record = ClaimRecord::parse(record.to_string().as_bytes(), Path::new("")).expect("a claim");
+    let refused = super::super::claim::put_in_place(first.storage(), first.paths(), &record);
+    assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+    first.verify().expect("it is still its own");
+}

@@ -1,0 +1,167 @@
+//! What a commit puts into place, what it replaces, and what it leaves alone.
+//!
+//! Owns the outcome of single commits. Does not own crashes and faults (`faults`, `power`).
+
+use std::os::unix::fs::symlink;
+
+use super::super::commit::roll_forward;
+use super::super::layout::SUCCESS;
+use super::*;
+
+#[test]
+fn the_part_of_the_attempt_that_was_done_is_taken() {
+    let place = Place::new();
+    let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+    let manifest = write_parts(&claim);
+    committed(claim, &manifest);
+    place.assert_committed();
+}
+
+#[test]
+fn overwriting_removes_what_the_old_manifest_lists_and_what_only_a_job_writes() {
+    let place = Place::new();
+    place.fill();
+    let claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+    let manifest = write_parts(&claim);
+    committed(claim, &manifest);
+    let names = ["_SUCCESS", "notes.txt", "part-r-00000", "part-r-00001", "part-time-staff.csv"];
+    assert_eq!(place.names(), names);
+    let files = place.files().expect("an output directory");
+    assert_eq!((files["part-r-00000"].as_str(), files["notes.txt"].as_str()), ("first", "foreign"));
+}
+
+#[test]
+fn a_manifest_that_leads_elsewhere_removes_nothing_there() {
+    let place = Place::new();
+    place.fill();
+    let victim = place.folder.path().join("victim");
+    fs::write(&victim, "mine").expect("written");
+    let lists = r#"{"parts": [{"name": "../../victim"}, {"name": ".."}, {"name": "notes.txt/x"}]}"#;
+    fs::write(place.file("_SUCCESS"), lists).expect("written");
+    let claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+    let manifest = write_parts(&claim);
+    committed(claim, &manifest);
+    assert!(victim.exists() && place.file("notes.txt").exists());
+}
+
+#[test]
+fn a_failed_clean_up_deletes_nothing() {
+    let place = Place::new();
+    place.fill();
+    let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+    let manifest = write_parts(&claim);
+    commit(&mut claim, &manifest).expect("a commit");
+    // In the way of the rename with which the clean-up begins, and not to be removed with its directory.
+    let name = super::super::layout::retired(1);
+    fs::write(place.file(name.to_str().expect("text")), "in the way").expect("written");
+    let trouble = claim.clean_up().expect_err("something is in the way");
+    assert!(trouble.in_words(&place.out()).contains("_temporary"), "{trouble:?}");
+    let files = place.files().expect("an output directory");
+    assert!(PARTS.iter().all(|(name, text)| files[*name] == *text) && files.contains_key("_SUCCESS"));
+    assert_eq!(files["part-time-staff.csv"], "foreign");
+}
+
+#[test]
+fn a_planted_link_is_not_written_through() {
+    let place = Place::new();
+    place.fill();
+    let victim = place.folder.path().join("victim");
+    fs::write(&victim, "mine").expect("written");
+    for name in ["_SUCCESS.unfinished", "part-r-00001"] {
+        symlink(&victim, place.file(name)).expect("a link");
+    }
+    let claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+    let manifest = write_parts(&claim);
+    committed(claim, &manifest);
+    assert_eq!(fs::read_to_string(&victim).expect("a file"), "mine");
+    assert_eq!(fs::read_to_string(place.file("part-r-00001")).expect("a file"), "second");
+    assert!(!place.file("_SUCCESS.unfinished").exists());
+}
+
+#[test]
+fn work_that_is_a_link_is_refused() {
+    let place = Place::new();
+    fs::create_dir_all(place.out()).expect("made");
+    fs::create_dir_all(place.folder.path().join("victim/deep")).expect("made");
+    symlink("../../victim", place.file("_temporary")).expect("a link");
+    let refused = place.take(&Disk::default(), AGAIN).expect_err("a link is no work");
+    assert_eq!(refused.exit_status(), 2, "{refused}");
+    assert!(place.folder.path().join("victim/deep").exists());
+}
+
+#[test]
+fn an_older_part_in_place_is_not_taken_for_one_that_was_moved() {
+    let place = Place::new();
+    place.fill();
+    let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+    let manifest = write_parts(&claim);
+    fs::remove_file(claim.paths().promoted(attempt(0, 2))).expect("removed");
+    let before = place.files();
+    let trouble = commit(&mut claim, &manifest).expect_err("a part is missing");
+    let words = trouble.in_words(&place.out());
+    assert!(
+        words.starts_with("cannot find a part of 5 bytes") && words.contains("part-r-00000.2"),
+        "{words}"
+    );
+    assert_eq!(place.files(), before, "the old output is as it was");
+}
+
+#[test]
+fn a_part_that_was_moved_and_is_gone_or_changed_is_named() {
+    for text in [None, Some("changed")] {
+        let place = Place::new();
+        let mut claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+        let (mark, manifest) = (claim.mark(), write_parts(&claim));
+        commit(&mut claim, &manifest).expect("a commit");
+        // As if it had died before _SUCCESS.
+        let staged = place.out().join(claim.paths().staged_success());
+        fs::rename(place.file("_SUCCESS"), staged).expect("moved");
+        match text {
+            Some(text) => fs::write(place.file("part-r-00000"), text).expect("written"),
+            None => fs::remove_file(place.file("part-r-00000")).expect("removed"),
+        }
+        drop(claim);
+        let trouble = commit(&mut place.resumed(mark), &manifest).expect_err("a part is missing");
+        let words = trouble.in_words(&place.out());
+        assert!(
+            words.starts_with("cannot find a part of 5 bytes") && words.contains("part-r-00000"),
+            "{words}"
+        );
+        assert!(!place.file("_SUCCESS").exists());
+    }
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_part_is_named_before_anything_old_is_touched() {
+    for name in ["part-r-00001", "_SUCCESS"] {
+        let place = Place::new();
+        place.fill();
+        let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+        let manifest = write_parts(&claim);
+        let _ = fs::remove_file(place.file(name));
+        fs::create_dir(place.file(name)).expect("made");
+        let before = place.files();
+        let trouble = commit(&mut claim, &manifest).expect_err("a directory is in the way");
+        assert!(trouble.in_words(&place.out()).contains(name), "{trouble:?}");
+        assert_eq!(place.files(), before);
+    }
+}
+
+#[test]
+fn a_commit_without_its_claim_touches_nothing() {
+    let place = Place::new();
+    let mut claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+    let manifest = write_parts(&claim);
+    fs::rename(place.file("_temporary"), place.file("elsewhere")).expect("moved");
+    fs::write(place.file("part-r-00000"), "of somebody").expect("written");
+    fs::write(place.file("_SUCCESS"), r#"{"job": "job_0009", "claim": "00000000000000aa"}"#)
+        .expect("written");
+    let before = place.files();
+    let Err(Trouble::Taken { by }) = commit(&mut claim, &manifest) else { panic!("it is taken") };
+    assert_eq!(by, "job_0009 (claim 00000000000000aa)");
+    let paths = claim.paths().clone();
+    let trouble = roll_forward(claim.storage(), &paths, claim.token()).expect_err("nothing can be moved");
+    assert!(matches!(trouble, Trouble::Taken { .. }), "{trouble:?}");
+    assert_eq!(place.files(), before);
+    assert!(place.file(SUCCESS).exists());
+}

@@ -1,0 +1,143 @@
+//! The claim and the commit of a job by processes that die on the way, on storage that fails, and what others find then.
+//!
+//! Owns the scene: an output directory, a job of two parts and its commit. Does not own whole jobs, which other tests run.
+
+mod claims;
+mod commits;
+mod faults;
+mod power;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use tempfile::TempDir;
+
+use super::storage::script::Script;
+use super::{
+    ClaimMark, ClaimRequest, CommittedPart, Disk, Manifest, OutputClaim, Owner, Resumed, Trouble, commit,
+};
+use crate::counters::CounterValues;
+use crate::report::{JobError, PartReport};
+
+const JOB: JobId = JobId(7);
+/// The parts of the job.
+const PARTS: [(&str, &str); 2] = [("part-r-00000", "first"), ("part-r-00001", "second")];
+
+fn attempt(index: u32, number: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JOB, kind: TaskKind::Reduce, index }, number }
+}
+
+/// A directory with an output directory in it, perhaps.
+struct Place {
+    folder: TempDir,
+}
+
+/// How a claim is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Asking {
+    overwrite: bool,
+    submission: u128,
+    owner: Owner,
+}
+
+const FIRST: Asking = Asking { overwrite: false, submission: 1, owner: Owner::Cluster };
+const AGAIN: Asking = Asking { overwrite: true, ..FIRST };
+
+impl Place {
+    fn new() -> Place {
+        Place { folder: tempfile::tempdir().expect("a directory") }
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("some/out")
+    }
+
+    /// On which nothing goes wrong.
+    fn disk(&self) -> Disk {
+        Script::disk(&self.out(), None).0
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.out().join(name)
+    }
+
+    fn request<'a>(&self, output: &'a Path, asking: Asking) -> ClaimRequest<'a> {
+        let Asking { overwrite, submission, owner } = asking;
+        ClaimRequest { output, job: JOB, extension: "", overwrite, submission, owner, durable: true }
+    }
+
+    fn take(&self, disk: &Disk, asking: Asking) -> Result<OutputClaim, JobError> {
+        OutputClaim::take(disk, &self.request(&self.out(), asking))
+    }
+
+    fn resume(&self, disk: &Disk, mark: ClaimMark) -> Result<Resumed, Trouble> {
+        OutputClaim::resume(disk, &self.request(&self.out(), FIRST), mark)
+    }
+
+    /// The next process takes the claim up.
+    fn resumed(&self, mark: ClaimMark) -> OutputClaim {
+        match self.resume(&Disk::default(), mark) {
+            Ok(Resumed::Claimed(claim)) => *claim,
+            other => panic!("its own claim, not {other:?}"),
+        }
+    }
+
+    /// An output that is there before the job, with something that is no job's.
+    fn fill(&self) {
+        fs::create_dir_all(self.out()).expect("made");
+        let old = [
+            ("part-r-00000", "old 0"),
+            ("part-r-00002", "old 2"),
+            ("own.bin", "listed"),
+            ("part-time-staff.csv", "foreign"),
+            ("notes.txt", "foreign"),
+            ("_SUCCESS", r#"{"version": 1, "parts": [{"name": "part-r-00000"}, {"name": "own.bin"}]}"#),
+        ];
+        for (name, text) in old {
+            fs::write(self.file(name), text).expect("written");
+        }
+    }
+
+    /// All files and what is in them; `None` when there is no output directory.
+    fn files(&self) -> Option<BTreeMap<String, String>> {
+        let entries = fs::read_dir(self.out()).ok()?;
+        let entry = |entry: std::io::Result<fs::DirEntry>| {
+            let entry = entry.expect("an entry");
+            let text = fs::read_to_string(entry.path()).unwrap_or_else(|_| "a directory".to_owned());
+            (entry.file_name().into_string().expect("a name"), text)
+        };
+        Some(entries.map(entry).collect())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.files().map(|files| files.into_keys().collect()).unwrap_or_default()
+    }
+
+    fn assert_committed(&self) {
+        let files = self.files().expect("an output directory");
+        assert_eq!(self.names(), ["_SUCCESS", "part-r-00000", "part-r-00001"]);
+        PARTS.iter().for_each(|(name, text)| assert_eq!(files[*name], *text));
+        assert!(files["_SUCCESS"].contains("\"job\": \"job_0007\""));
+    }
+}
+
+/// What the tasks of the job have done: the first part was written by a second attempt, after a first one was unheard.
+fn write_parts(claim: &OutputClaim) -> Manifest {
+    let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
+        fs::write(claim.paths().promoted(attempt), text).expect("a part");
+        let name = claim.paths().part_name(attempt.task);
+        let report = PartReport { name, records: 1, bytes: text.len() as u64, digest: 1 };
+        CommittedPart { attempt, report }
+    });
+    fs::write(claim.paths().promoted(attempt(0, 1)), "late and unheard").expect("a part");
+    let (name, counters) = ("a test".to_owned(), CounterValues::default());
+    Manifest { job: JOB, name, counters, parts: parts.to_vec() }
+}
+
+/// Commits to the end.
+fn committed(mut claim: OutputClaim, manifest: &Manifest) {
+    commit(&mut claim, manifest).expect("a commit");
+    claim.clean_up().expect("nothing is in the way");
+}
