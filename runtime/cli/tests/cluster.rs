@@ -153,7 +153,7 @@ fn a_coordinator_that_is_away_is_waited_for_with_a_word() {
     coordinator.says("listening at 127.0.0.1:");
     // Killed, it leaves its address; whoever asks now waits for the next one.
     assert_eq!(coordinator.ends_after(Signal::KILL), -1);
-    let (status, _, stderr) = ask(folder, "job list --connect-timeout 1500ms");
+    let (status, _, stderr) = ask(folder, "job list --connect-timeout 3s");
     assert_eq!(status, 69, "{stderr}");
     assert!(stderr.contains("waiting for the coordinator of "), "{stderr}");
     assert!(stderr.contains("; tries again for "), "{stderr}");

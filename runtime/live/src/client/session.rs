@@ -160,8 +160,11 @@ impl Session {
         }
     }
 
-    /// Waits before the next try, or gives up.
+    /// Waits before the next try, or gives up: at once when no try can help.
     async fn pause(&self, outage: &mut Outage, trouble: Trouble) -> Result<(), ClientError> {
+        if let Trouble::Final(error) = trouble {
+            return Err(error);
+        }
         let Patience { first, later, absent, tell } = self.patience;
         let patience = match &trouble {
             Trouble::Absent(_) if !self.answered_before => absent.min(first),

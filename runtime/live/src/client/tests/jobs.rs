@@ -85,6 +85,19 @@ fn a_refused_submission_has_the_exit_status_of_a_wrong_command_line() {
 }
 
 #[test]
+fn a_refusal_is_final_at_once_and_nothing_is_asked_again() {
+    let scene = Scene::new();
+    let (tell, told) = channel();
+    let _coordinator = scene.coordinator(move |request| {
+        let ClientRequest::Job { reply, .. } = request else { panic!("{request:?}") };
+        tell.send(()).expect("the test waits");
+        let _ = reply.send(Err(Refusal { status: 2, reason: "there is no job_0009".to_owned() }));
+    });
+    scene.client().job(JobId(9)).expect_err("it is refused");
+    assert_eq!(told.try_iter().count(), 1, "asked once");
+}
+
+#[test]
 fn what_no_worker_could_run_does_not_reach_the_loop() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| panic!("{request:?}"));
