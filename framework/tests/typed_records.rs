@@ -32,8 +32,18 @@ fn file(path: &Path, blocks: &[Pairs]) -> Vec<u8> {
 }
 
 fn read(path: &Path, offset: u64, length: u64, file_length: u64) -> Result<Pairs, InputError> {
+    read_within(path, offset, length, file_length, 1 << 20)
+}
+
+fn read_within(
+    path: &Path,
+    offset: u64,
+    length: u64,
+    file_length: u64,
+    memory: usize,
+) -> Result<Pairs, InputError> {
     let split = Split { path: path.to_owned(), offset, length, file_length };
-    let mut reader = TypedRecords::<String, u64>::default().open(&split, 1 << 20)?;
+    let mut reader = TypedRecords::<String, u64>::default().open(&split, memory)?;
     let mut pairs = Vec::new();
     while reader.read_batch(&mut |(key, value)| -> Result<(), InputError> {
         pairs.push((key.to_owned(), value));
@@ -82,6 +92,30 @@ proptest! {
             Err(error) => prop_assert!(error.to_string().contains("records"), "{}", error),
         }
     }
+}
+
+#[test]
+fn a_block_may_be_larger_than_the_memory_and_a_record_may_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("records");
+    let pairs = |count: u64, length: u64| -> Pairs {
+        (0..count).map(|number| ("k".repeat((1 + number % length) as usize), number)).collect()
+    };
+    let blocks = [pairs(500, 40), pairs(1, 3), pairs(300, 90)];
+    let length = file(&path, &blocks).len() as u64;
+    // The longest record is one of 90 letters, its length, and nine bytes of a number.
+    for memory in [100, 101, 128, 1_000, 5_000, 1 << 20] {
+        assert_eq!(
+            read_within(&path, 0, length, length, memory).expect("records"),
+            blocks.concat(),
+            "{memory}"
+        );
+    }
+    let error = read_within(&path, 0, length, length, 99).expect_err("a record is too long").to_string();
+    assert!(
+        error.contains("a record in the block at byte ") && error.contains("raise --task-memory"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -171,6 +171,20 @@ pub enum InputError {
         /// What is wrong with it.
         reason: String,
     },
+    /// One record of a block of typed records is larger than the memory.
+    #[error(
+        "a record in the block at byte {offset} of {} is longer than {}, the memory of the task; raise --task-memory",
+        path.display(),
+        ByteSize::new(*limit)
+    )]
+    BlockRecordTooLong {
+        /// The file.
+        path: PathBuf,
+        /// Where the block begins, in bytes.
+        offset: u64,
+        /// The memory of the task.
+        limit: u64,
+    },
     /// A compressed file that does not decompress.
     #[error("{} is damaged: {compression} data at byte {offset} {reason}", path.display())]
     Damaged {

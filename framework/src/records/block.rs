@@ -102,10 +102,15 @@ impl BlockHeader {
 
     /// The checksum that header and body must have.
     pub(super) fn checksum(self, body: &[u8]) -> u32 {
+        crc32c::crc32c_append(self.checksum_start(), body)
+    }
+
+    /// The checksum of what comes before the body.
+    pub(super) fn checksum_start(self) -> u32 {
         let mut counted = [0; 8];
         counted[..4].copy_from_slice(&self.length.to_le_bytes());
         counted[4..].copy_from_slice(&self.records.to_le_bytes());
-        crc32c::crc32c_append(crc32c::crc32c(&counted), body)
+        crc32c::crc32c(&counted)
     }
 }
 

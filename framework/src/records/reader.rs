@@ -107,21 +107,42 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         Ok(header)
     }
 
-    /// Reads and checks the block at `position`.
-    fn load(&mut self) -> Result<BlockHeader, InputError> {
-        let header = self.block_header()?;
-        if u64::from(header.length) > self.memory {
-            let (length, limit) = (header.length as usize, self.memory);
-            return Err(InputError::RecordTooLong { length, limit });
+    /// Reads on in the body of the block at `position`, of which `read` bytes were read: behind the last `kept` of those, as
+    /// much as the memory takes. Where nothing more goes in, a record is too long.
+    fn read_on(&mut self, header: BlockHeader, read: usize, kept: usize) -> Result<usize, InputError> {
+        let room = usize::try_from(self.memory).unwrap_or(usize::MAX).saturating_sub(kept);
+        let more = (header.length as usize - read).min(room);
+        if more == 0 {
+            let (path, offset) = (self.path.clone(), self.position);
+            return Err(InputError::BlockRecordTooLong { path, offset, limit: self.memory });
         }
         let mut body = std::mem::take(&mut self.body);
-        body.resize(header.length as usize, 0);
-        self.read_at(&mut body, self.position + BLOCK_HEADER_BYTES as u64)?;
+        let filled = body.len();
+        body.copy_within(filled - kept.min(filled).., 0);
+        body.resize(kept + more, 0);
+        self.read_at(&mut body[kept..], self.position + BLOCK_HEADER_BYTES as u64 + read as u64)?;
         self.body = body;
-        if header.checksum(&self.body) != header.crc {
+        Ok(read + more)
+    }
+
+    /// Checks the whole block at `position`; one that fits into the memory is in the body then. How much of it is.
+    fn check(&mut self, header: BlockHeader) -> Result<usize, InputError> {
+        self.body.clear();
+        let mut checksum = header.checksum_start();
+        let mut read = 0;
+        while read < header.length as usize {
+            let before = read;
+            read = self.read_on(header, read, 0)?;
+            checksum = crc32c::crc32c_append(checksum, &self.body[..read - before]);
+        }
+        if checksum != header.crc {
             return Err(self.bad(self.position, "a block does not have its checksum".into()));
         }
-        Ok(header)
+        let fits = u64::from(header.length) <= self.memory;
+        if !fits {
+            self.body.clear();
+        }
+        Ok(if fits { read } else { 0 })
     }
 
     fn undecodable(&self, what: &str, error: &DecodeError) -> InputError {
@@ -137,24 +158,40 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
         if self.position >= self.end.min(self.file_length) {
             return Ok(false);
         }
-        let header = self.load()?;
+        let header = self.block_header()?;
+        let mut read = self.check(header)?;
         let end = self.position + BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
         let [start, stop] = [self.position, end].map(|at| at.min(self.end).saturating_sub(self.split_offset));
-        self.before.enter(0..u64::from(header.records), start..stop);
+        let records = u64::from(header.records);
+        self.before.enter(0..records, start..stop);
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut rest = self.body.as_slice();
-        for number in 0..u64::from(header.records) {
-            self.before.set(number);
-            scratch.reset();
-            let (Some(key), Some(value)) = (take_field(&mut rest), take_field(&mut rest)) else {
-                return Err(self.bad(self.position, "a block has fewer records than it says".into()).into());
-            };
-            let key = K::decode_whole(key, &scratch).map_err(|error| self.undecodable("key", &error))?;
-            let value =
-                V::decode_whole(value, &scratch).map_err(|error| self.undecodable("value", &error))?;
-            each((key, value))?;
+        let mut number = 0;
+        let left = loop {
+            let mut rest = self.body.as_slice();
+            while number < records {
+                let mut record = rest;
+                let (Some(key), Some(value)) = (take_field(&mut record), take_field(&mut record)) else {
+                    break;
+                };
+                self.before.set(number);
+                scratch.reset();
+                let key = K::decode_whole(key, &scratch).map_err(|error| self.undecodable("key", &error))?;
+                let value =
+                    V::decode_whole(value, &scratch).map_err(|error| self.undecodable("value", &error))?;
+                each((key, value))?;
+                rest = record;
+                number += 1;
+            }
+            if number == records || read == header.length as usize {
+                break rest.len() + header.length as usize - read;
+            }
+            // One that is larger than the memory was checked before, and is read again piece by piece.
+            read = self.read_on(header, read, rest.len())?;
+        };
+        if number < records {
+            return Err(self.bad(self.position, "a block has fewer records than it says".into()).into());
         }
-        if !rest.is_empty() {
+        if left > 0 {
             return Err(self.bad(self.position, "a block has more than its records".into()).into());
         }
         self.scratch = scratch;

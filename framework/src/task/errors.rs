@@ -106,6 +106,7 @@ impl From<InputError> for TaskError {
             InputError::LineTooLong { .. }
             | InputError::FileTooLong { .. }
             | InputError::RecordTooLong { .. }
+            | InputError::BlockRecordTooLong { .. }
             | InputError::WindowTooLarge { .. } => TaskError::fatal(message).at(FaultPlace::TaskMemory),
             InputError::NoMatch { .. }
             | InputError::BadPattern { .. }
