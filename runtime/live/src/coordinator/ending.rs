@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use napreduce_core::{JobId, JobOutcome};
 
 use super::claims::{Claim, wait_after};
-use super::clock::unix_micros;
 use super::daemon::{Coordinator, Input};
 use super::entry::Happening;
 use super::history::{self, EndedJob};
@@ -199,15 +198,23 @@ impl Coordinator {
         let path = self.lasting.as_ref().map(|lasting| lasting.history.path(id));
         let detail = self.detail(&job);
         let (own, disk) = (self.own.clone(), self.disk.clone());
+        // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
+        let (clock, epoch_micros) = (self.clock, self.brain.epoch_micros);
         tokio::task::spawn_blocking(move || {
-            let wall = Duration::from_micros(unix_micros().saturating_sub(job.submitted_micros));
+            let micros = clock.unix_micros(epoch_micros).saturating_sub(job.submitted_micros);
+            let wall = Duration::from_micros(micros);
+            let ended_millis = job.submitted_micros.saturating_add(micros) / 1_000;
             let settled = match end {
                 Some(end) => Ok((end, Vec::new())),
                 None => settle(&job, claim, &disk, wall),
             };
             let tried = match settled {
                 Ok((end, remarks)) => {
-                    let ended = EndedJob::new(job.accepted.token, end.clone(), ended_detail(detail, &end));
+                    let ended = EndedJob::new(
+                        job.accepted.token,
+                        end.clone(),
+                        ended_detail(detail, &end, ended_millis),
+                    );
                     let kept = path.map_or(Ok(()), |path| {
                         history::write(&path, &ended)
                             .map_err(|error| format!("cannot write {}: {error}", path.display()))
@@ -332,7 +339,7 @@ impl Coordinator {
 }
 
 /// What there is to say of a job when its output is in place or gone.
-fn ended_detail(mut detail: JobDetail, end: &JobEnd) -> JobDetail {
+fn ended_detail(mut detail: JobDetail, end: &JobEnd, ended_millis: u64) -> JobDetail {
     let (phase, reason) = match end {
         JobEnd::Succeeded(report) => {
             detail.parts.clone_from(&report.parts);
@@ -343,6 +350,6 @@ fn ended_detail(mut detail: JobDetail, end: &JobEnd) -> JobDetail {
     };
     detail.summary.phase = phase;
     detail.summary.reason = reason;
-    detail.summary.ended_millis = Some(unix_micros() / 1_000);
+    detail.summary.ended_millis = Some(ended_millis);
     detail
 }

@@ -3,11 +3,12 @@
 //! Owns what clients are told. Workers here do as they are told.
 
 use std::fs;
+use std::time::Duration;
 
 use napreduce_core::{FailureClass, FaultPlace, JobId, Report, TaskId, TaskKind};
 
 use super::{ClientRequest, JobEnd, Scene, Worker, WorkerOrder, attempt};
-use crate::client::{JobPhase, TaskCommand};
+use crate::client::{JobDetail, JobPhase, TaskCommand};
 use crate::output::Owner;
 use crate::report::JobReport;
 
@@ -36,6 +37,37 @@ async fn a_job_runs_to_its_end_and_into_history() {
     let tasks = coordinator.ask(|reply| ClientRequest::Tasks { job: Some(job), reply }).await.expect("known");
     assert!(tasks.iter().all(|task| task.state == "done") && tasks.len() == 2);
     coordinator.stop().await;
+}
+
+/// The coordinator began before the machine's clock was set by a day, back or forth.
+#[tokio::test]
+async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
+    const DAY_MICROS: u64 = 86_400_000_000;
+    for set in [u64::wrapping_sub as fn(u64, u64) -> u64, u64::wrapping_add] {
+        let scene = Scene::new();
+        let coordinator = scene.start_changed(|coordinator| {
+            coordinator.brain.epoch_micros = set(coordinator.brain.epoch_micros, DAY_MICROS);
+        });
+        let mut worker = Worker::join(&coordinator, "w", 2).await;
+        let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+        let map = worker.launched().await;
+        worker.do_map(map);
+        let reduce = worker.launched().await;
+        worker.do_reduce(&scene, reduce).await;
+        let JobEnd::Succeeded(JobReport { wall, .. }) = coordinator.end_of(job).await else {
+            panic!("no success")
+        };
+        assert!(wall > Duration::ZERO && wall < Duration::from_secs(3_600), "{wall:?}");
+        let JobDetail { summary, attempts, .. } =
+            *coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("in history");
+        let (began, ended) = (summary.submitted_millis, summary.ended_millis.expect("it has ended"));
+        assert!(Duration::from_millis(ended - began).abs_diff(wall) <= Duration::from_millis(1));
+        for one in attempts {
+            let there = one.launched_millis..=one.ended_millis.expect("it has ended");
+            assert!(began <= *there.start() && there.start() <= there.end() && *there.end() <= ended + 1);
+        }
+        coordinator.stop().await;
+    }
 }
 
 #[tokio::test]

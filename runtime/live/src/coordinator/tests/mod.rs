@@ -114,11 +114,16 @@ impl Scene {
 
     /// A coordinator that keeps what its engine made of every event.
     fn start_recorded(&self, recording: Option<Recording>) -> Running {
+        self.start_changed(|coordinator| coordinator.record(recording))
+    }
+
+    /// A coordinator to which something is done before it runs.
+    fn start_changed(&self, change: impl FnOnce(&mut Coordinator)) -> Running {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let mut coordinator =
             Coordinator::recover(&self.configuration, &self.blobs(), inputs.clone()).expect("a coordinator");
-        coordinator.record(recording);
+        change(&mut coordinator);
         let task = tokio::spawn(coordinator.run(requested, arriving));
         Running { inputs, requests, task }
     }
@@ -127,7 +132,7 @@ impl Scene {
     fn submission(&self, token: u128, maps: u32, reduces: u32) -> Box<Submission> {
         let mut plan = JobPlan::new("count", self.path("out"));
         let split = Split { path: self.path("in"), offset: 0, length: 10, file_length: 10 };
-        plan.splits = vec![split; maps as usize];
+        plan.splits = vec![split.into(); maps as usize];
         plan.reduces = reduces;
         plan.slowstart_permille = 1000;
         plan.checkpoint = CheckpointSupport { map: true, reduce: true };
