@@ -103,17 +103,20 @@ fn a_line_longer_than_the_memory_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_thousand_tiny_files_are_a_thousand_maps() {
+fn a_thousand_tiny_files_are_eight_maps_or_a_thousand() {
     let folder = Folder::new();
     for number in 0..1000 {
         folder.write(&format!("many/{number:04}"), format!("word{} all\n", number % 10));
     }
     folder.write("many/_skipped", "never\n");
     folder.write("many/.skipped", "never\n");
-    wordcount(&folder, "many", &[]).succeeded();
     let expected: String = (0..10).map(|number| format!("word{number}\t100\n")).collect();
-    assert_eq!(output(&folder), format!("all\t1000\n{expected}"));
-    assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), 1000);
+    for (combine, maps) in [("true", 8), ("false", 1000)] {
+        let combine = format!("combine-files={combine}");
+        wordcount(&folder, "many", &["--conf", &combine, "--overwrite"]).succeeded();
+        assert_eq!(output(&folder), format!("all\t1000\n{expected}"));
+        assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), maps);
+    }
 }
 
 #[test]

@@ -24,10 +24,10 @@ pub use self::compression::Compression;
 pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
 pub use self::paths::{InputFile, expand};
-pub use self::splits::{Splitting, plan_splits};
+pub use self::splits::{Splitting, combine, plan_splits};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
-pub use napreduce_live::{ReadPosition, Split};
+pub use napreduce_live::{InputSplit, ReadPosition, Split};
 
 /// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`],
 /// [`WholeFiles`], or a format of one's own.

@@ -1,11 +1,18 @@
 //! Splits: which bytes of which file each map task reads.
 //!
-//! Owns the cutting of files by size and the reasons why a file is not cut. Does not own what a format makes
-//! of a split.
+//! Owns the cutting of files by size, the reasons why a file is not cut, and the combining of small files. Does not own what
+//! a format makes of a split.
 
 use std::path::Path;
 
-use super::{Compression, InputError, InputFile, InputFormat, Split};
+use super::{Compression, InputError, InputFile, InputFormat, InputSplit, Split};
+
+/// What opening a file counts as, in bytes read: so that a great many tiny files are more than one split. Measured: a task
+/// takes about as long to open and close two or three files.
+const OPENING_BYTES: u64 = 32 << 10;
+/// No files are combined for fewer splits than this. A constant and not the slots, so that the same input makes the same
+/// splits, and the same part files, everywhere.
+const SPLITS_MIN: u64 = 8;
 
 /// Where a file may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +47,7 @@ pub fn plan_splits<F: InputFormat>(
     files: &[InputFile],
     split_size: u64,
     format: &F,
-) -> Result<Vec<Split>, InputError> {
+) -> Result<Vec<InputSplit>, InputError> {
     let mut splits = Vec::new();
     for file in files {
         match format.splitting(&file.path) {
@@ -54,7 +61,34 @@ pub fn plan_splits<F: InputFormat>(
             }
         }
     }
-    Ok(splits)
+    Ok(splits.into_iter().map(InputSplit::from).collect())
+}
+
+/// Combines splits that follow each other, as long as they are together no larger than one split, each file counting as
+/// what opening it takes, and at least an eighth of all is left to each. The order of the input stays.
+pub fn combine(splits: Vec<InputSplit>, split_size: u64) -> Vec<InputSplit> {
+    let cost = |split: &InputSplit| split.length().saturating_add(OPENING_BYTES);
+    if splits.len() as u64 <= SPLITS_MIN {
+        return splits;
+    }
+    let all = splits.iter().fold(0, |sum: u64, split| sum.saturating_add(cost(split)));
+    let limit = split_size.min(all.div_ceil(SPLITS_MIN));
+    let mut combined: Vec<InputSplit> = Vec::new();
+    let mut filled = 0;
+    for split in splits {
+        let more = cost(&split);
+        match combined.last_mut() {
+            Some(last) if more.saturating_add(filled) <= limit => {
+                last.parts.extend(split.parts);
+                filled += more;
+            }
+            _ => {
+                combined.push(split);
+                filled = more;
+            }
+        }
+    }
+    combined
 }
 
 /// The split size in whole records, at least one.
@@ -88,8 +122,9 @@ mod tests {
     fn plan<F: InputFormat>(name: &str, size: u64, split_size: u64, format: &F) -> Vec<(u64, u64)> {
         let file = InputFile { path: name.into(), size };
         let splits = plan_splits(&[file], split_size, format).expect("it can be planned");
-        assert!(splits.iter().all(|split| split.file_length == size && split.path == Path::new(name)));
-        splits.iter().map(|split| (split.offset, split.length)).collect()
+        let parts: Vec<Split> = splits.into_iter().flat_map(|split| split.parts).collect();
+        assert!(parts.iter().all(|part| part.file_length == size && part.path == Path::new(name)));
+        parts.iter().map(|part| (part.offset, part.length)).collect()
     }
 
     #[test]
@@ -149,5 +184,32 @@ mod tests {
         }
         assert_eq!(plan("a", 1000, 100, &WholeFiles), [(0, 1000)]);
         assert_eq!(plan("a", 0, 100, &WholeFiles), [(0, 0)], "an empty file is a record too");
+    }
+
+    /// How many parts each split has, of files of these sizes.
+    fn combined(sizes: &[u64], split_size: u64) -> Vec<usize> {
+        let file =
+            |(number, size): (usize, &u64)| InputFile { path: format!("{number}").into(), size: *size };
+        let files: Vec<InputFile> = sizes.iter().enumerate().map(file).collect();
+        let plain = plan_splits(&files, split_size, &WholeFiles).expect("it can be planned");
+        let splits = combine(plain.clone(), split_size);
+        let flat =
+            |splits: &[InputSplit]| splits.iter().flat_map(|split| split.parts.clone()).collect::<Vec<_>>();
+        assert!(flat(&splits) == flat(&plain), "the order of the input stays");
+        splits.iter().map(|split| split.parts.len()).collect()
+    }
+
+    #[test]
+    fn small_files_are_combined_in_their_order() {
+        let megabyte = 1 << 20;
+        assert_eq!(combined(&[10; 8], 64 * megabyte), [1; 8], "few files keep a task each");
+        assert_eq!(combined(&[10; 2000], 64 * megabyte), [250; 8]);
+        assert_eq!(combined(&[10; 2000], megabyte).len(), 2000_usize.div_ceil(31));
+        let twenty_thousand = combined(&[1_000; 20_000], 64 * megabyte);
+        assert!((8..20).contains(&twenty_thousand.len()), "{twenty_thousand:?}");
+        let mixed = combined(&[[megabyte; 9].as_slice(), &[10; 40]].concat(), 64 * megabyte);
+        assert_eq!(mixed, [1, 1, 1, 1, 1, 1, 1, 1, 10, 31]);
+        assert_eq!(combined(&[megabyte; 20], megabyte), [1; 20], "none is small");
+        assert_eq!(combined(&[u64::MAX; 10], u64::MAX), [1; 10]);
     }
 }

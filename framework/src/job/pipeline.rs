@@ -6,7 +6,7 @@ use napreduce_live::{
     CheckpointSupport, JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError,
 };
 
-use crate::input::{InputError, InputFile, InputFormat, Split, Splitting, check_files, plan_splits};
+use crate::input::{InputError, InputFile, InputFormat, InputSplit, Splitting, check_files, plan_splits};
 use crate::output::OutputFormat;
 use crate::state::Save;
 use crate::task;
@@ -23,7 +23,7 @@ use super::{Settings, sampling};
 /// What the submitter and the task processes need of a job, whatever its types.
 pub(crate) trait Pipeline: JobBody {
     /// Refuses files that the input format does not read, and divides the others into splits of about `split_size` bytes.
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError>;
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError>;
 
     /// Which files larger than a split are read by one task all the same, and why, for people.
     fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String>;
@@ -35,7 +35,7 @@ pub(crate) trait Pipeline: JobBody {
     fn wants_cuts(&self) -> bool;
 
     /// The encoded cuts, `partitions - 1` of them, ascending.
-    fn sample(&self, splits: &[Split], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
+    fn sample(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
 
     /// Which of its tasks can be checkpointed.
     fn checkpoint_support(&self) -> CheckpointSupport;
@@ -95,7 +95,7 @@ where
     C: CombineStage<M::Value>,
     R: Reducer<Key = M::Key, Value = M::Value>,
 {
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError> {
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError> {
         check_files(files, &self.input)?;
         plan_splits(files, split_size, &self.input)
     }
@@ -112,7 +112,7 @@ where
         self.partition.wants_cuts()
     }
 
-    fn sample(&self, splits: &[Split], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+    fn sample(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         sampling::cuts(&self.input, &self.mapper, self.grouping.prefix_length, splits, partitions, memory)
     }
 
@@ -156,7 +156,7 @@ where
     O: OutputFormat,
     F: PartMap<I, O>,
 {
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<Split>, InputError> {
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError> {
         check_files(files, &self.input)?;
         plan_splits(files, split_size, &self.input)
     }
@@ -173,7 +173,7 @@ where
         false
     }
 
-    fn sample(&self, _: &[Split], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+    fn sample(&self, _: &[InputSplit], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         Ok(Vec::new())
     }
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use napreduce_live::TaskError;
 
 use crate::emit::Emit;
-use crate::input::{InputError, InputFormat, RecordReader, Split};
+use crate::input::{InputError, InputFormat, InputSplit, RecordReader, Split};
 use crate::task::TaskInfo;
 
 use super::mapper::Mapper;
@@ -35,18 +35,19 @@ pub(crate) fn cuts<M: Mapper>(
     input: &M::Input,
     mapper: &M,
     grouping: Option<fn(&[u8]) -> usize>,
-    splits: &[Split],
+    splits: &[InputSplit],
     partitions: u32,
     memory: u64,
 ) -> Result<Vec<Vec<u8>>, TaskError> {
     if partitions < 2 {
         return Ok(Vec::new());
     }
+    let splits: Vec<&Split> = splits.iter().flat_map(|split| &split.parts).collect();
     let sampled = splits.len().min(SAMPLED_SPLITS);
     let wanted = SAMPLED_KEYS.div_ceil(sampled.max(1));
     let mut keys = Vec::new();
     for number in 0..sampled {
-        let split = &splits[number * splits.len() / sampled];
+        let split = splits[number * splits.len() / sampled];
         keys.extend(sample_split(input, mapper, split, wanted, memory)?);
     }
     if let Some(prefix_length) = grouping {

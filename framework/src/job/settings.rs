@@ -14,6 +14,8 @@ use crate::byte_size::ByteSize;
 pub(crate) const SETTINGS_HELP: &str = "\
 Settings for --conf:
   attempts-max=N          failures of one task before the job fails (1 to 100, default 4)
+  combine-files=true|false
+                          whether one map task reads several small files (default true)
   compression=none|lz4    how map output is kept on local disk (default none)
   fan-in=N                sorted runs merged at once (2 to 1024, default 64)
   durable=true|false      force map output, checkpoints and the output to the disk before they count (default false;
@@ -27,6 +29,7 @@ Settings for --conf:
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub attempts_max: u32,
+    pub combine_files: bool,
     pub compress: bool,
     pub fan_in: u32,
     pub durable: bool,
@@ -41,6 +44,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             attempts_max: JobPlan::ATTEMPTS_MAX_DEFAULT,
+            combine_files: true,
             compress: false,
             fan_in: 64,
             durable: false,
@@ -57,7 +61,7 @@ pub(crate) enum SettingError {
     #[error("--conf {0:?} is not of the form KEY=VALUE")]
     Form(String),
     #[error(
-        "--conf knows no setting {0:?}; allowed: attempts-max, compression, fan-in, durable, \
+        "--conf knows no setting {0:?}; allowed: attempts-max, combine-files, compression, fan-in, durable, \
          slowstart, side-file-max, task-timeout"
     )]
     Unknown(String),
@@ -83,6 +87,10 @@ impl Settings {
     fn set(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
         match key {
             "attempts-max" => self.attempts_max = number("attempts-max", value, 1, 100, "1 to 100")? as u32,
+            "combine-files" => {
+                self.combine_files =
+                    value.parse().map_err(|_| not_allowed("combine-files", value, "true, false"))?;
+            }
             "fan-in" => self.fan_in = number("fan-in", value, 2, 1024, "2 to 1024")? as u32,
             "compression" => {
                 self.compress = match value {
@@ -166,9 +174,11 @@ mod tests {
             "slowstart=0.25",
             "task-timeout=1h30m",
             "side-file-max=10GiB",
+            "combine-files=false",
         ]);
         let expected = Settings {
             attempts_max: 2,
+            combine_files: false,
             compress: true,
             fan_in: 16,
             durable: true,

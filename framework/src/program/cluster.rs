@@ -170,7 +170,8 @@ impl Cluster {
     /// Runs a job to its end, or only submits it. What is said of its paths is said as they were typed.
     pub(super) fn run(&mut self, mut plan: JobPlan) -> Result<JobReport, Error> {
         let typed = plan.output.clone();
-        let relative = typed.is_relative() || plan.splits.iter().any(|split| split.path.is_relative());
+        let relative = typed.is_relative()
+            || plan.splits.iter().flat_map(|split| &split.parts).any(|part| part.path.is_relative());
         self.make_absolute(&mut plan);
         if self.detach {
             let job = self.client.submit(plan, &self.submit).map_err(JobError::from);
@@ -187,8 +188,8 @@ impl Cluster {
     fn make_absolute(&self, plan: &mut JobPlan) {
         let absolute = |path: &Path| self.here.join(path);
         plan.output = absolute(&plan.output);
-        for split in &mut plan.splits {
-            split.path = absolute(&split.path);
+        for part in plan.splits.iter_mut().flat_map(|split| &mut split.parts) {
+            part.path = absolute(&part.path);
         }
     }
 

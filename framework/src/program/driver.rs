@@ -17,7 +17,7 @@ use super::cluster::Cluster;
 use super::error::Error;
 use super::side_files::SideFileArgument;
 use super::{Envelope, Program, report, side_files};
-use crate::input::expand;
+use crate::input::{combine, expand};
 use crate::job::Settings;
 
 /// Runs the jobs of a program. Intermediate directories are removed when it is dropped.
@@ -316,7 +316,10 @@ impl JobRun<'_, '_> {
             return Err(Error::Usage("--split-size 0 leaves nothing to read; 64MiB is usual".to_owned()));
         }
         let files = expand(&self.inputs, driver.run.recursive)?;
-        let splits = job.pipeline.plan(&files, split_size)?;
+        let mut splits = job.pipeline.plan(&files, split_size)?;
+        if settings.combine_files {
+            splits = combine(splits, split_size);
+        }
         if !driver.run.quiet {
             for refusal in job.pipeline.refusals(&files, split_size) {
                 eprintln!("{}: {refusal}; one map task reads all of it", driver.name);

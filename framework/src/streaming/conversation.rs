@@ -72,7 +72,7 @@ impl Conversation {
                 self.role, self.command
             )));
         };
-        let place = make_place(scratch)?;
+        let place = make_place(scratch, task.input())?;
         let running = RunningCommand::start(self.role, &self.command, &place, context.presence())?;
         let longest = usize::try_from(context.memory()).unwrap_or(usize::MAX);
         self.at_work = Some((running, OutputLines::new(longest)));

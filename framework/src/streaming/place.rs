@@ -17,21 +17,27 @@ const DIRECTORY: &str = "command";
 const FILES_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
 const INPUT_VARIABLE: &str = "NAPREDUCE_INPUT_FILE";
 
-/// Makes the directory of the command of an attempt.
-pub(super) fn make_place(scratch: &Path) -> Result<CommandPlace, TaskError> {
+/// Makes the directory of the command of an attempt, which is given the file `input` to read, if it is a mapper. One that reads
+/// several files has a command for each, in the same directory.
+pub(super) fn make_place(scratch: &Path, input: Option<&Path>) -> Result<CommandPlace, TaskError> {
     let path = scratch.join(DIRECTORY);
-    make(&path).map_err(|error| TaskError::io(format!("make {} for the command", path.display()), &error))
+    make(&path, input)
+        .map_err(|error| TaskError::io(format!("make {} for the command", path.display()), &error))
 }
 
-fn make(path: &Path) -> io::Result<CommandPlace> {
+fn make(path: &Path, input: Option<&Path>) -> io::Result<CommandPlace> {
     let directory = absolute(path)?;
     fs::create_dir_all(&directory)?;
     for (name, file) in all_side_files()? {
-        symlink(absolute(file)?, directory.join(name))?;
+        match symlink(absolute(file)?, directory.join(name)) {
+            // From the file before.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
     }
     let mut environment = vec![(FILES_VARIABLE, directory.clone().into_os_string())];
     // Embedded, it is as it was typed, and begins where the program was started.
-    if let Some(input) = std::env::var_os(INPUT_VARIABLE) {
+    if let Some(input) = input {
         environment.push((INPUT_VARIABLE, absolute(input)?.into_os_string()));
     }
     Ok(CommandPlace { directory: Some(directory), environment })

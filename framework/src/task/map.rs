@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use napreduce_data::{Collector, CollectorSettings, RecordEncoding, SavedCollection};
 use napreduce_live::{
-    Checkpoint, Counter, MapResult, MapTask, SavedCheckpoint, Stage, SuspendHooks, TaskContext, TaskError,
+    Checkpoint, Counter, InputSplit, MapResult, MapTask, SavedCheckpoint, Stage, SuspendHooks, TaskContext,
+    TaskError,
 };
 
 use super::TaskInfo;
@@ -48,20 +49,19 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         }
     }
 
-    fn fresh(&self) -> Result<(MapSink<M>, Place), TaskError> {
+    fn fresh(&self) -> Result<(MapSink<'_, M>, Place), TaskError> {
         let collector = self.collector(None).map_err(collect_error)?;
-        let mapper = self.set_up()?;
-        let sink = MapSink { mapper, out: Emit::into_collector(collector), saved: None };
-        Ok((sink, Place::start_of(&self.task.split)))
+        let place = Place::start_of(&self.task.split);
+        Ok((self.sink(Emit::into_collector(collector), place)?, place))
     }
 
-    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<(MapSink<M>, Place), Refusal> {
-        let Stage::Map { split, offset, repeated, records, emitted, collection: Some(collection) } =
+    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<(MapSink<'_, M>, Place), Refusal> {
+        let Stage::Map { split, part, offset, repeated, records, emitted, collection: Some(collection) } =
             checkpoint.stage
         else {
             return Err(Refusal::other_stage());
         };
-        check_split(&split, self.task)?;
+        check_split(&split, part, self.task)?;
         let collector =
             self.collector(Some((collection, base_of(directory)))).map_err(|error| {
                 match error.blames_checkpoint() {
@@ -69,16 +69,15 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
                     false => Refusal::Task(collect_error(error)),
                 }
             })?;
-        let mut mapper = self.set_up()?;
-        give_back(checkpoint.user_state.as_deref(), |state| mapper.restore(state))?;
-        let sink = MapSink { mapper, out: Emit::resuming(collector, emitted), saved: None };
-        Ok((sink, Place { offset, repeated, records }))
+        let place = Place { part: part as usize, offset, repeated, records };
+        let mut sink = self.sink(Emit::resuming(collector, emitted), place)?;
+        give_back(checkpoint.user_state.as_deref(), |state| sink.mapper.restore(state))?;
+        Ok((sink, place))
     }
 
-    fn set_up(&self) -> Result<M, TaskError> {
-        let mut mapper = self.mapper.clone();
-        mapper.setup(&TaskInfo::new(self.context, Some(&self.task.split.path), &self.task.scratch))?;
-        Ok(mapper)
+    fn sink(&self, out: Emit<M::Key, M::Value>, place: Place) -> Result<MapSink<'_, M>, TaskError> {
+        let fresh = Fresh { prototype: self.mapper, task: self.task, context: self.context };
+        Ok(MapSink { mapper: fresh.set_up(place.path(self.task))?, out, saved: None, fresh })
     }
 
     // The map function and the collector fill the memory; the reader may use it for one huge record.
@@ -101,10 +100,8 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         })
     }
 
-    fn seal(&self, sink: MapSink<M>, restored: bool) -> Result<MapResult, TaskError> {
-        let MapSink { mut mapper, mut out, .. } = sink;
-        mapper.finish(&mut out)?;
-        out.check()?;
+    fn seal(&self, sink: MapSink<'_, M>, restored: bool) -> Result<MapResult, TaskError> {
+        let MapSink { out, .. } = sink;
         let counters = self.context.counters();
         counters.add(Counter::MapOutputRecords, out.records());
         let restore = self.task.restore.as_deref().filter(|_| restored);
@@ -117,39 +114,65 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         Ok(MapResult::Done { part: None })
     }
 
-    fn save(&self, sink: MapSink<M>, place: Place) -> Result<SavedCheckpoint, TaskError> {
+    fn save(&self, sink: MapSink<'_, M>, place: Place) -> Result<SavedCheckpoint, TaskError> {
         let task = self.task;
         let mut saving = Saving::begin(&task.checkpoint, task.durable, self.context)?;
         let emitted = sink.out.records();
         let collection = sink.out.save(&saving.place()).map_err(unsaved)?;
         saving.count(collection.files());
-        let Place { offset, repeated, records } = place;
-        let split = task.split.clone();
-        let stage = Stage::Map { split, offset, repeated, records, emitted, collection: Some(collection) };
+        let Place { part, offset, repeated, records } = place;
+        let (split, part, collection) = (task.split.clone(), part as u32, Some(collection));
+        let stage = Stage::Map { split, part, offset, repeated, records, emitted, collection };
         saving.finish(stage, Vec::new(), sink.saved.unwrap_or_default())
     }
 }
 
 /// A checkpoint of another split would be none of this task.
-pub(crate) fn check_split(split: &napreduce_live::Split, task: &MapTask) -> Result<(), Refusal> {
-    if (split.offset, split.length, split.file_length)
-        == (task.split.offset, task.split.length, task.split.file_length)
-    {
+pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Result<(), Refusal> {
+    let ranges = |split: &InputSplit| -> Vec<(u64, u64, u64)> {
+        split.parts.iter().map(|part| (part.offset, part.length, part.file_length)).collect()
+    };
+    if ranges(split) == ranges(&task.split) && (part as usize) < split.parts.len() {
         return Ok(());
     }
-    Err(Refusal::Checkpoint(format!("it is of another split of {}", split.path.display())))
+    Err(Refusal::Checkpoint(format!("it is of another split of {split}")))
 }
 
-struct MapSink<M: Mapper> {
+/// Where mappers come from, one for each file.
+struct Fresh<'a, M> {
+    prototype: &'a M,
+    task: &'a MapTask,
+    context: &'a TaskContext,
+}
+
+impl<M: Mapper> Fresh<'_, M> {
+    fn set_up(&self, path: Option<&Path>) -> Result<M, TaskError> {
+        let mut mapper = self.prototype.clone();
+        mapper.setup(&TaskInfo::new(self.context, path, &self.task.scratch))?;
+        Ok(mapper)
+    }
+}
+
+struct MapSink<'a, M: Mapper> {
     mapper: M,
     out: Emit<M::Key, M::Value>,
     saved: Option<UserState>,
+    fresh: Fresh<'a, M>,
 }
 
-impl<M: Mapper> RecordSink<M::Input> for MapSink<M> {
+impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
     #[inline(always)]
     fn take(&mut self, record: <M::Input as InputFormat>::Record<'_>) -> Result<(), TaskError> {
         self.mapper.map(record, &mut self.out)
+    }
+
+    fn begin(&mut self, path: &Path) -> Result<(), TaskError> {
+        self.mapper = self.fresh.set_up(Some(path))?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), TaskError> {
+        self.mapper.finish(&mut self.out)
     }
 
     fn check(&mut self) -> Result<(), TaskError> {
@@ -162,7 +185,7 @@ impl<M: Mapper> RecordSink<M::Input> for MapSink<M> {
     }
 }
 
-impl<M: Mapper> SuspendHooks for MapSink<M> {
+impl<M: Mapper> SuspendHooks for MapSink<'_, M> {
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         self.mapper.on_suspend()
     }

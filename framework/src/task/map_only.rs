@@ -29,18 +29,18 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
         context,
         |directory, checkpoint| {
             let (out, place) = resume(format, task, directory, checkpoint)?;
-            Ok((set_up(map, task, context)?, out, place))
+            Ok((set_up(map, place.path(task), (task, context))?, out, place))
         },
         || {
             let out = Output::create(format.clone(), &task.output)?;
-            Ok((set_up(map, task, context)?, out, Place::start_of(&task.split)))
+            let place = Place::start_of(&task.split);
+            Ok((set_up(map, place.path(task), (task, context))?, out, place))
         },
     )?;
-    let Start { with: (map, out, place), restored } = begun;
-    let mut sink = LineSink { map, out, saved: None };
+    let Start { with: (fresh, out, place), restored } = begun;
+    let mut sink = LineSink { map: fresh, out, saved: None, prototype: map, place: (task, context) };
     match read_all::<I, _>(input, task, context, (place, restored), &mut sink)? {
         Read::ToTheEnd => {
-            PartMap::<I, O>::finish(&mut sink.map, &mut sink.out)?;
             let restore = task.restore.as_deref().filter(|_| restored);
             let part = sink.out.finish().map_err(|error| part_error(error, restore))?;
             context.counters().add(Counter::MapOutputRecords, part.records);
@@ -52,12 +52,12 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
 }
 
 fn set_up<I: InputFormat, O: OutputFormat, M: PartMap<I, O>>(
-    map: &M,
-    task: &MapTask,
-    context: &TaskContext,
+    prototype: &M,
+    path: Option<&Path>,
+    (task, context): (&MapTask, &TaskContext),
 ) -> Result<M, TaskError> {
-    let mut map = map.clone();
-    map.setup(&TaskInfo::new(context, Some(&task.split.path), &task.scratch))?;
+    let mut map = prototype.clone();
+    map.setup(&TaskInfo::new(context, path, &task.scratch))?;
     Ok(map)
 }
 
@@ -67,14 +67,14 @@ fn resume<O: OutputFormat>(
     directory: &Path,
     checkpoint: Checkpoint,
 ) -> Result<(Output<O>, Place), Refusal> {
-    let Stage::Map { split, offset, repeated, records, collection: None, .. } = checkpoint.stage else {
+    let Stage::Map { split, part, offset, repeated, records, collection: None, .. } = checkpoint.stage else {
         return Err(Refusal::other_stage());
     };
-    check_split(&split, task)?;
+    check_split(&split, part, task)?;
     let pieces = Pieces::find(&base_of(directory), checkpoint.pieces)?;
     let format = restored_format(format, &checkpoint.format_state)?;
     let out = Output::after(format, pieces, &task.output).map_err(TaskError::from)?;
-    Ok((out, Place { offset, repeated, records }))
+    Ok((out, Place { part: part as usize, offset, repeated, records }))
 }
 
 fn save<O: OutputFormat>(
@@ -87,19 +87,21 @@ fn save<O: OutputFormat>(
     let mut saving = Saving::begin(&task.checkpoint, task.durable, context)?;
     let emitted = out.records();
     let pieces = out.cut(&mut saving.directory)?;
-    let Place { offset, repeated, records } = place;
-    let stage =
-        Stage::Map { split: task.split.clone(), offset, repeated, records, emitted, collection: None };
+    let Place { part, offset, repeated, records } = place;
+    let (split, part, collection) = (task.split.clone(), part as u32, None);
+    let stage = Stage::Map { split, part, offset, repeated, records, emitted, collection };
     saving.finish(stage, pieces, saved.unwrap_or_default())
 }
 
-struct LineSink<M, O> {
+struct LineSink<'a, M, O> {
     map: M,
     out: Output<O>,
     saved: Option<UserState>,
+    prototype: &'a M,
+    place: (&'a MapTask, &'a TaskContext),
 }
 
-impl<I, O, M> RecordSink<I> for LineSink<M, O>
+impl<I, O, M> RecordSink<I> for LineSink<'_, M, O>
 where
     I: InputFormat,
     O: OutputFormat,
@@ -108,6 +110,15 @@ where
     #[inline(always)]
     fn take(&mut self, record: I::Record<'_>) -> Result<(), TaskError> {
         self.map.map(record, &mut self.out)
+    }
+
+    fn begin(&mut self, path: &Path) -> Result<(), TaskError> {
+        self.map = set_up::<I, O, M>(self.prototype, Some(path), self.place)?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), TaskError> {
+        PartMap::<I, O>::finish(&mut self.map, &mut self.out)
     }
 
     fn check(&mut self) -> Result<(), TaskError> {
@@ -121,7 +132,7 @@ where
     }
 }
 
-impl<M: SuspendHooks, O> SuspendHooks for LineSink<M, O> {
+impl<M: SuspendHooks, O> SuspendHooks for LineSink<'_, M, O> {
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         self.map.on_suspend()
     }

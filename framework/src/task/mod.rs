@@ -55,7 +55,8 @@ impl<'a> TaskInfo<'a> {
         self.attempt.task
     }
 
-    /// For a map: the input file.
+    /// For a map: the input file. A task that reads several small files has a mapper for each, which is set up and finished as
+    /// if the file were a task of its own.
     pub fn input(&self) -> Option<&'a Path> {
         self.input
     }

@@ -1,17 +1,26 @@
-//! The loop over the records of a split, with a boundary before each of them.
+//! The loop over the records of a split, file by file, with a boundary before each record.
 //!
 //! Owns reading from the split's start or from where an earlier attempt stood, and the place where a checkpoint cuts. Does
 //! not own what is done with a record (`map`, `map_only`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 
-use napreduce_live::{Boundary, Counter, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError};
+use napreduce_live::{
+    Boundary, Counter, InputSplit, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError,
+};
 
 use crate::input::{InputError, InputFormat, RecordReader};
 
 /// What takes the records of a split.
 pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
     fn take(&mut self, record: I::Record<'_>) -> Result<(), TaskError>;
+
+    /// Begins another file than the first, with user code as fresh as that of another task.
+    fn begin(&mut self, path: &Path) -> Result<(), TaskError>;
+
+    /// Has the user's code end a file.
+    fn end(&mut self) -> Result<(), TaskError>;
 
     /// Asked after each batch: an error that was kept until then.
     fn check(&mut self) -> Result<(), TaskError>;
@@ -23,7 +32,9 @@ pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
 /// A place between two records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// For the reader.
+    /// Which part of the split.
+    pub(crate) part: usize,
+    /// For the reader of that.
     pub(crate) offset: u64,
     /// How many of the records that the reader finds there come before the place.
     pub(crate) repeated: u64,
@@ -33,8 +44,14 @@ pub(crate) struct Place {
 
 impl Place {
     /// Before the first record.
-    pub(crate) fn start_of(split: &Split) -> Place {
-        Place { offset: split.offset, repeated: 0, records: 0 }
+    pub(crate) fn start_of(split: &InputSplit) -> Place {
+        let offset = split.parts.first().map_or(0, |part| part.offset);
+        Place { part: 0, offset, repeated: 0, records: 0 }
+    }
+
+    /// The file it is in.
+    pub(crate) fn path(self, task: &MapTask) -> Option<&Path> {
+        task.split.parts.get(self.part).map(|part| part.path.as_path())
     }
 }
 
@@ -60,7 +77,8 @@ impl From<InputError> for Stop {
     }
 }
 
-/// Reads the split from `place` on, batch by batch; after each batch asks the sink for errors and tells the progress.
+/// Reads the split from `place` on, part by part and batch by batch; after each batch asks the sink for errors and tells the
+/// progress. The user's code has ended the last part then.
 pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     input: &I,
     task: &MapTask,
@@ -68,12 +86,46 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     (place, restored): (Place, bool),
     sink: &mut S,
 ) -> Result<Read, TaskError> {
-    let split = &task.split;
-    context.position().enter(split.path.display().to_string(), PositionUnit::Byte);
-    context.progress().set_total(split.length);
-    let mut reader = input.open_at(split, place.offset, context.memory() as usize)?;
-    context.progress().set_reading(0, reader.position());
+    let parts = &task.split.parts;
+    context.progress().set_total(task.split.length());
+    let mut before = parts.iter().take(place.part).map(|part| part.length).sum();
     let mut loop_state = RecordLoop { context, place, restored, declined: false };
+    for (number, part) in parts.iter().enumerate().skip(place.part) {
+        context.position().enter(part.path.display().to_string(), PositionUnit::Byte);
+        if number > place.part {
+            loop_state.place = Place { part: number, offset: part.offset, ..loop_state.place };
+            sink.begin(&part.path)?;
+        }
+        if let Some(place) = read_part::<I, S>(input, (part, before), &mut loop_state, sink)? {
+            return Ok(Read::UpTo(place));
+        }
+        // What comes after, the last folds and the mapper's finish, is about any record of it.
+        context.position().at_range(part.offset, part.end());
+        sink.end()?;
+        sink.check()?;
+        before += part.length;
+    }
+    if restored {
+        context.restored();
+    }
+    if parts.len() > 1 {
+        context.position().enter(task.split.to_string(), PositionUnit::Byte);
+        context.position().at_range(0, task.split.length());
+    }
+    context.counters().add(Counter::MapInputRecords, loop_state.place.records);
+    Ok(Read::ToTheEnd)
+}
+
+/// Reads one part, before which so many bytes of the split are done; where it was cut by a checkpoint, if it was.
+fn read_part<I: InputFormat, S: RecordSink<I>>(
+    input: &I,
+    (part, before): (&Split, u64),
+    loop_state: &mut RecordLoop<'_>,
+    sink: &mut S,
+) -> Result<Option<Place>, TaskError> {
+    let context = loop_state.context;
+    let mut reader = input.open_at(part, loop_state.place.offset, context.memory() as usize)?;
+    context.progress().set_reading(before, reader.position());
     loop {
         let batch = catch_unwind(AssertUnwindSafe(|| {
             reader.read_batch(&mut |record: I::Record<'_>| loop_state.pass::<I, S>(record, sink))
@@ -81,10 +133,10 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
         let more = match batch {
             Ok(Ok(more)) => more,
             Ok(Err(Stop::Input(error))) => return Err(error.into()),
-            Ok(Err(Stop::User(error))) => return Err(located(error, split, reader.offset())),
+            Ok(Err(Stop::User(error))) => return Err(located(error, part, reader.offset())),
             Ok(Err(Stop::Checkpoint)) => {
                 sink.check()?;
-                return Ok(Read::UpTo(loop_state.at(&reader)));
+                return Ok(Some(loop_state.at(&reader)));
             }
             Err(panic) => {
                 // The message of the panic is completed with the record it happened at.
@@ -93,23 +145,17 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
             }
         };
         sink.check()?;
-        context.progress().set_done(reader.consumed());
+        context.progress().set_done(before + reader.consumed());
         if !more {
             break;
         }
     }
+    context.progress().set_reading(0, None);
     if context.is_asked() && loop_state.is_cut(sink)? {
-        return Ok(Read::UpTo(loop_state.at(&reader)));
+        return Ok(Some(loop_state.at(&reader)));
     }
-    if restored {
-        context.restored();
-    }
-    // What comes after, the last folds and the mapper's finish, is about any record of the split.
-    context.position().at_range(split.offset, split.end());
-    let counters = context.counters();
-    counters.add(Counter::MapInputRecords, loop_state.place.records);
-    counters.add(Counter::InputBytes, reader.consumed());
-    Ok(Read::ToTheEnd)
+    context.counters().add(Counter::InputBytes, reader.consumed());
+    Ok(None)
 }
 
 /// What happens to each record.
@@ -174,7 +220,7 @@ impl RecordLoop<'_> {
     }
 
     fn at<I: InputFormat>(&self, reader: &impl RecordReader<I>) -> Place {
-        Place { offset: reader.offset(), repeated: reader.records_before(), records: self.place.records }
+        Place { offset: reader.offset(), repeated: reader.records_before(), ..self.place }
     }
 }
 

@@ -16,7 +16,7 @@ use napreduce_live::{
 use super::folder::Folder;
 use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest};
-use crate::input::{InputFile, Split};
+use crate::input::{InputFile, InputSplit, Split, combine};
 use crate::job::{Job, Settings};
 
 /// No test needs more; an attempt that never gets anywhere is noticed.
@@ -84,10 +84,13 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         let counted = Counted::begin();
         let job = self.job();
         let files: Vec<InputFile> = (0..self.test.inputs.len()).map(|number| self.file(number)).collect();
-        let splits = job
+        let mut splits = job
             .pipeline
             .plan(&files, self.test.split_size)
             .unwrap_or_else(|error| panic!("the input cannot be divided: {error}"));
+        if self.settings.combine_files {
+            splits = combine(splits, self.test.split_size);
+        }
         let reduces = if job.pipeline.map_only() { 0 } else { self.test.reduces };
         let cuts = if job.pipeline.wants_cuts() {
             let sampled = job.pipeline.sample(&splits, reduces, self.test.task_memory);
@@ -233,13 +236,16 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
     fn map_task(
         &self,
         attempt: AttemptId,
-        split: &Split,
+        split: &InputSplit,
         (partitions, cuts): (u32, &[Vec<u8>]),
         restore: Option<PathBuf>,
     ) -> MapTask {
-        let name = split.path.file_name().unwrap_or_default();
+        let here = |part: &Split| {
+            let name = part.path.file_name().unwrap_or_default();
+            Split { path: self.folder.path().join(name), ..part.clone() }
+        };
         MapTask {
-            split: Split { path: self.folder.path().join(name), ..split.clone() },
+            split: InputSplit { parts: split.parts.iter().map(here).collect() },
             partitions,
             cuts: cuts.to_vec(),
             compress: self.settings.compress,

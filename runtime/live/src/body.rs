@@ -3,6 +3,7 @@
 //! Owns the traits that a program's job definitions implement and the descriptions of map and reduce tasks. Does not
 //! own how a description reaches a task process (`protocol`) nor what the user's code sees of it (`napreduce`).
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::AttemptId;
@@ -28,6 +29,39 @@ pub trait JobBody {
 
     /// Merges one partition of all `task.inputs` and writes a part file to `task.output`.
     fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError>;
+}
+
+/// What one map task reads: a byte range of a file or, of small files, several of them one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputSplit {
+    /// At least one, in the order of the input.
+    pub parts: Vec<Split>,
+}
+
+impl InputSplit {
+    /// Bytes in all parts.
+    pub fn length(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.length))
+    }
+}
+
+impl From<Split> for InputSplit {
+    fn from(part: Split) -> InputSplit {
+        InputSplit { parts: vec![part] }
+    }
+}
+
+/// It names its first file, and how many more there are: `logs/0001 and 99 more files`.
+impl fmt::Display for InputSplit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, more)) = self.parts.split_first() else { return formatter.write_str("no file") };
+        first.path.display().fmt(formatter)?;
+        match more.len() {
+            0 => Ok(()),
+            1 => formatter.write_str(" and 1 more file"),
+            count => write!(formatter, " and {count} more files"),
+        }
+    }
 }
 
 /// A byte range of an input file, read by one map task.
@@ -60,7 +94,7 @@ impl Split {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapTask {
     /// What to read.
-    pub split: Split,
+    pub split: InputSplit,
     /// Into how many partitions the output is divided; 0 for a map-only job.
     pub partitions: u32,
     /// The cut keys of a range partitioner, encoded, in ascending order; empty for any other partitioner.

@@ -17,8 +17,8 @@
 //!
 //! impl JobBody for Copy {
 //!     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
-//!         let bytes = std::fs::copy(&task.split.path, &task.output)
-//!             .map_err(|error| TaskError::io(format!("copy {}", task.split.path.display()), &error))?;
+//!         let bytes = std::fs::copy(&task.split.parts[0].path, &task.output)
+//!             .map_err(|error| TaskError::io(format!("copy {}", task.split), &error))?;
 //!         context.progress().advance(bytes);
 //!         Ok(MapResult::Done { part: Some(PartOutput { records: 1, bytes, digest: 0 }) })
 //!     }
@@ -45,7 +45,7 @@
 //!     }
 //!     let mut plan = JobPlan::new("copy", "out");
 //!     plan.reduces = 0;
-//!     plan.splits = vec![Split { path: "in.txt".into(), offset: 0, length: 100, file_length: 100 }];
+//!     plan.splits = vec![Split { path: "in.txt".into(), offset: 0, length: 100, file_length: 100 }.into()];
 //!     let report = run_embedded(plan, &EmbeddedSettings::default())?;
 //!     println!("{} took {:?}", report.job, report.wall);
 //!     Ok(())
@@ -89,7 +89,8 @@ mod worker;
 
 pub use blobs::{Digest, DigestError};
 pub use body::{
-    Definitions, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, SavedCheckpoint, Split,
+    Definitions, InputSplit, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask,
+    SavedCheckpoint, Split,
 };
 pub use chain::Chain;
 pub use checkpoint::{

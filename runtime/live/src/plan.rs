@@ -9,7 +9,7 @@ use std::time::Duration;
 use napreduce_core::TaskKind;
 use serde::{Deserialize, Serialize};
 
-use crate::body::Split;
+use crate::body::InputSplit;
 use crate::text::check_name;
 
 /// A job ready to run: what a submitter hands to [`run_embedded`](crate::run_embedded) or to a cluster.
@@ -22,7 +22,7 @@ pub struct JobPlan {
     /// Name of the job, for people.
     pub name: String,
     /// One map task each, in order; may be empty.
-    pub splits: Vec<Split>,
+    pub splits: Vec<InputSplit>,
     /// How many reduce tasks; 0 makes the job map-only.
     pub reduces: u32,
     /// The cut keys of a range partitioner, encoded, in ascending order: one fewer than `reduces`, or none.

@@ -57,6 +57,7 @@ impl JobOrder {
             .flag("--name", &self.name)
             .flag("--reduces", self.reduces.to_string())
             .flag("--split-size", self.split_size.to_string())
+            .flag("--conf", "combine-files=false")
             .flag("--task-memory", self.task_memory.to_string())
             .flag("--job", job)
             .flag("--rounds", rounds.to_string())
@@ -84,7 +85,7 @@ mod tests {
         };
         let typed = order.command("bin/nap".as_ref(), "dir".as_ref()).typed();
         let expected = "bin/nap in --output out --cluster dir --detach --quiet --name high-1 --reduces 3 \
-                        --split-size 1TiB --task-memory 64MiB --job steps --rounds 5 --pause 6 --fill 7 --seed 8 \
+                        --split-size 1TiB --conf combine-files=false --task-memory 64MiB --job steps --rounds 5 --pause 6 --fill 7 --seed 8 \
                         --queue production";
         assert!(typed.ends_with(&expected.replace("1TiB", "1024GiB")), "{typed}");
     }

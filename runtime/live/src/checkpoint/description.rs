@@ -6,7 +6,7 @@ use napreduce_core::AttemptId;
 use napreduce_data::{SavedCollection, SavedReduceInput};
 use serde::{Deserialize, Serialize};
 
-use crate::body::Split;
+use crate::body::InputSplit;
 use crate::counters::CounterValues;
 
 /// All that another attempt of the same task needs to go on.
@@ -36,8 +36,10 @@ pub enum Stage {
     /// A map, before a record of its split.
     Map {
         /// What it reads.
-        split: Split,
-        /// Where the reader goes on.
+        split: InputSplit,
+        /// Which part of it, from 0.
+        part: u32,
+        /// Where the reader of that goes on.
         offset: u64,
         /// How many of the records that it finds there are done already.
         repeated: u64,

@@ -21,7 +21,9 @@ fn checkpoint() -> Checkpoint {
     counters.add("MAP_INPUT_RECORDS", 7);
     counters.add("bad rows", 2);
     let split = Split { path: "data/x".into(), offset: 10, length: 90, file_length: 200 };
-    let stage = Stage::Map { split, offset: 50, repeated: 1, records: 7, emitted: 9, collection: None };
+    let split = split.into();
+    let (part, collection) = (0, None);
+    let stage = Stage::Map { split, part, offset: 50, repeated: 1, records: 7, emitted: 9, collection };
     let piece = OutputPiece { file: format!("{}/part", attempt(1)), bytes: 5, records: 2, digest: u64::MAX };
     Checkpoint {
         attempt: attempt(2),

@@ -105,7 +105,7 @@ impl Accepted {
     /// What the engine is to know of it.
     fn spec(&self, at: Time) -> JobSpec {
         let plan = &self.plan;
-        let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length, preferred: Vec::new() });
+        let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length(), preferred: Vec::new() });
         let deadline = plan.deadline.map(|deadline| {
             at + Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX).min(u64::MAX - at.0))
         });

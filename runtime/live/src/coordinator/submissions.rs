@@ -46,7 +46,8 @@ impl Coordinator {
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
         let workers = self.brain.links.values().map(|link| link.identity().directory.clone());
         let own = self.lasting.as_ref().map(|lasting| lasting.directory.clone());
-        let mut inputs: Vec<PathBuf> = plan.splits.iter().map(|split| split.path.clone()).collect();
+        let mut inputs: Vec<PathBuf> =
+            plan.splits.iter().flat_map(|split| &split.parts).map(|part| part.path.clone()).collect();
         inputs.dedup();
         let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
         Surroundings { cluster, inputs }

@@ -20,7 +20,7 @@ use napreduce_core::{AttemptId, JobId, MapOutput, Report, Slots, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::Digest;
-use crate::body::{PartOutput, Split};
+use crate::body::{InputSplit, PartOutput};
 use crate::counters::CounterValues;
 use crate::output::ClaimToken;
 
@@ -146,7 +146,7 @@ pub(crate) enum WorkerOrder {
 /// What differs from attempt to attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LaunchWork {
-    Map { split: Split },
+    Map { split: InputSplit },
     Reduce { maps: u32, inputs: ReduceInputs },
 }
 

@@ -12,7 +12,7 @@ use napreduce_core::{AttemptId, TaskKind, WorkerId};
 
 use super::preparation::Prepared;
 use super::station::Station;
-use crate::body::{MapTask, ReduceTask};
+use crate::body::{InputSplit, MapTask, ReduceTask};
 use crate::log::say;
 use crate::output::JobPaths;
 use crate::process::Variable;
@@ -163,8 +163,12 @@ impl KnownJob {
 
     /// The variables of an attempt's process.
     pub(super) fn environment(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
+        // Of several files there is none to name for all of the process.
         let input = match work {
-            LaunchWork::Map { split } => Some(split.path.clone().into_os_string()),
+            LaunchWork::Map { split: InputSplit { parts } } => match &parts[..] {
+                [part] => Some(part.path.clone().into_os_string()),
+                _ => None,
+            },
             LaunchWork::Reduce { .. } => None,
         };
         let mut variables = vec![

@@ -22,8 +22,13 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
     if !plan.output.is_absolute() {
         return Err(refusal(format!("output directory {} is not absolute", plan.output.display())));
     }
-    if let Some(split) = plan.splits.iter().find(|split| !split.path.is_absolute()) {
-        return Err(refusal(format!("input {} is not absolute", split.path.display())));
+    if plan.splits.iter().any(|split| split.parts.is_empty()) {
+        return Err(refusal("a split without a file".to_owned()));
+    }
+    if let Some(part) =
+        plan.splits.iter().flat_map(|split| &split.parts).find(|part| !part.path.is_absolute())
+    {
+        return Err(refusal(format!("input {} is not absolute", part.path.display())));
     }
     if submission.files.len() > FILES_MAX {
         let count = submission.files.len();

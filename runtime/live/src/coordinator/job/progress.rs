@@ -5,6 +5,7 @@
 use napreduce_core::{AttemptState, ClusterView, Start, TaskId, TaskKind, TaskState};
 
 use super::LiveJob;
+use crate::body::InputSplit;
 use crate::counters::Counter;
 use crate::progress::{JobProgress, PhaseProgress};
 
@@ -37,7 +38,7 @@ impl LiveJob {
         }
         let tasks = job.tasks_total(kind);
         let bytes_total = match kind {
-            TaskKind::Map => self.accepted.plan.splits.iter().map(|split| split.length).sum(),
+            TaskKind::Map => self.accepted.plan.splits.iter().map(InputSplit::length).sum(),
             // Reduces that have not begun are taken to be like those that have.
             TaskKind::Reduce => known_bytes.saturating_mul(u64::from(tasks)) / known_tasks.max(1),
         };
@@ -62,7 +63,7 @@ impl LiveJob {
         let bytes_done = done.iter().map(|task| self.task_bytes(*task)).sum::<u64>();
         let finished = u32::try_from(done.len()).unwrap_or(u32::MAX);
         let bytes_total = match kind {
-            TaskKind::Map => self.accepted.plan.splits.iter().map(|split| split.length).sum(),
+            TaskKind::Map => self.accepted.plan.splits.iter().map(InputSplit::length).sum(),
             TaskKind::Reduce => bytes_done.saturating_mul(u64::from(tasks)) / u64::from(finished.max(1)),
         };
         PhaseProgress { tasks, done: finished, bytes_done, bytes_total, ..PhaseProgress::default() }
@@ -81,7 +82,7 @@ impl LiveJob {
             TaskKind::Map => {
                 let split =
                     usize::try_from(task.index).ok().and_then(|index| self.accepted.plan.splits.get(index));
-                split.map_or(0, |split| split.length)
+                split.map_or(0, InputSplit::length)
             }
             TaskKind::Reduce => {
                 let result = self.results.get(&task);

@@ -67,7 +67,7 @@ fn told_to_a_task() -> Vec<ToTask> {
     };
     let split = Split { path: odd.clone(), offset: 5, length: 6, file_length: 11 };
     let map = MapTask {
-        split,
+        split: split.into(),
         partitions: 2,
         cuts: vec![vec![], vec![1, 2]],
         compress: true,

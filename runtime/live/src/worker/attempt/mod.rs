@@ -161,12 +161,15 @@ impl Supervision {
         let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
         match end {
             AttemptEnd::Failed(error) if is_blamed_on_input(&error) => {
-                let path = task.split.path.clone();
-                let opened = tokio::task::spawn_blocking(move || fs::File::open(path).map(drop)).await;
-                AttemptEnd::Failed(match opened {
-                    Ok(Err(unreadable)) => TaskError::retryable(format!(
+                let parts = task.split.parts.clone();
+                let opening = move || {
+                    parts.into_iter().find_map(|part| Some((fs::File::open(&part.path).err()?, part.path)))
+                };
+                let unreadable = tokio::task::spawn_blocking(opening).await;
+                AttemptEnd::Failed(match unreadable {
+                    Ok(Some((unreadable, path))) => TaskError::retryable(format!(
                         "host {host} cannot read {}: {unreadable}; is it on storage that every worker sees? ({})",
-                        task.split.path.display(),
+                        path.display(),
                         error.message
                     ))
                     .at(FaultPlace::SharedStorage),

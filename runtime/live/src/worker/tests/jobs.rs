@@ -123,7 +123,7 @@ async fn an_input_that_this_host_cannot_read_is_named_with_the_host() {
     let mut line = script.join().await;
     line.define(script.job("")).await;
     let missing = script.path("not-here.txt");
-    line.launch(map(1), LaunchWork::Map { split: Split::whole(&missing, 5) }).await;
+    line.launch(map(1), LaunchWork::Map { split: Split::whole(&missing, 5).into() }).await;
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
     let expected = format!("host {} cannot read {}: ", line.hello.host, missing.display());

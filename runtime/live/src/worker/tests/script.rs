@@ -199,7 +199,7 @@ impl Script {
 
     /// A map over the input.
     pub fn map_work(&self) -> LaunchWork {
-        LaunchWork::Map { split: Split::whole(&self.path("in.txt"), 5) }
+        LaunchWork::Map { split: Split::whole(&self.path("in.txt"), 5).into() }
     }
 
     /// Waits for the next task to come to a pause.
