@@ -134,7 +134,11 @@ impl Engine {
         let cluster = &self.cluster;
         for id in &cluster.isolated {
             let job = cluster.job(id.job);
-            let Some(task) = job.task(*id).filter(|task| task.state == TaskState::Pending) else { continue };
+            let Some(task) =
+                job.task(*id).filter(|task| task.state == TaskState::Pending && task.held.is_none())
+            else {
+                continue;
+            };
             // One that would wait for maps would keep the worker from them.
             if !job.is_open(id.kind) || self.waits_for_inputs(*id) {
                 continue;
