@@ -83,7 +83,8 @@ async fn a_suspended_attempt_is_lost_with_its_worker_and_a_checkpoint_is_not() {
     coordinator.command(second, TaskCommand::Checkpoint).await.expect("ordered");
     worker.checkpoints(second, 500).await;
     assert_eq!(worker.restores().await.1, Some(second));
-    // A later start of the same worker takes its place.
+    // A later start of the same worker takes its place when its process has died.
+    worker.disconnect();
     let slots = Slots { map: 2, reduce: 2 };
     let mut hello = worker.hello.clone();
     (hello.incarnation, hello.before, hello.received, hello.slots) = (2, None, 0, slots);

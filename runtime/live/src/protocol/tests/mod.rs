@@ -125,7 +125,7 @@ fn messages_are_these_bytes() {
     assert_eq!(progress, [10, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0, 3]);
     assert_eq!(encode(&ToTask::CommitGranted).unwrap(), [1, 0, 0, 0, 1]);
     let failed = TaskError::fatal("no");
-    assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [6, 0, 0, 0, 4, 2, 2, b'n', b'o', 0]);
+    assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [7, 0, 0, 0, 4, 2, 0, 2, b'n', b'o', 0]);
 }
 
 #[test]
@@ -178,16 +178,16 @@ fn a_message_must_fill_its_frame() {
 
 #[test]
 fn a_length_inside_a_message_is_not_believed() {
-    // Failed, Task, and a text of 2^63 bytes.
-    let bytes = [11, 0, 0, 0, 4, 1, 253, 0, 0, 0, 0, 0, 0, 0, 0x80];
+    // Failed, Task, user code, and a text of 2^63 bytes.
+    let bytes = [12, 0, 0, 0, 4, 1, 0, 253, 0, 0, 0, 0, 0, 0, 0, 0x80];
     assert!(matches!(read_message::<FromTask>(bytes.as_slice()), Err(WireError::Undecodable { .. })));
 }
 
 #[test]
 fn a_length_inside_a_message_makes_no_room_beyond_what_its_frame_could_hold() {
     for (frame, claim) in [(20, 8 << 10), (2_000, 128 << 10), (20_000, 2 << 20), (300_000, 32 << 20)] {
-        // Failed, Task, and a text.
-        let mut bytes = vec![4, 1, 252];
+        // Failed, Task, user code, and a text.
+        let mut bytes = vec![4, 1, 0, 252];
         bytes.extend_from_slice(&(claim as u32).to_le_bytes());
         bytes.resize(frame, b'x');
         bytes.splice(..0, (frame as u32).to_le_bytes());

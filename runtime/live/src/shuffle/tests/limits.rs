@@ -106,7 +106,7 @@ fn a_busy_server_is_waited_for_and_nothing_is_lost() {
     let settings = DataServerSettings { connections_max: 1, ..DataServerSettings::default() };
     let served = Served::start_with(settings).with_maps(3, 500);
     let guest = served.client(false);
-    let mut reduce = Reduce::new(1);
+    let mut reduce = Reduce::new(3);
     let gathered = std::thread::scope(|scope| {
         scope.spawn(|| {
             // Until the reduce was told to come back.
