@@ -18,7 +18,7 @@ use crate::time::{Span, Time};
 /// that a driver does not spin.
 const PUT_OFF: Span = Span::from_millis(100);
 /// Wake-ups that follow each other more closely than this are too many if all of them are for nothing.
-const CLOSE: Span = Span::from_millis(1);
+const CLOSE: Span = Span(10);
 /// How many of those there may be in a row.
 const IN_VAIN_MAX: u32 = 1000;
 
@@ -178,6 +178,8 @@ impl Engine {
         let (wanted, now) = (wanted?, self.cluster.now);
         let spins = self.in_vain >= IN_VAIN_MAX && wanted < now + CLOSE;
         if wanted > now && !spins {
+            // Only those count that follow each other closely all the time: a policy may look at the cluster every millisecond.
+            self.in_vain = if wanted < now + CLOSE { self.in_vain } else { 0 };
             return Some(wanted);
         }
         if self.cluster.tally.wakes_put_off == 0 || spins {
