@@ -16,6 +16,8 @@ pub(crate) struct ProcessMemory {
     pub(crate) swapped: u64,
     /// How often a page had to be put in its place since the process began, by reading or without.
     pub(crate) faults: u64,
+    /// What this machine has read from swap since it was started, for whichever process.
+    pub(crate) machine_read: u64,
 }
 
 impl ProcessMemory {
@@ -27,6 +29,7 @@ impl ProcessMemory {
             resident: bytes_of(&status, "VmRSS:").unwrap_or(0),
             swapped: bytes_of(&status, "VmSwap:").unwrap_or(0),
             faults: faults_of(&read("stat")?).unwrap_or(0),
+            machine_read: read_from_swap(),
         })
     }
 }
@@ -129,6 +132,13 @@ pub(crate) fn stalled_micros() -> Option<u64> {
 fn full_micros(pressure: &str) -> Option<u64> {
     let line = pressure.lines().find(|line| line.starts_with("full "))?;
     line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
+}
+
+/// Bytes that were read from swap since the machine was started; none where the kernel does not say.
+fn read_from_swap() -> u64 {
+    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let pages = counters.lines().find_map(|line| line.strip_prefix("pswpin ")?.trim().parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(4096)
 }
 
 /// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field is the program's

@@ -80,6 +80,8 @@ pub(super) struct Suspension {
     /// In earlier stops.
     stopped: Duration,
     swap: SwapAccount,
+    /// The process whose memory is being brought back.
+    paged_in: Option<Pid>,
     oom_before: Option<i32>,
     timer: Option<Pin<Box<Sleep>>>,
     turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
@@ -98,6 +100,7 @@ impl Suspension {
             stopped_since: None,
             stopped: Duration::ZERO,
             swap: SwapAccount::default(),
+            paged_in: None,
             oom_before: None,
             timer: None,
             turn: None,
@@ -227,7 +230,9 @@ impl Suspension {
             Ok(paged)
         });
         match opened {
-            Ok(paged) => self.moving = Some(Moving::begin(paged, Paging::In)),
+            Ok(paged) => {
+                (self.moving, self.paged_in) = (Some(Moving::begin(paged, Paging::In)), Some(process));
+            }
             Err(error) => self.note(format!("its memory comes back page by page: {error}")),
         }
         self.moving.is_some()
@@ -358,8 +363,10 @@ impl Suspension {
         }
         match paging {
             Some(Paging::In) => {
-                if read_back {
-                    self.swap.read_back();
+                if let Some(process) = self.paged_in.take().filter(|_| read_back)
+                    && let Ok(memory) = ProcessMemory::of(process)
+                {
+                    self.swap.read_back(memory);
                 }
                 Occurrence::Prefetched
             }

@@ -3,8 +3,9 @@
 //! Owns the sums between two accounts. Does not own when memory is moved (`suspension`) nor how it is (`process`).
 //!
 //! The kernel counts per process what is in swap, not what came back. What leaves swap has come back or was given up unread
-//! (an arena that is freed); only a page that comes back takes a fault, so the faults are a bound. Pages that were read in
-//! advance stay in swap by the process's own count until it touches them: they are counted when they are read.
+//! (an arena that is freed); only a page that comes back takes a fault, so the faults are a bound, and so is what the machine
+//! has read meanwhile: a page may still be in memory that counts as swapped. Pages that were read in advance stay in swap by
+//! the process's own count until it touches them: they are counted when they are read.
 
 use crate::process::ProcessMemory;
 
@@ -15,6 +16,8 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct SwapAccount {
     seen: ProcessMemory,
+    /// Of what the machine has read by then, so much is counted already.
+    counted: u64,
     /// Read in advance, and not touched by the process since.
     read_ahead: u64,
     out: u64,
@@ -35,13 +38,23 @@ impl SwapAccount {
         let touched = left.min(self.read_ahead);
         self.read_ahead -= touched;
         let faulted = now.faults.saturating_sub(before.faults).saturating_mul(PAGE_BYTES);
-        self.back += (left - touched).min(faulted.saturating_sub(touched));
+        self.come_back((left - touched).min(faulted.saturating_sub(touched)), before.machine_read);
     }
 
-    /// The kernel was told to read back all that is in swap, and has done so or is about to.
-    pub(super) fn read_back(&mut self) {
-        self.back += self.seen.swapped.saturating_sub(self.read_ahead);
-        self.read_ahead = self.seen.swapped;
+    /// At most what the machine has read since `before` and was not counted then.
+    fn come_back(&mut self, bytes: u64, before: u64) {
+        self.counted = self.counted.max(before);
+        let back = bytes.min(self.seen.machine_read.saturating_sub(self.counted));
+        self.counted += back;
+        self.back += back;
+    }
+
+    /// The kernel was told to read back all that is in swap, and has done so; how the process is now.
+    pub(super) fn read_back(&mut self, now: ProcessMemory) {
+        let before = std::mem::replace(&mut self.seen, now);
+        let bytes = before.swapped.saturating_sub(self.read_ahead);
+        self.come_back(bytes, before.machine_read);
+        self.read_ahead = now.swapped;
     }
 
     /// What moved since the last call: out, and back.
@@ -61,17 +74,16 @@ mod tests {
 
     const MEBI: u64 = 1 << 20;
 
-    /// Looks in MiB in swap and MiB faulted in since the start; `read` reads all back in advance.
+    /// Looks in MiB in swap, faulted in and read by the machine since the start; `read` where all was read back in advance.
     fn check(steps: &str, out: u64, back: u64) {
         let mut account = SwapAccount::default();
         for step in steps.split(", ") {
-            let Some((swapped, faulted)) = step.split_once('/') else {
-                account.read_back();
-                continue;
-            };
-            let number = |text: &str| text.parse::<u64>().expect("a number") * MEBI;
-            let faults = number(faulted) / PAGE_BYTES;
-            account.look(ProcessMemory { resident: 0, swapped: number(swapped), faults });
+            let (looks, step) = step.split_once(' ').map_or((true, step), |(_, step)| (false, step));
+            let numbers: Vec<u64> =
+                step.split('/').map(|text| text.parse::<u64>().expect("a number") * MEBI).collect();
+            let [swapped, faulted, machine_read] = numbers[..] else { panic!("three numbers: {step}") };
+            let now = ProcessMemory { resident: 0, swapped, faults: faulted / PAGE_BYTES, machine_read };
+            if looks { account.look(now) } else { account.read_back(now) }
         }
         assert_eq!(account.take(), (out * MEBI, back * MEBI), "{steps}");
         assert!(!account.has_moved());
@@ -79,25 +91,31 @@ mod tests {
 
     #[test]
     fn what_is_faulted_in_has_come_back() {
-        check("0/10, 200/10", 200, 0);
-        check("200/10, 150/60, 0/210", 200, 200);
+        check("0/10/0, 200/10/0", 200, 0);
+        check("200/10/0, 150/60/90, 0/210/900", 200, 200);
     }
 
     #[test]
     fn what_is_given_up_unread_has_not() {
-        check("200/10, 0/10", 200, 0);
-        check("200/10, 0/40", 200, 30);
+        check("200/10/0, 0/10/900", 200, 0);
+        check("200/10/0, 0/40/900", 200, 30);
+    }
+
+    #[test]
+    fn what_never_left_memory_has_not() {
+        check("200/10/5, 0/210/5", 200, 0);
+        check("200/10/5, read 200/10/25, 0/210/30", 200, 20);
     }
 
     #[test]
     fn what_is_read_in_advance_is_counted_once() {
-        check("200/10, read", 200, 200);
-        check("200/10, read, 150/60, 0/210", 200, 200);
-        check("200/10, read, 150/60, 180/60, read", 230, 230);
+        check("200/10/0, read 200/10/200", 200, 200);
+        check("200/10/0, read 200/10/200, 150/60/200, 0/210/200", 200, 200);
+        check("200/10/0, read 200/10/200, 150/60/200, 180/60/200, read 180/60/230", 230, 230);
     }
 
     #[test]
     fn what_goes_out_again_comes_back_again() {
-        check("100/0, 0/100, 100/100, 0/200", 200, 200);
+        check("100/0/0, 0/100/100, 100/100/100, 0/200/200", 200, 200);
     }
 }
