@@ -23,6 +23,9 @@ impl Coordinator {
             // Its end came first, which is what a kill wants.
             let detail = self.find(job)?;
             let ended = |attempt: &AttemptId| {
+                if command == TaskCommand::Resume {
+                    return (*attempt, CommandOutcome::Done);
+                }
                 let last = detail.preemptions.iter().rev().find(|known| known.attempt == *attempt);
                 (*attempt, last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)))
             };
@@ -55,6 +58,8 @@ fn outcome(
         (TaskCommand::Resume, Some(_)) => CommandOutcome::Done,
         (TaskCommand::Suspend, Some((AttemptState::Suspended, _))) => CommandOutcome::Done,
         (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
+        // It went on and has ended since, or its task is not held any more.
+        (TaskCommand::Resume, None) => CommandOutcome::Done,
         (_, None) => last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)),
         (_, Some(_)) => {
             // What was asked for before is no answer: only the last request is.
