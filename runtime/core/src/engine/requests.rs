@@ -48,8 +48,9 @@ impl Engine {
         });
         // The grace was for what was asked: what is let finish instead is not killed in between, and a kill instead of
         // something that takes its time does not wait.
-        let wanted = self.settings.preemption.primitive.unwrap_or(asked);
-        let same = [asked, wanted].contains(&primitive)
+        let waits = self.settings.preemption.primitive == Some(Primitive::Wait);
+        let same = primitive == asked
+            || (waits && primitive == Primitive::Wait)
             || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
         let grace = grace.filter(|_| same);
         let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
