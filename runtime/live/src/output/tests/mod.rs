@@ -69,11 +69,16 @@ impl Place {
     }
 
     fn take(&self, disk: &Disk, asking: Asking) -> Result<OutputClaim, JobError> {
-        OutputClaim::take(disk, &self.request(&self.out(), asking))
+        let out = self.out();
+        let request = self.request(&out, asking);
+        patiently(|| OutputClaim::take(disk, &request), |error| matches!(error, JobError::OutputInUse { .. }))
     }
 
     fn resume(&self, disk: &Disk, mark: ClaimMark) -> Result<Resumed, Trouble> {
-        OutputClaim::resume(disk, &self.request(&self.out(), FIRST), mark)
+        let out = self.out();
+        let request = self.request(&out, FIRST);
+        let is_locked = |trouble: &Trouble| matches!(trouble, Trouble::Passing { what, .. } if what.ends_with("holds it"));
+        patiently(|| OutputClaim::resume(disk, &request, mark), is_locked)
     }
 
     /// The next process takes the claim up.
@@ -140,4 +145,17 @@ fn write_parts(claim: &OutputClaim) -> Manifest {
 fn committed(mut claim: OutputClaim, manifest: &Manifest) {
     commit(&mut claim, manifest).expect("a commit");
     claim.clean_up().expect("nothing is in the way");
+}
+/// Tries again for a while: a process that another test starts at this moment has a copy of every lock until it becomes
+/// another program.
+fn patiently<T, E>(act: impl Fn() -> Result<T, E>, is_locked: impl Fn(&E) -> bool) -> Result<T, E> {
+    let began = std::time::Instant::now();
+    loop {
+        match act() {
+            Err(error) if is_locked(&error) && began.elapsed() < std::time::Duration::from_secs(1) => {
+                std::thread::yield_now();
+            }
+            result => return result,
+        }
+    }
 }
