@@ -134,6 +134,12 @@ impl Held {
         format!("{}_{}_0000", self.job, if who == "map" { "m" } else { "r" })
     }
 
+    /// Lets a task go on that an operator suspended: it is held also when nothing is left of its attempt.
+    fn resume(&self, who: &str) {
+        let task = self.task(who);
+        self.nap(&["task", "resume", "--no-wait", &task]).succeeded();
+    }
+
     /// The command's process, once it is at work.
     fn process(&self, who: &str) -> i32 {
         let path = self.folder.path(who);
@@ -314,6 +320,9 @@ fn a_killed_task_leaves_nothing_of_its_command_and_is_run_again() {
         for member in members {
             wait_until(&format!("{who}: {member} is gone"), || is_gone(member));
         }
+        if is_stopped {
+            held.resume(who);
+        }
         held.process(who);
         held.go(who);
     }
@@ -357,6 +366,9 @@ fn a_worker_that_is_killed_takes_commands_along_also_while_they_are_stopped() {
         kill(parent(parent(process)));
         for member in members {
             wait_until(&format!("{member} is gone"), || is_gone(member));
+        }
+        if is_stopped {
+            held.resume("map");
         }
         held.process("map");
         held.go("map");

@@ -27,6 +27,8 @@ const END: Duration = Duration::from_secs(30);
 
 pub struct Daemons {
     directory: PathBuf,
+    /// A cluster takes no directory that holds files of others.
+    logs: PathBuf,
     address: SocketAddr,
     pub coordinator: Child,
     pub workers: Vec<Worker>,
@@ -52,11 +54,14 @@ impl Daemons {
         // Closed to others, or it would be refused.
         DirBuilder::new().mode(0o700).create(&directory).expect("a folder");
         let address = free_address();
-        let coordinator = start_coordinator(&directory, address);
+        let logs = folder.path("logs");
+        std::fs::create_dir(&logs).expect("a folder");
+        let coordinator = start_coordinator(&directory, &logs, address);
         let secret = directory.join("secret");
         wait_until("the secret of the cluster", END, || secret.exists()).expect("a coordinator that starts");
         let disk = can_mount().then(|| Disk::mount(&directory.join("w1")));
-        let mut daemons = Daemons { directory, address, coordinator, workers: Vec::new(), disk, network };
+        let mut daemons =
+            Daemons { directory, logs, address, coordinator, workers: Vec::new(), disk, network };
         for number in 1..=3 {
             let (link, data_address) = (Proxy::start(address), free_address());
             let (name, data) = (format!("w{number}"), Proxy::start(data_address));
@@ -83,7 +88,7 @@ impl Daemons {
         if self.network {
             command.arg("--network-shuffle");
         }
-        spawn(command, &self.directory.join(format!("{folder}.log")))
+        spawn(command, &self.logs.join(format!("{folder}.log")))
     }
 
     /// A second worker of a name that the victim has: it ends by itself and is told why, and the first one stays.
@@ -131,7 +136,7 @@ impl Daemons {
     }
 
     pub fn restart_coordinator(&mut self) {
-        self.coordinator = start_coordinator(&self.directory, self.address);
+        self.coordinator = start_coordinator(&self.directory, &self.logs, self.address);
     }
 
     /// Kills a worker; true when it really ended by that.
@@ -175,7 +180,7 @@ impl Daemons {
 
     /// How often the coordinator's log has said these words.
     pub fn said(&self, words: &str) -> usize {
-        let log = std::fs::read_to_string(self.directory.join("coordinator.log")).unwrap_or_default();
+        let log = std::fs::read_to_string(self.logs.join("coordinator.log")).unwrap_or_default();
         log.matches(words).count()
     }
 
@@ -202,8 +207,7 @@ impl Daemons {
     pub fn logs(&self) -> String {
         let names = self.workers.iter().map(|worker| worker.name.as_str()).chain(["coordinator"]);
         let logs = names.map(|name| {
-            let text =
-                std::fs::read_to_string(self.directory.join(format!("{name}.log"))).unwrap_or_default();
+            let text = std::fs::read_to_string(self.logs.join(format!("{name}.log"))).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             format!("--- {name}\n{}\n", lines[lines.len().saturating_sub(200)..].join("\n"))
         });
@@ -222,13 +226,13 @@ impl Drop for Daemons {
     }
 }
 
-fn start_coordinator(directory: &Path, address: SocketAddr) -> Child {
+fn start_coordinator(directory: &Path, logs: &Path, address: SocketAddr) -> Child {
     let mut command = program("nap");
     command.arg("coordinator").arg("--dir").arg(directory).args(["--bind", &address.to_string()]);
     command.args(["--heartbeat", "50ms", "--liveness", &format!("{}ms", LIVENESS.as_millis())]);
     // Small, so that runs go over snapshots too.
     command.args(["--journal-bytes-max", "64KiB"]);
-    spawn(command, &directory.join("coordinator.log"))
+    spawn(command, &logs.join("coordinator.log"))
 }
 
 /// Let go of at once, and taken by a daemon, which keeps it over restarts.
