@@ -320,9 +320,6 @@ fn a_killed_task_leaves_nothing_of_its_command_and_is_run_again() {
         for member in members {
             wait_until(&format!("{who}: {member} is gone"), || is_gone(member));
         }
-        if is_stopped {
-            held.resume(who);
-        }
         held.process(who);
         held.go(who);
     }
@@ -344,6 +341,9 @@ fn a_task_process_that_is_killed_takes_its_command_along_also_while_it_is_stoppe
         kill(parent(process));
         for member in members {
             wait_until(&format!("{who}: {member} is gone"), || is_gone(member));
+        }
+        if is_stopped {
+            held.resume(who);
         }
         held.process(who);
         held.go(who);

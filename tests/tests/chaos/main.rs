@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! cargo test -p napreduce-tests --test chaos -- --runs 100 --seed 7
+//! cargo test -p napreduce-tests --test chaos -- --runs 100 --edges
 //! ```
 
 mod daemons;
@@ -46,6 +47,9 @@ struct Arguments {
     /// How often each kind of fault happens in a run
     #[arg(long, default_value_t = 2)]
     rounds: u32,
+    /// Also a full disk, outputs that go away, hosts that do not reach each other, and a second worker of a name
+    #[arg(long)]
+    edges: bool,
     /// What a test runner passes on; such words are of no use here
     #[arg(hide = true)]
     filter: Vec<String>,
@@ -56,13 +60,15 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    mounts::enter();
+    if arguments.edges {
+        mounts::enter();
+    }
     let folder = Folder::new();
     let reference = Reference::make(&folder);
     for seed in arguments.seed..arguments.seed + arguments.runs {
         println!("chaos with seed {seed}");
         let began = Instant::now();
-        match run(seed, arguments.rounds, &reference) {
+        match run(seed, &arguments, &reference) {
             Ok(said) => println!("chaos with seed {seed}: {said} in {:.1} s", began.elapsed().as_secs_f64()),
             Err(error) => {
                 println!("chaos with seed {seed} FAILED: {error}");
@@ -74,14 +80,14 @@ fn main() -> ExitCode {
 }
 
 /// One run; what it did, for people.
-fn run(seed: u64, rounds: u32, reference: &Reference) -> Result<String, String> {
+fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String, String> {
     let mut random = Pcg64::seed_from_u64(seed);
     let folder = Folder::new();
     // Where segments are read in place nobody connects to their servers.
-    let network = random.random();
+    let network = arguments.edges && random.random();
     let mut daemons = Daemons::start(&folder, network);
     let workload = Workload::start(reference, &folder, daemons.directory(), seed);
-    let injected = inject_all(&mut random, rounds, &mut daemons, &workload);
+    let injected = inject_all(&mut random, arguments, &mut daemons, &workload);
     daemons.heal();
     let ended = workload.finish();
     let left = daemons.stop();
@@ -96,13 +102,14 @@ fn run(seed: u64, rounds: u32, reference: &Reference) -> Result<String, String> 
 /// Every kind of fault, `rounds` times each, in an order and at times that the seed chooses. Each must really happen.
 fn inject_all(
     random: &mut Pcg64,
-    rounds: u32,
+    Arguments { rounds, edges, .. }: &Arguments,
     daemons: &mut Daemons,
     workload: &Workload,
 ) -> Result<Vec<String>, String> {
     let mut left_out = Vec::new();
-    for _ in 0..rounds {
-        let mut order = Fault::ALL;
+    for _ in 0..*rounds {
+        let mut order: Vec<Fault> =
+            Fault::ALL.into_iter().filter(|fault| *edges || !fault.is_edge()).collect();
         order.shuffle(random);
         for fault in order {
             let began = Instant::now();
@@ -127,6 +134,7 @@ fn inject_all(
             std::thread::sleep(Duration::from_millis(random.random_range(0..300)));
         }
     }
-    let injected = Fault::ALL.iter().filter(|fault| !left_out.contains(fault));
+    let injected =
+        Fault::ALL.iter().filter(|fault| !left_out.contains(fault) && (*edges || !fault.is_edge()));
     Ok(injected.map(|fault| format!("{rounds} x {fault:?}")).collect())
 }
