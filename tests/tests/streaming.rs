@@ -97,8 +97,9 @@ fn wrong_usage_and_failing_commands_are_told() {
 
 /// A job of one map and one reduce on a cluster, whose commands are at work until a file appears.
 struct Held {
-    folder: Folder,
+    /// Ends before its folder is removed.
     cluster: OwnCluster,
+    folder: Folder,
     job: String,
 }
 

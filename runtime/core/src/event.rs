@@ -175,4 +175,6 @@ pub enum FailureClass {
     /// No further try can help (the output's storage is full, the input is damaged): the job fails now. What lies with a
     /// program file may lie with one host: it is believed when two hosts say so, or all there are.
     Fatal,
+    /// Something that every attempt of the job meets for a while, and that will pass: try again, and count nothing.
+    Excused,
 }

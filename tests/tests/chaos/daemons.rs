@@ -184,6 +184,20 @@ impl Daemons {
         log.matches(words).count()
     }
 
+    /// Why jobs do not get on, for people.
+    pub fn explain(&self) -> String {
+        let nap = |words: &[&str]| run(program("nap").arg("--dir").arg(&self.directory).args(words)).stdout;
+        let jobs: Value =
+            serde_json::from_str(&nap(&["job", "list", "--format", "json"])).unwrap_or_default();
+        let active = jobs.as_array().into_iter().flatten().filter(|job| job["state"] == "active");
+        let mut why = nap(&["worker", "list"]);
+        for job in active.filter_map(|job| job["job"].as_str()) {
+            why += &nap(&["job", "explain", job]);
+            why += &nap(&["task", "list", job]);
+        }
+        why
+    }
+
     /// Ends all of them as an operator would; an error when one does not end, or leaves processes behind.
     pub fn stop(&mut self) -> Result<(), String> {
         let tasks: Vec<Process> =

@@ -89,7 +89,7 @@ fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String
     let workload = Workload::start(reference, &folder, daemons.directory(), seed);
     let injected = inject_all(&mut random, arguments, &mut daemons, &workload);
     daemons.heal();
-    let ended = workload.finish();
+    let ended = workload.finish(|| daemons.explain());
     let left = daemons.stop();
     let result =
         injected.and_then(|counts| ended.map(|jobs| (counts, jobs))).and_then(|both| left.map(|()| both));

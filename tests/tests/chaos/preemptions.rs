@@ -27,14 +27,18 @@ struct Live {
     state: String,
 }
 
-/// The live attempts; none when the coordinator does not answer.
-fn live(cluster: &Path) -> Vec<Live> {
+/// The tasks as `nap task list` shows them; none when the coordinator does not answer.
+fn tasks(cluster: &Path) -> Vec<Value> {
     let listed = run(program("nap").arg("--dir").arg(cluster).args(["task", "list", "--format", "json"]));
     let tasks: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
+    tasks.as_array().cloned().unwrap_or_default()
+}
+
+/// The live attempts; none when the coordinator does not answer.
+fn live(cluster: &Path) -> Vec<Live> {
     let of = |task: &Value| task["live"].as_array().cloned().unwrap_or_default();
-    let tasks = tasks.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    tasks
+    tasks(cluster)
         .iter()
         .flat_map(of)
         .map(|live| Live { attempt: text(&live["attempt"]), state: text(&live["state"]) })
@@ -70,13 +74,18 @@ fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, Str
     Ok(state.map(|_| attempt))
 }
 
-/// Lets an attempt go on that an operator suspended; one that is gone needs nothing.
+/// Lets an attempt go on that an operator suspended. When it is gone its task is held, and goes on without it.
 fn resume(cluster: &Path, attempt: &str) -> Result<(), String> {
-    wait_until(&format!("{attempt} told to go on, or its end"), DEADLINE, || {
+    wait_until(&format!("{attempt} told to go on, or the end of its job"), DEADLINE, || {
         order(cluster, &["task", "resume", attempt])
-            || (coordinator_answers(cluster)
-                && state_of(cluster, attempt).is_none_or(|state| state != "suspended"))
+            || (coordinator_answers(cluster) && !is_suspended(cluster, attempt))
     })
+}
+
+/// Whether an attempt is suspended, or is gone and its task waits for an operator.
+fn is_suspended(cluster: &Path, attempt: &str) -> bool {
+    let id = |task: &Value| task["task"].as_str().is_some_and(|task| attempt.starts_with(task));
+    tasks(cluster).iter().any(|task| id(task) && task["state"] == "suspended")
 }
 
 fn coordinator_answers(cluster: &Path) -> bool {
@@ -113,10 +122,14 @@ pub fn suspend_job(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, St
     }
     pause(random, 0..700);
     wait_until(&format!("{job} told to go on, or its end"), DEADLINE, || {
-        order(cluster, &["job", "resume", job])
-            || live(cluster).iter().all(|live| !live.attempt.starts_with(job))
+        order(cluster, &["job", "resume", job]) || (coordinator_answers(cluster) && !has_tasks(cluster, job))
     })?;
     Ok(Injected::Fired)
+}
+
+/// Whether a job has not ended.
+fn has_tasks(cluster: &Path, job: &str) -> bool {
+    tasks(cluster).iter().any(|task| task["task"].as_str().is_some_and(|task| task.starts_with(job)))
 }
 
 /// Saved and ended; the task goes on from there by itself.
@@ -132,15 +145,15 @@ pub fn checkpoint_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected
     Ok(Injected::Fired)
 }
 
-fn tasks(daemons: &Daemons) -> Vec<Process> {
+fn processes(daemons: &Daemons) -> Vec<Process> {
     daemons.workers.iter().flat_map(|worker| Process::tasks_of(worker.process.id())).collect()
 }
 
-/// Killed from outside while it is stopped: it never goes on, and its task is run again.
+/// Killed from outside while it is stopped: it never goes on, and its task is run again when the operator lets it.
 pub fn kill_suspended_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let suspended = suspend_one(random, daemons.directory())?;
     let Some(attempt) = &suspended else { return Ok(Injected::NothingToHit) };
-    for task in tasks(daemons).into_iter().filter(Process::is_stopped) {
+    for task in processes(daemons).into_iter().filter(Process::is_stopped) {
         if task.signal(Signal::KILL) {
             wait_until("the end of a stopped task that was killed", DEADLINE, || task.is_gone())?;
         }
@@ -148,6 +161,7 @@ pub fn kill_suspended_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Inje
     wait_until(&format!("the end of {attempt}, whose process was killed"), DEADLINE, || {
         coordinator_answers(daemons.directory()) && state_of(daemons.directory(), attempt).is_none()
     })?;
+    resume(daemons.directory(), attempt)?;
     Ok(Injected::Fired)
 }
 
@@ -159,7 +173,7 @@ pub fn kill_while_saving(random: &mut Pcg64, daemons: &Daemons) -> Result<Inject
         return Ok(Injected::NothingToHit);
     }
     pause(random, 0..40);
-    let killed = tasks(daemons).into_iter().filter(|task| task.signal(Signal::KILL)).count();
+    let killed = processes(daemons).into_iter().filter(|task| task.signal(Signal::KILL)).count();
     Ok(if killed > 0 { Injected::Fired } else { Injected::NothingToHit })
 }
 

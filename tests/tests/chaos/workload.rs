@@ -12,11 +12,15 @@ use std::time::Duration;
 use napreduce_tests::{Ended, Folder, parts, program, run};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
+use rustix::process::Signal;
 
 use crate::mounts::{Shared as SharedFolder, can_mount};
+use crate::processes::{Process, wait_until};
 
 /// Jobs at a time.
 const SUBMITTERS: u64 = 3;
+/// What runs when nothing is done to the cluster any more ends within this time.
+const END: Duration = Duration::from_secs(120);
 
 /// A job: the program and its arguments, without input and output.
 struct Spec {
@@ -95,6 +99,8 @@ struct Shared {
     enough: AtomicBool,
     jobs: AtomicU32,
     failure: Mutex<Option<String>>,
+    /// Those that wait for their jobs.
+    programs: Mutex<Vec<Process>>,
     /// Held for reading from the start of a submission until its output is claimed.
     submitting: RwLock<()>,
 }
@@ -134,9 +140,19 @@ impl Workload {
         self.shared.failure.lock().expect("no panic").clone()
     }
 
-    /// Waits for the jobs that run; how many there were in all.
-    pub fn finish(self) -> Result<u32, String> {
+    /// Waits for the jobs that run; how many there were in all. `why` is asked when they do not end.
+    pub fn finish(self, why: impl FnOnce() -> String) -> Result<u32, String> {
         self.shared.enough.store(true, Ordering::SeqCst);
+        let ended = wait_until("the end of the jobs that run", END, || {
+            self.submitters.iter().all(JoinHandle::is_finished)
+        });
+        if let Err(error) = ended {
+            let error = format!("{error}\n{}", why());
+            self.shared.failure.lock().expect("no panic").get_or_insert(error);
+            for program in self.shared.programs.lock().expect("no panic").iter() {
+                program.signal(Signal::KILL);
+            }
+        }
         for submitter in self.submitters {
             submitter.join().map_err(|_| "a submitter panicked".to_owned())?;
         }
@@ -173,6 +189,8 @@ impl Submitter {
         let claiming = self.shared.submitting.read().expect("no panic");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a program");
+        let process = Process::of(child.id()).expect("one that nobody has waited for");
+        self.shared.programs.lock().expect("no panic").push(process);
         // It is told nothing of that; a program that has ended claims nothing any more.
         while !output.join("_temporary").exists() && !output.join("_SUCCESS").exists() {
             if !matches!(child.try_wait(), Ok(None)) {
@@ -182,6 +200,7 @@ impl Submitter {
         }
         drop(claiming);
         let ended = child.wait_with_output().expect("its output");
+        self.shared.programs.lock().expect("no panic").retain(|known| known.number != process.number);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ended { status: ended.status, stdout: text(&ended.stdout), stderr: text(&ended.stderr) }
     }

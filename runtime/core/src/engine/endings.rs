@@ -157,6 +157,9 @@ impl Engine {
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
         let (id, told) = (attempt.id, failure.in_words());
         self.retry(id, told.clone());
+        if failure.class == FailureClass::Excused {
+            return;
+        }
         let (lost, doubted) = self.weigh(attempt, &failure.lost_outputs, failure.place);
         let excused = self.blame_maps(attempt, &lost, &failure.reason) || !doubted.is_empty();
         if self.is_fatal(id.task, attempt.worker, &failure) {

@@ -20,6 +20,17 @@ fn a_full_local_disk_sends_the_task_elsewhere_and_is_not_counted() {
 }
 
 #[test]
+fn what_every_attempt_of_a_job_meets_is_tried_again_and_not_counted() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 attempts 1
+             > launch m0.1 on 1
+         failed m0.1 excused at shared-storage: not mounted
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
 fn a_worker_without_disk_gets_nothing_until_it_has_space_again() {
     check(
         "show records

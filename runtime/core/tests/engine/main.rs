@@ -3,6 +3,7 @@
 //! Owns the list of behaviours, one file each. The vocabulary is in `script` (what is written) and `names` (how things
 //! are called there).
 
+mod actions;
 mod choices;
 mod commit;
 mod containment;

@@ -3,7 +3,7 @@
 //! Owns reading and writing of names and effects as text. Does not own what a scenario is.
 
 use napreduce_core::{
-    AttemptId, Effect, JobId, JobOutcome, MapOutput, Order, Record, Start, TaskId, TaskKind, WorkerId,
+    AttemptId, Effect, JobId, JobOutcome, MapOutput, Order, Record, Span, Start, TaskId, TaskKind, WorkerId,
 };
 
 pub fn number(text: &str) -> u32 {
@@ -124,4 +124,9 @@ pub fn describe(effect: &Effect) -> String {
         Effect::SubmitWanted { name } => format!("submit {name}"),
         Effect::Warn { message } => format!("warn {message}"),
     }
+}
+
+/// `5ms`.
+pub fn millis(text: &str) -> Span {
+    Span::from_millis(u64::from(number(text.strip_suffix("ms").expect("times are written 20ms"))))
 }

@@ -33,11 +33,12 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, FaultPlace, Fifo, JobId, JobSpec, MapSpec, Order, Preempt, Primitive, Release, Report,
-    Scheduler, Slots, Span, SpeculationSettings, Start, TaskEviction, TaskKind, Time, WorkerId,
+    FailureClass, FaultPlace, Fifo, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots,
+    SpeculationSettings, TaskKind, Time, WorkerId,
 };
 
-use crate::names::{attempt, describe, name, number, task, worker};
+use crate::actions::{action, primitive};
+use crate::names::{attempt, describe, millis, name, number, task, worker};
 
 /// Runs a scenario with FIFO under it.
 pub fn check(script: &str) {
@@ -271,10 +272,6 @@ impl Stage {
     }
 }
 
-fn millis(text: &str) -> Span {
-    Span::from_millis(u64::from(number(text.strip_suffix("ms").expect("times are written 20ms"))))
-}
-
 fn asked(asks: &[&str]) -> JobSpec {
     let text = |of: &str| asks.chunks(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
     let value = |of: &str| text(of).map(number);
@@ -321,6 +318,7 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
             let class = match rest[0] {
                 "task" => FailureClass::Task,
                 "retryable" => FailureClass::Retryable,
+                "excused" => FailureClass::Excused,
                 "fatal" => FailureClass::Fatal,
                 other => panic!("'{other}' is no class of failure"),
             };
@@ -335,66 +333,4 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
         }
         other => panic!("'{other}' is no report"),
     }
-}
-
-/// `release 1 count 2 youngest for 3`: map slots of job 1, by kill.
-fn release(words: &[&str]) -> Release {
-    let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
-    let eviction = match words[4] {
-        "shortest" => TaskEviction::ShortestRemaining,
-        "longest" => TaskEviction::LongestRemaining,
-        "youngest" => TaskEviction::Youngest,
-        "random" => TaskEviction::Random,
-        "least" => TaskEviction::LeastProgress,
-        other => panic!("'{other}' is no eviction"),
-    };
-    Release {
-        job: JobId(number(words[1])),
-        kind: TaskKind::Map,
-        count: number(words[3]),
-        eviction,
-        primitive: Primitive::Kill,
-        grace: None,
-        reason: "the script says so".to_owned(),
-        beneficiary: value("for").map(|job| JobId(number(job))),
-    }
-}
-
-fn primitive(name: &str) -> Primitive {
-    match name {
-        "wait" => Primitive::Wait,
-        "kill" => Primitive::Kill,
-        "suspend" => Primitive::Suspend,
-        "checkpoint" => Primitive::Checkpoint,
-        other => panic!("'{other}' is no primitive"),
-    }
-}
-
-fn action(words: &[&str]) -> Action {
-    let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
-    let primitive = match words[0] {
-        "cancel" => return Action::Cancel { attempt: attempt(words[1]) },
-        "resume" => return Action::Resume { attempt: attempt(words[1]) },
-        "decline" => return Action::Decline { reason: "not now".into() },
-        "release" => return Action::Release(release(words)),
-        "reserve" => {
-            let until = Time(0) + millis(value("until").expect("reserve 1 for 2 until 5ms"));
-            let job = JobId(number(value("for").expect("reserve 1 for 2 until 5ms")));
-            return Action::Reserve { worker: worker(words[1]), kind: TaskKind::Map, job, until };
-        }
-        "wake" => return Action::WakeAt(Time(0) + millis(words[1])),
-        "launch" => {
-            let from = value("from").map_or(Start::Fresh, |of| Start::Checkpoint(attempt(of)));
-            let worker = worker(value("on").expect("launch m0 on 1"));
-            return Action::Launch { task: task(words[1]), worker, from };
-        }
-        how => primitive(how),
-    };
-    Action::Preempt(Preempt {
-        attempt: attempt(words[1]),
-        primitive,
-        grace: value("grace").map(millis),
-        reason: "the script says so".to_owned(),
-        beneficiary: value("for").map(|job| JobId(number(job))),
-    })
 }

@@ -1,19 +1,23 @@
 //! The claims that a coordinator has on the output directories of its jobs.
 //!
-//! Owns taking them up again after a restart, waiting for storage that is away, and the renewal of leases. Does not own the
+//! Owns taking them up again after a restart, finding out that storage is away and waiting for it, and the renewal of leases. Does not own the
 //! claim itself (`output`) nor the end of a job (`ending`).
 
+use std::sync::mpsc::{SendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use napreduce_core::JobId;
+use napreduce_core::{FailureClass, FaultPlace, JobId, Report};
 
 use super::daemon::{Coordinator, Input};
 use super::entry::Happening;
 use crate::output::{Lease, OutputClaim, Resumed, Trouble};
+use crate::protocol::WorkerReport;
 
 /// The first wait before something is tried again, and the longest.
 const WAIT_FIRST: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(15);
+/// A directory that is looked at because a task failed answers within this time, or is out of reach.
+const LOOK_MAX: Duration = Duration::from_millis(250);
 /// How often other hosts are told that a claim is alive; a quarter of the time after which they would take it.
 const RENEWAL: Duration = Duration::from_secs(15);
 /// How a job is said to be held because its storage is away, which tells it from one that an operator holds.
@@ -83,6 +87,72 @@ impl Coordinator {
         };
         self.release(job);
         self.enter(Happening::JobKillRequested { job, reason });
+    }
+
+    /// What a task could not do on storage that every worker sees may be the fault of that storage, which the job waits for,
+    /// or the end of the job: the directory that was claimed shows it. It is looked at before the report is taken in, so that
+    /// nothing is tried again, or counted, meanwhile.
+    pub(super) fn look_at_storage(&mut self, mut told: WorkerReport) -> WorkerReport {
+        let WorkerReport::Happened {
+            attempt,
+            report: Report::Failed { class, place: FaultPlace::SharedStorage, reason, .. },
+        } = &mut told
+        else {
+            return told;
+        };
+        let job = attempt.task.job;
+        let Some(output) = self.brain.jobs.get(&job).map(|known| known.accepted.plan.output.clone()) else {
+            return told;
+        };
+        match self.verify_claim(job) {
+            Ok(()) => {}
+            Err(Trouble::Passing { what, .. }) => {
+                self.hold(job, &what);
+                *class = FailureClass::Excused;
+            }
+            Err(trouble) => {
+                *class = FailureClass::Fatal;
+                *reason = format!("{} ({reason})", trouble.in_words(&output));
+            }
+        }
+        told
+    }
+
+    /// Looks at a claimed directory, but not for long: one that does not answer is out of reach.
+    fn verify_claim(&mut self, job: JobId) -> Result<(), Trouble> {
+        let claim = match self.claims.remove(&job) {
+            Some(Claim::Held(claim)) => claim,
+            Some(waiting) => {
+                self.claims.insert(job, waiting);
+                return Err(Trouble::Passing { what: "it is being looked for".to_owned(), away: true });
+            }
+            None => return Ok(()),
+        };
+        // Handed over or given back, but never lost in between.
+        let (tell, told) = sync_channel(0);
+        let own = self.own.clone();
+        tokio::task::spawn_blocking(move || {
+            let verified = claim.verify();
+            if let Err(SendError((claim, verified))) = tell.send((claim, verified)) {
+                let resumed = verified.map(|()| Resumed::Claimed(claim));
+                // A coordinator that has ended does it again when it is back.
+                let _ = own.send(Input::Resumed { job, resumed });
+            }
+        });
+        let (claim, verified) = match told.recv_timeout(LOOK_MAX) {
+            Ok((claim, verified @ Err(Trouble::Passing { .. }))) => {
+                // It is taken up anew, and locked anew, when it is there again.
+                drop(claim);
+                (Claim::Away { at: Instant::now() + WAIT_FIRST, tries: 1 }, verified)
+            }
+            Ok((claim, verified)) => (Claim::Held(claim), verified),
+            Err(_) => {
+                let what = format!("it did not answer for {} ms", LOOK_MAX.as_millis());
+                (Claim::Coming { tries: 0 }, Err(Trouble::Passing { what, away: true }))
+            }
+        };
+        self.claims.insert(job, claim);
+        verified
     }
 
     /// Lets nothing of a job run while its storage is away: it would only fail.

@@ -140,7 +140,10 @@ impl Coordinator {
         match message {
             FromWorker::Hello(_) => self.hang_up(connection, worker, "it said hello twice"),
             FromWorker::Reported { number, report } => match link.look(number) {
-                Arrival::Fresh => self.enter(Happening::Reported { worker, number, report }),
+                Arrival::Fresh => {
+                    let report = self.look_at_storage(report);
+                    self.enter(Happening::Reported { worker, number, report });
+                }
                 Arrival::Duplicate => {}
                 Arrival::Gap => self.hang_up(connection, worker, "one of its reports is missing"),
             },
@@ -172,6 +175,7 @@ impl Coordinator {
                     WorkerReport::SuspendWanted { attempt } => Some(attempt),
                     _ => None,
                 };
+                let report = self.look_at_storage(report);
                 self.enter(Happening::Reported { worker, number, report });
                 // No operator is there to resume it: it takes the next slot that is free.
                 if let Some(attempt) = stopped.filter(|id| self.brain.engine.can_resume(*id).is_ok()) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use napreduce_core::JobId;
 use serde::{Deserialize, Serialize};
 
-use super::holder::{Holder, Holding};
+use super::holder::Holding;
 use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in, staged};
 use super::manifest::Written;
 use super::record::{ClaimRecord, ClaimToken, Owner, Step};
@@ -18,6 +18,7 @@ use super::removal::remove_retired;
 use super::standing::{make_way, set_aside};
 use super::storage::{Disk, Locked, Storage};
 use super::trouble::Trouble;
+use crate::process::ProcessIdentity;
 use crate::report::JobError;
 
 /// Who wants which directory.
@@ -144,7 +145,8 @@ impl OutputClaim {
                 return Err(Trouble::Passing { what, away: false });
             }
         };
-        record.holder = Holder::this().map_err(|error| Trouble::io("find out about this process", &error))?;
+        record.holder =
+            ProcessIdentity::this().map_err(|error| Trouble::io("find out about this process", &error))?;
         write_record(&storage, &record)?;
         let holding = Holding::new(mark.token);
         let claim = OutputClaim { storage, paths, record, mark, _lock: lock, _holding: holding };
@@ -179,15 +181,18 @@ impl OutputClaim {
     }
 
     /// Makes sure that the directory is still there and this claim's.
-    pub(super) fn verify(&self) -> Result<(), Trouble> {
+    pub(crate) fn verify(&self) -> Result<(), Trouble> {
         let output = self.storage.path().display();
         match self.storage.is_there() {
+            Ok(true) => {}
+            _ if self.storage.is_removed() => {
+                return Err(Trouble::Final(format!("{output} was removed while the job ran")));
+            }
             Err(error) => return Err(Trouble::io(format!("open {output}"), &error)),
             Ok(false) => {
                 let what = format!("{output} is another directory than the one that was claimed");
                 return Err(Trouble::Passing { what, away: true });
             }
-            Ok(true) => {}
         }
         match whose(&self.storage, &self.paths, self.record.token)? {
             Whose::Own(_) => Ok(()),
@@ -310,7 +315,7 @@ fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<Ou
     let storage = disk.open(request.output, request.durable).map_err(failed)?;
     let made = made.max(make_way(&storage, request)?);
     let token = ClaimToken::draw().map_err(failed)?;
-    let holder = Holder::this().map_err(failed)?;
+    let holder = ProcessIdentity::this().map_err(failed)?;
     let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, made);
     let mark = ClaimMark { token, made, root: storage.identity().map_err(failed)? };
     let paths = JobPaths::new(request.output, request.job, token, request.extension);

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use napreduce_core::JobId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::holder::Holder;
+use crate::process::ProcessIdentity;
 
 /// Version of the file.
 const CLAIM_VERSION: u32 = 1;
@@ -51,7 +51,7 @@ pub(super) struct ClaimRecord {
     pub(super) job: JobId,
     pub(super) step: Step,
     pub(super) owner: Owner,
-    pub(super) holder: Holder,
+    pub(super) holder: ProcessIdentity,
     /// How many directories the claim made: the output directory, its parent and so on.
     pub(super) made: u32,
 }
@@ -108,7 +108,7 @@ impl ClaimRecord {
         submission: u128,
         job: JobId,
         owner: Owner,
-        holder: Holder,
+        holder: ProcessIdentity,
         made: u32,
     ) -> ClaimRecord {
         ClaimRecord {

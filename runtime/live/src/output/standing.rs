@@ -8,12 +8,13 @@ use std::path::Path;
 
 use super::claim::ClaimRequest;
 use super::commit::roll_forward;
-use super::holder::Life;
+use super::holder::life_of;
 use super::layout::{JobPaths, TEMPORARY, claim_in, is_remains, retired, staged};
 use super::record::{ClaimRecord, ClaimToken, Owner, Step};
 use super::removal::remove_retired;
 use super::storage::{Locked, Storage};
 use super::trouble::{Trouble, refused};
+use crate::process::Life;
 use crate::report::JobError;
 
 /// A holder of another host, which did not renew his claim for so long, has lost it. In seconds.
@@ -44,7 +45,7 @@ fn standing(storage: &Storage, temporary: &Path, request: &ClaimRequest<'_>) -> 
     let text = storage.read(&path)?;
     let record = text.and_then(|text| ClaimRecord::parse(&text, &path).ok());
     let Some(known) = &record else { return Ok(Some(Standing::Left { lock, record })) };
-    let in_use = match known.holder.life(known.token)? {
+    let in_use = match life_of(&known.holder, known.token)? {
         Life::Alive => true,
         Life::Dead => false,
         Life::Unknown => lease_age(storage, &path, request)? < LEASE_SECONDS,

@@ -3,11 +3,22 @@
 //! Owns how a process is known again: by host, start of the kernel, number and start time. Does not own what is done when
 //! it is gone.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
+
+/// What can be said of a process from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Running, or stopped.
+    Alive,
+    Dead,
+    /// On another host, or where its processes cannot be seen.
+    Unknown,
+}
 
 /// One process of one start of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,15 +46,29 @@ impl ProcessIdentity {
         })
     }
 
-    /// Whether it is certain, as far as can be seen from here, that it is gone: a process of another host never is.
+    /// Whether it is this process.
+    pub(crate) fn is_this(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Whether it lives. The names of hosts are no proof of anything, as many are called alike.
+    pub(crate) fn life(&self) -> io::Result<Life> {
+        if self.boot != boot()? || self.namespace != namespace()? {
+            return Ok(Life::Unknown);
+        }
+        Ok(if started(self.process)? == Some(self.started) { Life::Alive } else { Life::Dead })
+    }
+
+    /// Whether it is gone, also by a new start of a host of this name, which is enough where a lock guards what it left.
     pub(crate) fn is_gone(&self) -> io::Result<bool> {
-        if self.host != host() {
-            return Ok(false);
-        }
-        if self.boot != boot()? {
-            return Ok(true);
-        }
-        Ok(self.namespace == namespace()? && started(self.process)? != Some(self.started))
+        let restarted = self.host == host() && self.boot != boot()?;
+        Ok(restarted || self.life()? == Life::Dead)
+    }
+}
+
+impl fmt::Display for ProcessIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.process, self.host)
     }
 }
 
@@ -84,11 +109,29 @@ mod tests {
     #[test]
     fn a_process_is_known_by_more_than_its_number() {
         let own = ProcessIdentity::this().expect("an identity");
-        assert!(!own.is_gone().expect("seen"));
-        let gone = |other: ProcessIdentity| other.is_gone().expect("seen");
-        assert!(gone(ProcessIdentity { started: own.started + 1, ..own.clone() }), "a number given again");
-        assert!(gone(ProcessIdentity { boot: "another".to_owned(), ..own.clone() }), "before a reboot");
-        assert!(!gone(ProcessIdentity { host: "another".to_owned(), started: 1, ..own.clone() }));
-        assert!(!gone(ProcessIdentity { namespace: 1, started: 1, ..own }), "unseen from here");
+        let seen = |other: ProcessIdentity| (other.life().expect("seen"), other.is_gone().expect("seen"));
+        assert_eq!(seen(own.clone()), (Life::Alive, false));
+        let other = ProcessIdentity { started: own.started + 1, ..own.clone() };
+        assert_eq!(seen(other), (Life::Dead, true), "a number given again");
+        let other = ProcessIdentity { boot: "another".to_owned(), ..own.clone() };
+        assert_eq!(
+            seen(other.clone()),
+            (Life::Unknown, true),
+            "before a restart, or a host of the same name"
+        );
+        assert_eq!(seen(ProcessIdentity { host: "another".to_owned(), ..other }), (Life::Unknown, false));
+        let other = ProcessIdentity { namespace: 1, started: 1, ..own };
+        assert_eq!(seen(other), (Life::Unknown, false), "unseen from here");
+    }
+
+    #[test]
+    fn a_process_lives_until_its_end() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
+        let started = started(child.id()).expect("a start").expect("it runs");
+        let own = ProcessIdentity::this().expect("an identity");
+        let other = ProcessIdentity { process: child.id(), started, ..own };
+        assert_eq!(other.life().expect("seen"), Life::Alive);
+        child.kill().and_then(|()| child.wait()).expect("its own child");
+        assert_eq!(other.life().expect("seen"), Life::Dead);
     }
 }

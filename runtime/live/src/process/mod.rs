@@ -25,7 +25,7 @@ pub(crate) use command_process::{become_command, command_requested, start_comman
 pub(crate) use exit::describe_exit;
 pub(crate) use family::Family;
 pub(crate) use heap::trim_heap;
-pub(crate) use identity::ProcessIdentity;
+pub(crate) use identity::{Life, ProcessIdentity};
 pub(crate) use kernel::check_kernel;
 pub(crate) use limits::raise_descriptors;
 pub(crate) use members::await_stopped_members;

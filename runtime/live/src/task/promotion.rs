@@ -6,8 +6,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use napreduce_core::FaultPlace;
-
 use super::error::TaskError;
 
 /// Asked when what this program made is missing.
@@ -60,12 +58,13 @@ fn sync(path: &Path) -> Result<(), TaskError> {
         .map_err(|error| in_output(format!("sync {}", path.display()), &error))
 }
 
-/// What is missing inside the output directory was removed by somebody else, and no further try brings it back.
+/// What is missing inside the output directory was removed by somebody else, or is out of reach. The coordinator finds out
+/// which, and whether a further try can help.
 pub(super) fn in_output(doing: String, error: &io::Error) -> TaskError {
     let failed = TaskError::io(doing, error);
     match error.kind() {
         io::ErrorKind::NotFound => {
-            TaskError::fatal(format!("{}{WAS_IT_CHANGED}", failed.message)).at(FaultPlace::SharedStorage)
+            TaskError { message: format!("{}{WAS_IT_CHANGED}", failed.message), ..failed }
         }
         _ => failed,
     }

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use napreduce_core::{JobId, Report};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, Report};
 
 use super::{ClientRequest, DEADLINE, JobEnd, Running, Scene, Worker, WorkerOrder};
 use crate::output::Owner;
@@ -30,8 +30,21 @@ async fn explained(coordinator: &Running, job: JobId, words: &str) {
     }
 }
 
+/// The next attempt that a worker is given when its job is not held any more.
+async fn launched_after_a_hold(worker: &mut Worker) -> AttemptId {
+    loop {
+        match worker.order().await {
+            WorkerOrder::Launch { attempt, .. } => return attempt,
+            WorkerOrder::Resume { attempt } => worker.happened(attempt, Report::Resumed),
+            WorkerOrder::Suspend { attempt } => worker.happened(attempt, Report::Suspended),
+            WorkerOrder::Kill { attempt } => worker.happened(attempt, Report::Killed),
+            _ => {}
+        }
+    }
+}
+
 /// A job of one map and one reduce whose reduce may commit.
-async fn all_but_done(scene: &Scene, coordinator: &Running) -> (Worker, JobId, napreduce_core::AttemptId) {
+async fn all_but_done(scene: &Scene, coordinator: &Running) -> (Worker, JobId, AttemptId) {
     let mut worker = Worker::join(coordinator, "w", 1).await;
     let job = coordinator.submit(scene.submission(1, 1, 1)).await;
     let map = worker.launched().await;
@@ -127,16 +140,66 @@ async fn a_job_is_held_while_its_storage_is_away_at_a_restart() {
     let mut worker = worker.reconnect(&coordinator).await;
     fs::remove_dir(scene.path("out")).expect("nothing was put into it");
     fs::rename(scene.path("away"), scene.path("out")).expect("it is back");
-    let map = loop {
-        match worker.order().await {
-            WorkerOrder::Launch { attempt, .. } => break attempt,
-            WorkerOrder::Resume { attempt } => worker.happened(attempt, Report::Resumed),
-            WorkerOrder::Suspend { attempt } => worker.happened(attempt, Report::Suspended),
-            WorkerOrder::Kill { attempt } => worker.happened(attempt, Report::Killed),
-            _ => {}
-        }
-    };
+    let map = launched_after_a_hold(&mut worker).await;
     assert_eq!(map.task.job, job);
+    coordinator.stop().await;
+}
+
+/// What an attempt says that finds nothing in its output directory.
+fn out_of_output() -> Report {
+    let reason = "cannot create out/part: No such file or directory".to_owned();
+    let (class, place) = (FailureClass::Retryable, FaultPlace::SharedStorage);
+    Report::Failed { class, place, reason, lost_outputs: Vec::new() }
+}
+
+#[tokio::test]
+async fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_against_it() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let mut submission = scene.submission(1, 1, 1);
+    submission.plan.attempts_max = 1;
+    let job = coordinator.submit(submission).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    fs::rename(scene.path("out"), scene.path("away")).expect("moved");
+    worker.happened(map, out_of_output());
+    explained(&coordinator, job, "its output directory is out of reach").await;
+    fs::rename(scene.path("away"), scene.path("out")).expect("it is back");
+    let again = launched_after_a_hold(&mut worker).await;
+    assert_eq!((again.task, again.number), (map.task, map.number + 1));
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_whose_output_is_removed_while_a_task_runs_fails_at_once() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    fs::remove_dir_all(scene.path("out")).expect("removed");
+    worker.happened(map, out_of_output());
+    let JobEnd::Failed { reason, .. } = coordinator.end_of(job).await else { panic!("it has no output") };
+    assert!(reason.contains("was removed while the job ran"), "{reason}");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn an_output_that_one_host_alone_cannot_reach_is_tried_on_another() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    let mut other = Worker::join(&coordinator, "v", 1).await;
+    worker.happened(map, out_of_output());
+    let again = other.launched().await;
+    assert_eq!(again.task, map.task);
+    let said = coordinator.ask(|reply| ClientRequest::Explain { job, task: None, reply }).await;
+    assert!(!said.expect("a known job").iter().any(|line| line.contains("out of reach")));
     coordinator.stop().await;
 }
 

@@ -160,6 +160,12 @@ impl Storage {
         Ok(self.disk.open(&self.path, false)?.identity()? == self.identity()?)
     }
 
+    /// Whether it was removed, which is more than not being found: what is not mounted is still linked where it is.
+    pub(super) fn is_removed(&self) -> bool {
+        let links = self.disk.call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_nlink));
+        links.is_ok_and(|links| links == 0)
+    }
+
     pub(super) fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
         self.disk.call(Call::Look, || {
             let mut names = Vec::new();
