@@ -81,12 +81,6 @@ impl Fault {
         Fault::OutputsAway,
     ];
 
-    /// What happens at the edges of a cluster: its disks, its outputs, its hosts and their names.
-    pub fn is_edge(self) -> bool {
-        use Fault::{DiskFull, HostCannotBeReached, HostCannotReach, OutputsAway, WorkerNameTaken};
-        matches!(self, DiskFull | HostCannotBeReached | HostCannotReach | OutputsAway | WorkerNameTaken)
-    }
-
     /// Does it to a victim that the seed chooses, and undoes what has to be undone.
     pub fn inject(
         self,

@@ -6,7 +6,6 @@
 //!
 //! ```text
 //! cargo test -p napreduce-tests --test chaos -- --runs 100 --seed 7
-//! cargo test -p napreduce-tests --test chaos -- --runs 100 --edges
 //! ```
 
 mod daemons;
@@ -47,9 +46,6 @@ struct Arguments {
     /// How often each kind of fault happens in a run
     #[arg(long, default_value_t = 2)]
     rounds: u32,
-    /// Also a full disk, outputs that go away, hosts that do not reach each other, and a second worker of a name
-    #[arg(long)]
-    edges: bool,
     /// What a test runner passes on; such words are of no use here
     #[arg(hide = true)]
     filter: Vec<String>,
@@ -60,9 +56,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.edges {
-        mounts::enter();
-    }
+    mounts::enter();
     let folder = Folder::new();
     let reference = Reference::make(&folder);
     for seed in arguments.seed..arguments.seed + arguments.runs {
@@ -84,10 +78,10 @@ fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String
     let mut random = Pcg64::seed_from_u64(seed);
     let folder = Folder::new();
     // Where segments are read in place nobody connects to their servers.
-    let network = arguments.edges && random.random();
+    let network = random.random();
     let mut daemons = Daemons::start(&folder, network);
     let workload = Workload::start(reference, &folder, daemons.directory(), seed);
-    let injected = inject_all(&mut random, arguments, &mut daemons, &workload);
+    let injected = inject_all(&mut random, arguments.rounds, &mut daemons, &workload);
     daemons.heal();
     let ended = workload.finish(|| daemons.explain());
     let left = daemons.stop();
@@ -102,14 +96,13 @@ fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String
 /// Every kind of fault, `rounds` times each, in an order and at times that the seed chooses. Each must really happen.
 fn inject_all(
     random: &mut Pcg64,
-    Arguments { rounds, edges, .. }: &Arguments,
+    rounds: u32,
     daemons: &mut Daemons,
     workload: &Workload,
 ) -> Result<Vec<String>, String> {
     let mut left_out = Vec::new();
-    for _ in 0..*rounds {
-        let mut order: Vec<Fault> =
-            Fault::ALL.into_iter().filter(|fault| *edges || !fault.is_edge()).collect();
+    for _ in 0..rounds {
+        let mut order = Fault::ALL;
         order.shuffle(random);
         for fault in order {
             let began = Instant::now();
@@ -134,7 +127,6 @@ fn inject_all(
             std::thread::sleep(Duration::from_millis(random.random_range(0..300)));
         }
     }
-    let injected =
-        Fault::ALL.iter().filter(|fault| !left_out.contains(fault) && (*edges || !fault.is_edge()));
+    let injected = Fault::ALL.iter().filter(|fault| !left_out.contains(fault));
     Ok(injected.map(|fault| format!("{rounds} x {fault:?}")).collect())
 }

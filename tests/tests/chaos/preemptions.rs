@@ -64,6 +64,8 @@ fn any_running(random: &mut Pcg64, cluster: &Path) -> Option<String> {
 fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, String> {
     let Some(attempt) = any_running(random, cluster) else { return Ok(None) };
     if !order(cluster, &["task", "suspend", &attempt]) {
+        // Its answer may be what was lost.
+        resume(cluster, &attempt)?;
         return Ok(None);
     }
     let mut state = None;
@@ -71,6 +73,10 @@ fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, Str
         state = state_of(cluster, &attempt);
         state.as_deref().is_none_or(|state| state == "suspended")
     })?;
+    if state.is_none() {
+        // Its task may have been held before its end was known.
+        resume(cluster, &attempt)?;
+    }
     Ok(state.map(|_| attempt))
 }
 

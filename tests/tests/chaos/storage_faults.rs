@@ -37,12 +37,12 @@ pub fn fill_disk(daemons: &Daemons) -> Result<Injected, String> {
 pub fn unmount_outputs(random: &mut Pcg64, workload: &Workload) -> Result<Injected, String> {
     let Some(outputs) = workload.outputs() else { return Ok(Injected::CannotBeHad) };
     // Who submits a job meanwhile has its output made where it says, and that is right.
-    let submissions = workload.hold_submissions();
+    let alone = workload.leave_outputs_alone();
     outputs.go_away();
     sleep(Duration::from_millis(random.random_range(100..2_000)));
     let strays = outputs.strays();
     outputs.come_back();
-    drop(submissions);
+    drop(alone);
     match strays.is_empty() {
         true => Ok(Injected::Fired),
         false => Err(format!("made in the place of outputs that were away: {strays:?}")),

@@ -101,8 +101,9 @@ struct Shared {
     failure: Mutex<Option<String>>,
     /// Those that wait for their jobs.
     programs: Mutex<Vec<Process>>,
-    /// Held for reading from the start of a submission until its output is claimed.
-    submitting: RwLock<()>,
+    /// Held for reading by whoever needs the outputs to be there: from the start of a submission until its output is claimed,
+    /// and while what a job has written is read.
+    outputs_needed: RwLock<()>,
 }
 
 impl Workload {
@@ -130,9 +131,9 @@ impl Workload {
         self.outputs.as_ref()
     }
 
-    /// Until it is dropped there is no job that has not claimed its output.
-    pub fn hold_submissions(&self) -> RwLockWriteGuard<'_, ()> {
-        self.shared.submitting.write().expect("no panic")
+    /// Until it is dropped only the cluster looks for outputs: every job that there is has claimed its own.
+    pub fn leave_outputs_alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.outputs_needed.write().expect("no panic")
     }
 
     /// The first thing that went wrong.
@@ -186,7 +187,7 @@ impl Submitter {
 
     /// Runs a program; others may hold it until its output is claimed.
     fn submit(&self, command: &mut Command, output: &Path) -> Ended {
-        let claiming = self.shared.submitting.read().expect("no panic");
+        let claiming = self.shared.outputs_needed.read().expect("no panic");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a program");
         let process = Process::of(child.id()).expect("one that nobody has waited for");
@@ -216,6 +217,7 @@ impl Submitter {
         if !ended.status.success() {
             return Err(format!("{what}: {}\n{}", ended.status, ended.stderr));
         }
+        let _reading = self.shared.outputs_needed.read().expect("no panic");
         let expected = &self.reference.outputs[index];
         let found = parts(output);
         if found != *expected {
