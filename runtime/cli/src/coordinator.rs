@@ -59,6 +59,10 @@ pub struct Arguments {
     #[arg(long, env = "NAPREDUCE_NO_SPECULATION")]
     pub no_speculation: bool,
 
+    /// A task fails for good when so many workers died while it ran there alone; 0 for never [default: 3]
+    #[arg(long, value_name = "N", env = "NAPREDUCE_CRASHES_MAX")]
+    pub crashes_max: Option<u32>,
+
     /// Who gets a free slot: fifo, fair, capacity, natjam, natjam-deadline, fcs, hfsp, trigger or composed; its values are in
     /// its table of the configuration file [default: fifo]
     #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
@@ -87,6 +91,7 @@ impl Arguments {
             ("--journal-bytes-max", self.journal_bytes_max.map(size)),
             ("--history-max", self.history_max.map(|max| max.to_string())),
             ("--blob-bytes-max", self.blob_bytes_max.map(size)),
+            ("--crashes-max", self.crashes_max.map(|max| max.to_string())),
             ("--queues", self.queues.as_ref().map(|queues| queues.join(","))),
             ("--scheduler", self.scheduler.map(|scheduler| scheduler.to_string())),
             ("--suspended-max", self.suspended_max.map(|max| max.to_string())),
@@ -115,6 +120,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
         history_max,
         blob_bytes_max,
         speculation,
+        crashes_max,
         scheduler,
         queues,
     } = file.coordinator;
@@ -131,6 +137,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
     if arguments.no_speculation || speculation == Some(false) {
         chosen.speculation = None;
     }
+    set(&mut chosen.crashes_max, arguments.crashes_max, crashes_max);
     chosen.scheduler = SchedulerConfiguration {
         scheduler: arguments.scheduler.or(scheduler).unwrap_or_default(),
         tables: file.scheduler,
@@ -232,7 +239,7 @@ mod tests {
             arguments: Arguments,
         }
         let line = "--bind :1 --heartbeat 1s --liveness 1h --fsync 20ms --journal-bytes-max 1MiB --history-max 3 \
-                    --blob-bytes-max 2k --no-speculation --queues a,b --scheduler fifo --suspended-max unlimited";
+                    --blob-bytes-max 2k --no-speculation --crashes-max 5 --queues a,b --scheduler fifo --suspended-max unlimited";
         let parsed = |line: Vec<String>| {
             let line = [vec!["nap".to_owned()], line].concat();
             Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments

@@ -56,6 +56,7 @@ pub struct CoordinatorTable {
     #[serde(deserialize_with = "size")]
     pub blob_bytes_max: Option<u64>,
     pub speculation: Option<bool>,
+    pub crashes_max: Option<u32>,
     #[serde(deserialize_with = "text")]
     pub scheduler: Option<SchedulerName>,
     pub queues: Option<Vec<String>>,

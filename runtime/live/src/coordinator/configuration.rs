@@ -28,6 +28,8 @@ pub struct CoordinatorConfiguration {
     pub history_max: usize,
     /// When a straggler gets a second attempt that races it; `None` for never.
     pub speculation: Option<SpeculationSettings>,
+    /// A task fails for good when so many workers died while it ran there alone; never, when zero.
+    pub crashes_max: u32,
     /// Bytes of programs and side files that are kept for later jobs.
     pub blob_bytes_max: u64,
     /// Who gets a free slot, and whose slot is taken for whom.
@@ -53,6 +55,8 @@ impl CoordinatorConfiguration {
     pub const HISTORY_MAX_DEFAULT: usize = 10_000;
     /// Patience with programs of several jobs: as long as a client waits for a coordinator that is away.
     pub const CHAIN_GRACE_DEFAULT: Duration = Duration::from_secs(60);
+    /// Workers that a task may take with it unless said otherwise.
+    pub const CRASHES_MAX_DEFAULT: u32 = 3;
     /// Bytes of blobs that are kept unless said otherwise.
     pub const BLOB_BYTES_MAX_DEFAULT: u64 = 4 << 30;
 
@@ -67,6 +71,7 @@ impl CoordinatorConfiguration {
             journal_bytes_max: CoordinatorConfiguration::JOURNAL_BYTES_MAX_DEFAULT,
             history_max: CoordinatorConfiguration::HISTORY_MAX_DEFAULT,
             speculation: Some(SpeculationSettings::default()),
+            crashes_max: CoordinatorConfiguration::CRASHES_MAX_DEFAULT,
             blob_bytes_max: CoordinatorConfiguration::BLOB_BYTES_MAX_DEFAULT,
             scheduler: SchedulerConfiguration::default(),
             chain_grace: CoordinatorConfiguration::CHAIN_GRACE_DEFAULT,
@@ -77,8 +82,8 @@ impl CoordinatorConfiguration {
 
     /// What the engine decides by.
     pub(crate) fn rules(&self) -> EngineRules {
-        let (speculation, preemption) = (self.speculation, self.preemption);
-        let settings = EngineSettings { speculation, preemption, ..EngineSettings::default() };
+        let (speculation, crashes_max, preemption) = (self.speculation, self.crashes_max, self.preemption);
+        let settings = EngineSettings { speculation, crashes_max, preemption, ..EngineSettings::default() };
         EngineRules { settings, scheduler: self.scheduler.clone() }
     }
 }
