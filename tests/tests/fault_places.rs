@@ -44,6 +44,9 @@ fn deterministic_errors_are_fatal_at_once() {
         let ended = run(command.args(["--task-memory", memory])).failed(1, &["cannot be tried again", input]);
         assert!(!ended.stderr.contains("failed 4 times"), "{}", ended.stderr);
     }
+    let mut command = program("testjobs");
+    command.current_dir(folder.root()).args(["long", "--job", "known-lines", "--output", "out", "--quiet"]);
+    run(&mut command).failed(1, &["cannot be tried again", "no side file is called \"known\""]);
 }
 
 #[test]

@@ -205,6 +205,8 @@ fn what_cannot_be_done_is_said_with_its_name() {
     nap(&["task", "suspend", &job.task("m_0000.9")]).failed(2, &["m_0000.9 is not live"]);
     nap(&["task", "suspend", "job_99999_m_0000"]).failed(2, &["there is no job_99999"]);
     nap(&["job", "resume", &job.id]).failed(2, &[&format!("cannot resume {}: it is not suspended", job.id)]);
+    let reason = "x".repeat(2_000);
+    nap(&["job", "suspend", &job.id, "--reason", &reason]).failed(2, &["at most 1000 characters"]);
     nap(&["task", "suspend", "all"]).failed(2, &["names no task"]);
     nap(&["job", "kill", &job.id]).succeeded();
     nap(&["job", "wait", "--quiet", &job.id]).failed(1, &["killed"]);

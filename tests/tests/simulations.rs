@@ -130,3 +130,22 @@ fn what_makes_no_sense_is_named() {
     let line = sim(&folder, &["--trace", "bad.tsv"]);
     line.failed(1, &["bad.tsv", "2", "8"]);
 }
+
+#[test]
+fn a_policy_that_goes_by_bytes_is_refused_where_none_are_given() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let arguments = ["--workload", "three.toml", "--scheduler", "fcs"];
+    sim(&folder, &arguments).failed(1, &["fcs serves reduces by the bytes", "give output-bytes"]);
+    let bytes = WORKLOAD.replace("maps = { count", "maps = { output-bytes = 1000, count");
+    folder.write("three.toml", bytes);
+    sim(&folder, &arguments).succeeded();
+}
+
+#[test]
+fn a_simulation_can_be_cut_off() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let said = sim(&folder, &["--workload", "three.toml", "--until", "5s"]).succeeded().stdout;
+    assert!(said.ends_with("\nfifo: 1 job that was submitted did not end\n"), "{said}");
+}

@@ -77,13 +77,14 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     }
     for outcome in outcomes {
         let run = &outcome.first;
-        if run.unfinished > 0 || !run.never_submitted.is_empty() {
+        if run.unfinished > 0 {
+            let jobs =
+                if run.unfinished == 1 { "job that was submitted" } else { "jobs that were submitted" };
+            let _ = writeln!(text, "\n{}: {} {jobs} did not end", outcome.scheduler, run.unfinished);
+        }
+        if !run.never_submitted.is_empty() {
             let never = run.never_submitted.join(", ");
-            let _ = writeln!(
-                text,
-                "\n{}: {} jobs did not end; never submitted: {never}",
-                outcome.scheduler, run.unfinished
-            );
+            let _ = writeln!(text, "\n{}: never submitted: {never}", outcome.scheduler);
         }
         if let Some(warning) = run.last_warning.as_ref().filter(|_| run.warnings > 0) {
             let _ =

@@ -120,10 +120,18 @@ impl Coordinator {
     }
 
     fn list_jobs(&self, limit: usize) -> Vec<JobSummary> {
-        let view = self.brain.view();
-        let running = self.brain.jobs.values().rev().map(|job| job.summary(&view));
+        let running = self.brain.jobs.values().rev().map(|job| self.summary(job));
         let history = self.lasting.iter().flat_map(|lasting| lasting.history.summaries().cloned());
         running.chain(history).take(limit).collect()
+    }
+
+    /// With what holds it, if something does.
+    fn summary(&self, job: &LiveJob) -> JobSummary {
+        let summary = job.summary(&self.brain.view());
+        match self.why_held(job.id()) {
+            Some(why) => JobSummary { reason: Some(why), ..summary },
+            None => summary,
+        }
     }
 
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
@@ -135,7 +143,7 @@ impl Coordinator {
 
     pub(super) fn detail(&self, job: &LiveJob) -> JobDetail {
         JobDetail {
-            summary: job.summary(&self.brain.view()),
+            summary: self.summary(job),
             counters: job.counters(),
             parts: Vec::new(),
             attempts: job.attempts.clone(),

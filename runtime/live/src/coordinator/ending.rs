@@ -291,6 +291,12 @@ impl Coordinator {
         true
     }
 
+    /// What a job waits for that operators or its storage hold.
+    pub(super) fn why_held(&self, job: JobId) -> Option<String> {
+        let held = self.brain.view().job(job).and_then(|job| job.held().map(str::to_owned));
+        held.or_else(|| self.endings.get(&job)?.why.clone())
+    }
+
     /// Why a job whose tasks are over has not ended.
     pub(super) fn explain_ending(&self, job: JobId) -> Option<Vec<String>> {
         let ending = self.endings.get(&job)?;

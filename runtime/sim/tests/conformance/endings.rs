@@ -72,11 +72,10 @@ fn crowd(jobs: u32, queue: &str) -> String {
 
 const FOUR_SLOTS: &str = "cluster = { machines = 2, map-slots = 2, reduce-slots = 1 }\n";
 
-#[test]
-fn fair_takes_nothing_for_a_minimum_above_what_the_cluster_has() {
-    let configuration = r#"
-        [preemption]
-        primitive = "kill"
+/// Fair, which takes slots back as soon as it may, with these pools.
+fn fair_at_once(pools: &str) -> String {
+    format!(
+        r#"
         [scheduler.fair]
         preemption = true
         utilization-gate = 0
@@ -85,33 +84,26 @@ fn fair_takes_nothing_for_a_minimum_above_what_the_cluster_has() {
         heartbeat = "0s"
         [scheduler.fair.root]
         min-share-timeout = "1s"
-        [scheduler.fair.root.pools.research]
-        min-maps = 8
-    "#;
-    let alone = ends(SchedulerName::Fair, configuration, &format!("{FOUR_SLOTS}{}", crowd(10, "research")));
+        {pools}"#
+    )
+}
+
+#[test]
+fn fair_takes_nothing_for_a_minimum_above_what_the_cluster_has() {
+    let pools = "[scheduler.fair.root.pools.research]\nmin-maps = 8\n";
+    let configuration = format!("[preemption]\nprimitive = \"kill\"\n{}", fair_at_once(pools));
+    let alone = ends(SchedulerName::Fair, &configuration, &format!("{FOUR_SLOTS}{}", crowd(10, "research")));
     assert_eq!(preempted(&alone), 0, "nobody else has a slot that the pool could get");
     let workload = format!("{FOUR_SLOTS}{}{}", crowd(10, "research"), crowd(10, "production"));
-    assert!(preempted(&ends(SchedulerName::Fair, configuration, &workload)) <= 4);
+    assert!(preempted(&ends(SchedulerName::Fair, &configuration, &workload)) <= 4);
 }
 
 #[test]
 fn two_pools_below_their_minima_do_not_take_from_each_other_in_turns() {
-    let configuration = r#"
-        [scheduler.fair]
-        preemption = true
-        utilization-gate = 0
-        kill-wait = "0s"
-        recheck-delay = "0s"
-        heartbeat = "0s"
-        [scheduler.fair.root]
-        min-share-timeout = "1s"
-        [scheduler.fair.root.pools.research]
-        min-maps = 3
-        [scheduler.fair.root.pools.production]
-        min-maps = 3
-    "#;
+    let pool = |name: &str| format!("[scheduler.fair.root.pools.{name}]\nmin-maps = 3\n");
+    let configuration = fair_at_once(&(pool("research") + &pool("production")));
     let workload = format!("{FOUR_SLOTS}{}{}", crowd(10, "research"), crowd(10, "production"));
-    assert!(preempted(&ends(SchedulerName::Fair, configuration, &workload)) <= 4);
+    assert!(preempted(&ends(SchedulerName::Fair, &configuration, &workload)) <= 4);
 }
 
 #[test]

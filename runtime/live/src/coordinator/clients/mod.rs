@@ -28,6 +28,9 @@ use crate::protocol::{FromCoordinator, Submission, ToCoordinator};
 use crate::transport::{Connection, MessageReceiver, MessageSender, Secret, TransportError};
 use uploads::Uploads;
 
+/// What operators give as a reason is kept with the job, and is no place for more.
+const REASON_CHARS_MAX: usize = 1_000;
+
 /// What a client may take of the coordinator.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientLimits {
@@ -144,6 +147,14 @@ impl Client {
             ToCoordinator::Follow { job } => self.follow(job).await,
             ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
             ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
+            ToCoordinator::KillJob { reason, .. }
+            | ToCoordinator::CommandTask { reason, .. }
+            | ToCoordinator::CommandJob { reason, .. }
+                if reason.chars().count() > REASON_CHARS_MAX =>
+            {
+                let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
+                self.refuse(2, why).await
+            }
             asked => {
                 let answer = self.ask_the_loop(asked).await?;
                 self.send(&answer).await

@@ -9,6 +9,7 @@ use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, Report};
 
 use super::{ClientRequest, DEADLINE, JobEnd, Running, Scene, Worker, WorkerOrder};
 use crate::output::Owner;
+use crate::protocol::Submission;
 
 /// Polls until a job is explained with these words.
 async fn explained(coordinator: &Running, job: JobId, words: &str) {
@@ -56,6 +57,16 @@ async fn all_but_done(scene: &Scene, coordinator: &Running) -> (Worker, JobId, A
     (worker, job, reduce)
 }
 
+/// A job whose parts are written while its output is away.
+async fn held_at_its_commit(scene: &Scene) -> (Running, JobId) {
+    let coordinator = scene.start();
+    let (mut worker, job, reduce) = all_but_done(scene, &coordinator).await;
+    worker.write_part(scene, reduce);
+    fs::rename(scene.path("out"), scene.path("away")).expect("moved");
+    worker.finish_part(reduce);
+    (coordinator, job)
+}
+
 async fn done_job(scene: &Scene, coordinator: &Running) -> JobId {
     let (mut worker, job, reduce) = all_but_done(scene, coordinator).await;
     worker.promote(scene, reduce);
@@ -92,12 +103,10 @@ async fn a_settled_job_is_not_ended_again_though_it_left_the_history() {
 #[tokio::test]
 async fn a_commit_is_held_while_storage_is_away_also_over_a_restart() {
     let scene = Scene::new();
-    let coordinator = scene.start();
-    let (mut worker, job, reduce) = all_but_done(&scene, &coordinator).await;
-    worker.write_part(&scene, reduce);
-    fs::rename(scene.path("out"), scene.path("away")).expect("moved");
-    worker.finish_part(reduce);
+    let (coordinator, job) = held_at_its_commit(&scene).await;
     explained(&coordinator, job, "it is held and tried again").await;
+    let listed = coordinator.ask(|reply| ClientRequest::Jobs { limit: 1, reply }).await.expect("a list");
+    assert!(listed[0].reason.as_ref().is_some_and(|why| why.contains("No such file")), "{listed:?}");
     assert!(!scene.path("out").exists(), "it is not made again");
     coordinator.kill().await;
     let coordinator = scene.start();
@@ -112,11 +121,7 @@ async fn a_commit_is_held_while_storage_is_away_also_over_a_restart() {
 #[tokio::test]
 async fn a_held_job_can_be_killed() {
     let scene = Scene::new();
-    let coordinator = scene.start();
-    let (mut worker, job, reduce) = all_but_done(&scene, &coordinator).await;
-    worker.write_part(&scene, reduce);
-    fs::rename(scene.path("out"), scene.path("away")).expect("moved");
-    worker.finish_part(reduce);
+    let (coordinator, job) = held_at_its_commit(&scene).await;
     explained(&coordinator, job, "nap job kill job_0001").await;
     let reason = "by ada".to_owned();
     coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("it is killed");
@@ -145,6 +150,15 @@ async fn a_job_is_held_while_its_storage_is_away_at_a_restart() {
     coordinator.stop().await;
 }
 
+async fn map_at_work(scene: &Scene, submission: Box<Submission>) -> (Running, Worker, AttemptId) {
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.submit(submission).await;
+    let map = worker.launched().await;
+    worker.started(map);
+    (coordinator, worker, map)
+}
+
 /// What an attempt says that finds nothing in its output directory.
 fn out_of_output() -> Report {
     let reason = "cannot create out/part: No such file or directory".to_owned();
@@ -155,13 +169,10 @@ fn out_of_output() -> Report {
 #[tokio::test]
 async fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_against_it() {
     let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
     let mut submission = scene.submission(1, 1, 1);
     submission.plan.attempts_max = 1;
-    let job = coordinator.submit(submission).await;
-    let map = worker.launched().await;
-    worker.started(map);
+    let (coordinator, mut worker, map) = map_at_work(&scene, submission).await;
+    let job = map.task.job;
     fs::rename(scene.path("out"), scene.path("away")).expect("moved");
     worker.happened(map, out_of_output());
     explained(&coordinator, job, "its output directory is out of reach").await;
@@ -174,11 +185,8 @@ async fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_ag
 #[tokio::test]
 async fn a_job_whose_output_is_removed_while_a_task_runs_fails_at_once() {
     let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
-    let map = worker.launched().await;
-    worker.started(map);
+    let (coordinator, mut worker, map) = map_at_work(&scene, scene.submission(1, 1, 1)).await;
+    let job = map.task.job;
     fs::remove_dir_all(scene.path("out")).expect("removed");
     worker.happened(map, out_of_output());
     let JobEnd::Failed { reason, .. } = coordinator.end_of(job).await else { panic!("it has no output") };
@@ -189,11 +197,8 @@ async fn a_job_whose_output_is_removed_while_a_task_runs_fails_at_once() {
 #[tokio::test]
 async fn an_output_that_one_host_alone_cannot_reach_is_tried_on_another() {
     let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
-    let map = worker.launched().await;
-    worker.started(map);
+    let (coordinator, mut worker, map) = map_at_work(&scene, scene.submission(1, 1, 1)).await;
+    let job = map.task.job;
     let mut other = Worker::join(&coordinator, "v", 1).await;
     worker.happened(map, out_of_output());
     let again = other.launched().await;
