@@ -63,7 +63,7 @@ pub struct JobSummary {
     pub priority: i32,
     /// Where it is.
     pub phase: JobPhase,
-    /// Why it failed or was killed.
+    /// Why it failed or was killed, or what holds it.
     pub reason: Option<String>,
     /// When it was submitted, in milliseconds since 1970.
     pub submitted_millis: u64,

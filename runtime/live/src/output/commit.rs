@@ -99,7 +99,8 @@ fn begin(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.advance()
 }
 
-/// What an older job wrote and this one does not: what its `_SUCCESS` lists, and what is called as only parts are.
+/// What an older job wrote and this one does not: what its `_SUCCESS` lists, and what is called as only parts are. No job
+/// writes a directory, whatever it is called.
 fn older_files(
     storage: &Storage,
     names: BTreeSet<String>,
@@ -114,7 +115,15 @@ fn older_files(
         let (text, name) = (name.as_str(), name.as_ref());
         !new.contains(text) && (listed.contains(text) || is_part(name) || is_unfinished_success(name))
     };
-    Ok(names.into_iter().filter(goes).collect())
+    let mut older = Vec::new();
+    for name in names.into_iter().filter(goes) {
+        let path = Path::new(&name);
+        let found = storage.find(path).map_err(|error| failed("find", storage, path, &error))?;
+        if found.is_some_and(|found| !found.is_directory) {
+            older.push(name);
+        }
+    }
+    Ok(older)
 }
 
 /// Carries out the recorded intent of a claim, as far as that was not done before.

@@ -45,6 +45,18 @@ fn a_manifest_that_leads_elsewhere_removes_nothing_there() {
 }
 
 #[test]
+fn a_directory_that_is_called_like_a_part_stays() {
+    let place = Place::new();
+    place.fill();
+    let directory = place.file("part-r-00007");
+    fs::create_dir_all(directory.join("within")).expect("made");
+    let claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+    let manifest = write_parts(&claim);
+    committed(claim, &manifest);
+    assert!(directory.join("within").exists() && place.file("_SUCCESS").exists());
+}
+
+#[test]
 fn a_failed_clean_up_deletes_nothing() {
     let place = Place::new();
     place.fill();
