@@ -10,11 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{
-    Effect, Event, Order, PreemptionSettings, Record, Report, SchedulerConfiguration, SchedulerTables, Slots,
-    Span, Start, Time,
-};
+use napreduce_core::{Effect, Event, Order, PreemptionSettings, Record, Report, Slots, Span, Start, Time};
 use napreduce_live::{ClusterDirectory, replay_journal};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerTables};
 use napreduce_sim::{JobPlan, MapTask, ReduceTask, Simulation, SimulationSettings, Workload};
 use napreduce_tests::{Folder, OwnCluster, joined, wait_until};
 use serde::Deserialize;

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use napreduce_core::{SchedulerConfiguration, SchedulerName, SuspendedMax};
+use napreduce_core::SuspendedMax;
 use napreduce_lab::ByteSize;
 use napreduce_live::{CoordinatorConfiguration, FsyncPolicy, run_coordinator};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use crate::cluster::{ClusterArguments, CoordinatorTable, parse_time};
 use crate::parent::end_with_parent;

@@ -10,8 +10,10 @@ use crate::ids::TaskKind;
 
 /// One value for maps, one for reduces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ByKind<T> {
+pub struct ByKind<T> {
+    /// Of maps.
     pub map: T,
+    /// Of reduces.
     pub reduce: T,
 }
 

@@ -1,4 +1,4 @@
-//! The brain of napreduce: pure state machines, the engine and its schedulers.
+//! The brain of napreduce: pure state machines, the engine, and what a scheduler is.
 //!
 //! Owns every rule about jobs, tasks, attempts, workers and slots. Does not own clocks, sockets, files, threads or
 //! unseeded randomness: time and events are arguments, effects are results, and the live coordinator and the simulator
@@ -21,14 +21,10 @@ mod states;
 mod suspended_max;
 pub mod time;
 
-/// The decisions of each policy as pure functions, for tests and simulators.
-pub mod policy {
-    pub use crate::scheduler::{capacity, fair, fcs, hfsp, natjam, trigger};
-}
-
+pub use by_kind::ByKind;
 pub use cluster::{
-    Attempt, ClusterView, Explanation, Job, MeasuredCosts, Reservation, Suspension, Tally, TaskHistory,
-    Worker,
+    Attempt, ClusterView, Explanation, GivingOrder, Job, MeasuredCosts, Reservation, Suspension, Tally,
+    TaskHistory, Worker,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};
@@ -38,10 +34,7 @@ pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use ratio::{Ratio, RatioError};
-pub use scheduler::{
-    Action, Actions, Composed, ComposedSettings, Fifo, Offer, Preempt, Release, Scheduler,
-    SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables, UnknownScheduler, serving,
-};
+pub use scheduler::{Action, Actions, Offer, Preempt, Release, Scheduler};
 pub use settings::{
     Conversion, Converted, CostRule, EngineSettings, Escalation, Instead, KindPreemption, PreemptionLimits,
     PreemptionSettings, SetAsideSettings, SpeculationSettings,

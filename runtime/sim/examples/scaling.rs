@@ -5,7 +5,8 @@
 
 use std::time::Instant;
 
-use napreduce_core::{SchedulerConfiguration, SchedulerName, Slots, Span, Time};
+use napreduce_core::{Slots, Span, Time};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{JobPlan, Simulation, SimulationSettings, Workload};
 
 const SIZES: [u32; 3] = [100, 1_000, 10_000];

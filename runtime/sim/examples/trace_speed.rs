@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::time::Instant;
 
-use napreduce_core::{SchedulerConfiguration, Slots};
+use napreduce_core::Slots;
+use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{Simulation, SimulationSettings, SizeModel, SwimTrace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use napreduce_core::policy::capacity::{Capacity, CapacityConfiguration};
 use napreduce_core::{Slots, Span, Time};
+use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
 use napreduce_sim::{Failures, JobPlan, Overheads, Run, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;

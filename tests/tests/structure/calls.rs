@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 
-const CORE: &str = "runtime/core/src/";
+const CORE: [&str; 2] = ["runtime/core/src/", "runtime/schedulers/src/"];
 
 /// What would make the core depend on anything but its arguments.
 const BANNED_IN_CORE: [&str; 11] = [
@@ -44,9 +44,13 @@ const UNSAFE_MODULES: [(&str, &str); 11] = [
     ("runtime/live/src/process/spawn.rs", "has a descriptor watched, which tokio cannot check"),
 ];
 
+fn is_core(file: &SourceFile) -> bool {
+    CORE.iter().any(|folder| file.path.starts_with(folder))
+}
+
 pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for file in files.iter().filter(|file| file.is_rust() && file.path.starts_with(CORE)) {
+    for file in files.iter().filter(|file| file.is_rust() && is_core(file)) {
         let syntax = match file.syntax() {
             Ok(syntax) => syntax,
             Err(violation) => {

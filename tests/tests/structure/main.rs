@@ -7,6 +7,7 @@
 
 mod calls;
 mod files;
+mod layers;
 mod layout;
 mod paths;
 mod shape;
@@ -18,15 +19,19 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     ("a source file has at most 400 lines", shape::file_length),
     ("a function has at most 70 lines", shape::function_length),
     ("a source file opens with `//!`: two lines or more on what it owns and what not", shape::module_header),
-    ("the core has no clock, file, thread, runtime, unordered map or unseeded randomness", calls::pure_core),
+    (
+        "the core and the schedulers have no clock, file, thread, runtime, unordered map or unseeded randomness",
+        calls::pure_core,
+    ),
     ("code outside tests does not unwrap", calls::no_unwrap),
     ("unsafe code lives in the listed modules only", calls::listed_unsafe),
     ("a module is named for its role", layout::role_names),
     ("the top level holds exactly what it is meant to", layout::top_level),
+    ("a crate names only crates below it", layers::one_direction),
     ("dependencies come from the public registry", layout::public_registry),
     ("no tracked file names a path of one machine", words::machine_paths),
     ("nothing is left for later in a comment", words::unfinished),

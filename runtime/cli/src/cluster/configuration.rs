@@ -10,8 +10,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use napreduce_core::{PreemptionSettings, SchedulerName, SchedulerTables};
+use napreduce_core::PreemptionSettings;
 use napreduce_lab::ByteSize;
+use napreduce_schedulers::{SchedulerName, SchedulerTables};
 use serde::{Deserialize, Deserializer};
 
 use super::parse_time;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use napreduce_core::{Primitive, SchedulerName, Slots, Span, SuspendedMax, Time};
+use napreduce_core::{Primitive, Slots, Span, SuspendedMax, Time};
 use napreduce_lab::ByteSize;
+use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Cost, SimulationSettings};
 
 use super::source::Source;

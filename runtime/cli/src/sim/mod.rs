@@ -12,7 +12,7 @@ mod source;
 pub use arguments::Arguments;
 
 use anyhow::{Context, Result, ensure};
-use napreduce_core::{SchedulerConfiguration, SchedulerName};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use crate::cluster::ClusterArguments;
 use crate::cluster::Configuration;

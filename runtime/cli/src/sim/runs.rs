@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use napreduce_core::SchedulerName;
+use napreduce_schedulers::SchedulerName;
 use napreduce_sim::metrics::Summary;
 use napreduce_sim::{Run, Simulation};
 

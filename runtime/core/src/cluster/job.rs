@@ -94,7 +94,7 @@ impl Job {
     }
 
     /// Its place in the order in which jobs are given to.
-    pub(crate) fn giving_order(&self) -> GivingOrder {
+    pub fn giving_order(&self) -> GivingOrder {
         (Reverse(self.spec.priority), self.submitted, self.id)
     }
 

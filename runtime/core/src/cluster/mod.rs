@@ -37,7 +37,7 @@ use crate::states::{AttemptState, TaskInput, WorkerState};
 use crate::time::Time;
 
 /// The order in which jobs are given to, unless a policy says otherwise: priority, submit time, id.
-pub(crate) type GivingOrder = (Reverse<i32>, Time, JobId);
+pub type GivingOrder = (Reverse<i32>, Time, JobId);
 
 /// Workers with a free slot of a kind, those with the most first, so that load spreads.
 pub(crate) type OfferOrder = (Reverse<u32>, WorkerId);

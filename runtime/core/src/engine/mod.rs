@@ -41,7 +41,8 @@ use crate::time::Time;
 /// The brain: all jobs, workers and attempts, and a scheduling policy.
 ///
 /// ```
-/// use napreduce_core::{Effect, Engine, EngineSettings, Event, Fifo, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
+/// use napreduce_core::{Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
+/// use napreduce_schedulers::Fifo;
 ///
 /// let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
 /// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: "ada".into() });

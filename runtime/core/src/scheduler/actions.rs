@@ -140,7 +140,7 @@ impl Actions {
     }
 
     /// Calls a policy that decides about these kinds only, and takes over what it decides.
-    pub(crate) fn of_kinds(&mut self, kinds: &'static [TaskKind], decide: impl FnOnce(&mut Actions)) {
+    pub fn of_kinds(&mut self, kinds: &'static [TaskKind], decide: impl FnOnce(&mut Actions)) {
         let all = std::mem::replace(&mut self.kinds, kinds);
         decide(self);
         self.kinds = all;

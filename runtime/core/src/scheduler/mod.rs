@@ -1,27 +1,10 @@
-//! What a policy is: the calls it gets. The policies are in the folders below, their actions in `actions`.
+//! What a policy is: the calls it gets. Its actions are in `actions`, the policies in a crate of their own.
 //!
 //! Owns the trait. Does not own the execution: a policy decides, the engine acts, and refuses what is not possible.
 
 mod actions;
-pub mod capacity;
-mod composed;
-mod configuration;
-pub mod fair;
-pub mod fcs;
-mod fifo;
-pub mod hfsp;
-pub mod natjam;
-mod preference;
-pub mod serving;
-pub mod trigger;
 
 pub use actions::{Action, Actions, Offer, Preempt, Release};
-pub use composed::Composed;
-pub use configuration::{
-    ComposedSettings, SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables,
-    UnknownScheduler,
-};
-pub use fifo::Fifo;
 
 use crate::cluster::ClusterView;
 use crate::event::Event;

@@ -4,9 +4,9 @@
 //! Owns the settings of preemption, releases and reservations by a policy. The life of a request is in `preemption`.
 
 use napreduce_core::{
-    CostRule, EngineSettings, Fifo, Instead, KindPreemption, PreemptionSettings, Primitive, Span,
-    SuspendedMax,
+    CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, Primitive, Span, SuspendedMax,
 };
+use napreduce_schedulers::Fifo;
 
 use crate::script::{check, check_settings};
 

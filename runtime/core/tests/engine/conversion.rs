@@ -2,7 +2,8 @@
 //!
 //! Owns when that happens and when not. What it saves is the simulator's to show.
 
-use napreduce_core::{Conversion, Converted, EngineSettings, Fifo, Instead, PreemptionSettings, Span};
+use napreduce_core::{Conversion, Converted, EngineSettings, Instead, PreemptionSettings, Span};
+use napreduce_schedulers::Fifo;
 
 use crate::script::check_settings;
 

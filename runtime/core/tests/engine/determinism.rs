@@ -2,7 +2,8 @@
 //!
 //! Owns the comparison of runs. The runs themselves are those of `random`.
 
-use napreduce_core::{Engine, EngineSettings, Event, Fifo, JobId, Slots, Time, WorkerId};
+use napreduce_core::{Engine, EngineSettings, Event, JobId, Slots, Time, WorkerId};
+use napreduce_schedulers::Fifo;
 
 use crate::random::play;
 use crate::script::spec;

@@ -3,10 +3,10 @@
 //! Owns the behaviour of the policy as a whole. Its shares, order, starvation and victims are checked as numbers by the
 //! published cases.
 
-use napreduce_core::policy::fair::{
+use napreduce_core::{Primitive, Ratio, Span};
+use napreduce_schedulers::fair::{
     Fair, FairConfiguration, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
 };
-use napreduce_core::{Primitive, Ratio, Span};
 
 use crate::script::check_with;
 

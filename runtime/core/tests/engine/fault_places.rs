@@ -3,7 +3,8 @@
 //! Owns what follows from each place. Whose word counts about lost map outputs is in `unreachable`, tasks that end their
 //! workers are in `isolation`.
 
-use napreduce_core::{EngineSettings, Fifo};
+use napreduce_core::EngineSettings;
+use napreduce_schedulers::Fifo;
 
 use crate::script::{check, check_settings};
 

@@ -2,8 +2,8 @@
 //!
 //! Owns its scenarios. Jobs have reduces alone, so that what is left of them is how many of those are.
 
-use napreduce_core::policy::fcs::{Fcs, FcsConfiguration};
 use napreduce_core::{Primitive, Span};
+use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
 
 use crate::script::check_with;
 

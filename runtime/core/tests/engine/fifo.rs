@@ -2,7 +2,7 @@
 //!
 //! Owns the order of giving under the only policy there is so far; what any policy may do is in `preemption`.
 
-use napreduce_core::Fifo;
+use napreduce_schedulers::Fifo;
 
 use crate::script::{check, check_with};
 

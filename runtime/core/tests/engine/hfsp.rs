@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::policy::hfsp::size::Confidence;
-use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes, Late};
 use napreduce_core::{Primitive, Span};
+use napreduce_schedulers::hfsp::size::Confidence;
+use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes, Late};
 
 use crate::script::check_with;
 

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_core::{
-    AttemptId, AttemptState, Effect, Engine, EngineSettings, Event, Fifo, JobId, Order, PreemptionSettings,
+    AttemptId, AttemptState, Effect, Engine, EngineSettings, Event, JobId, Order, PreemptionSettings,
     Primitive, Report, Slots, SuspendedMax, Time, WorkerId,
 };
+use napreduce_schedulers::Fifo;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 

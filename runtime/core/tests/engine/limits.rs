@@ -3,8 +3,9 @@
 //! Owns limits and measured costs; fixed costs and the other choices of the engine are in `choices`.
 
 use napreduce_core::{
-    CostRule, EngineSettings, Escalation, Fifo, PreemptionLimits, PreemptionSettings, Primitive, Span,
+    CostRule, EngineSettings, Escalation, PreemptionLimits, PreemptionSettings, Primitive, Span,
 };
+use napreduce_schedulers::Fifo;
 
 use crate::script::check_settings;
 

@@ -3,11 +3,11 @@
 //! Owns the behaviour of the policies as a whole. The choices of jobs and the limits of the lists are checked as numbers
 //! by the published cases.
 
-use napreduce_core::policy::natjam::{
+use napreduce_core::{Primitive, Span};
+use napreduce_schedulers::natjam::{
     DeadlineEviction, DeadlineSelection, JobEviction, Natjam, NatjamConfiguration, NatjamConfigurationError,
     NatjamR, NatjamRConfiguration,
 };
-use napreduce_core::{Primitive, Span};
 
 use crate::script::check_with;
 

@@ -3,7 +3,8 @@
 //! Owns that what is held stays so under every offer, and that each refusal says why. The random runs hold the engine to
 //! what it says beforehand.
 
-use napreduce_core::{EngineSettings, Fifo, Instead, KindPreemption, PreemptionSettings};
+use napreduce_core::{EngineSettings, Instead, KindPreemption, PreemptionSettings};
+use napreduce_schedulers::Fifo;
 
 use crate::script::{check, check_settings};
 

@@ -5,18 +5,17 @@
 
 use std::sync::Arc;
 
-use napreduce_core::policy::fair::{Fair, FairConfiguration, Timeout};
-use napreduce_core::policy::fcs::{Fcs, FcsConfiguration};
-use napreduce_core::policy::hfsp::misjudgement::Misjudgement;
-use napreduce_core::policy::hfsp::ranking::Order;
-use napreduce_core::policy::hfsp::size::Confidence;
-use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration, Late};
-use napreduce_core::policy::natjam::{
+use napreduce_core::{Primitive, Ratio, Scheduler, Span, TaskEviction};
+use napreduce_schedulers::fair::{Fair, FairConfiguration, Timeout};
+use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
+use napreduce_schedulers::hfsp::misjudgement::Misjudgement;
+use napreduce_schedulers::hfsp::ranking::Order;
+use napreduce_schedulers::hfsp::size::Confidence;
+use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, Late};
+use napreduce_schedulers::natjam::{
     DeadlineEviction, JobEviction, Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration,
 };
-use napreduce_core::{
-    Composed, Fifo, Primitive, Ratio, Scheduler, Span, TaskEviction, serving::DelaySettings,
-};
+use napreduce_schedulers::{Composed, Fifo, serving::DelaySettings};
 
 use crate::random::{Run, play_out};
 

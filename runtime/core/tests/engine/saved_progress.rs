@@ -4,9 +4,9 @@
 //! Owns stragglers among restored attempts, and the delay of saved work. Other stragglers are in `speculation`.
 
 use napreduce_core::Span;
-use napreduce_core::policy::fair::{Fair, FairConfiguration};
-use napreduce_core::policy::natjam::{Natjam, NatjamConfiguration};
-use napreduce_core::serving::DelaySettings;
+use napreduce_schedulers::fair::{Fair, FairConfiguration};
+use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
+use napreduce_schedulers::serving::DelaySettings;
 
 use crate::script::{check, check_with};
 

@@ -33,9 +33,10 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, FaultPlace, Fifo, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots,
-    SpeculationSettings, TaskKind, Time, WorkerId,
+    FailureClass, FaultPlace, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots, SpeculationSettings,
+    TaskKind, Time, WorkerId,
 };
+use napreduce_schedulers::Fifo;
 
 use crate::actions::{action, primitive};
 use crate::names::{attempt, describe, millis, name, number, task, worker};

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use napreduce_core::{Engine, EngineSettings, EngineSnapshot, Event, Fifo, SnapshotError, Time};
+use napreduce_core::{Engine, EngineSettings, EngineSnapshot, Event, SnapshotError, Time};
+use napreduce_schedulers::Fifo;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //!
 //! Owns its scenarios. Its grammar is tested where it is read; its timing in simulated runs.
 
-use napreduce_core::policy::trigger::{Trigger, TriggerSettings};
+use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 
 use crate::script::check_with;
 

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use napreduce_core::delivery::{Arrival, Inbox, Outbox};
 use napreduce_core::{
-    Effect, Engine, EngineSettings, EngineSnapshot, Event, Fifo, Order, Report, SetAsideSettings, Span,
+    Effect, Engine, EngineSettings, EngineSnapshot, Event, Order, Report, SetAsideSettings, Span,
     SpeculationSettings, Time, WorkerId, WorkerState,
 };
+use napreduce_schedulers::Fifo;
 use serde::{Deserialize, Serialize};
 
 use crate::network::ToWorker;

@@ -289,7 +289,7 @@ mod tests {
         let configuration = configuration(&plans);
         let (_, rules) = configuration.split_once("'''\n").unwrap();
         let rules =
-            napreduce_core::policy::trigger::read_rules(rules.trim_end().trim_end_matches("'''")).unwrap();
+            napreduce_schedulers::trigger::read_rules(rules.trim_end().trim_end_matches("'''")).unwrap();
         assert_eq!(rules.len(), 6);
         let suspend = plans.iter().find(|plan| plan.primitive == Strategy::Suspend).unwrap().number;
         assert!(

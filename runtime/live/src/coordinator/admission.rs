@@ -4,7 +4,8 @@
 //! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_core`) nor what a job's code can save
 //! (the framework, which says so in the plan).
 
-use napreduce_core::{SchedulerConfiguration, SchedulerName, TaskKind};
+use napreduce_core::TaskKind;
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use super::daemon::Coordinator;
 use super::requests::Refusal;

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use napreduce_core::{EngineSettings, PreemptionSettings, SchedulerConfiguration, SpeculationSettings};
+use napreduce_core::{EngineSettings, PreemptionSettings, SpeculationSettings};
+use napreduce_schedulers::SchedulerConfiguration;
 
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{EngineRules, FsyncPolicy};

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Engine, EngineSettings, Fifo, JobId, SchedulerName, Slots, SuspendedMax, WorkerId};
+use napreduce_core::{Engine, EngineSettings, JobId, Slots, SuspendedMax, WorkerId};
+use napreduce_schedulers::{Fifo, SchedulerName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use napreduce_core::{Engine, EngineSnapshot, JobId, Scheduler, SchedulerConfiguration, Time, WorkerId};
+use napreduce_core::{Engine, EngineSnapshot, JobId, Scheduler, Time, WorkerId};
+use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;

@@ -22,7 +22,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::{EngineSettings, SchedulerConfiguration};
+use napreduce_core::EngineSettings;
+use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -11,7 +11,8 @@ mod policies;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use napreduce_core::{Job, PreemptionSettings, SchedulerConfiguration, SchedulerName, SchedulerTables, Span};
+use napreduce_core::{Job, PreemptionSettings, Span};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use serde::Deserialize;
 
 use self::draw::Draw;

@@ -3,7 +3,7 @@
 //! Owns their text. Does not own its meaning, which is the policies'. Rules of the trigger policy are left out: they say
 //! themselves what waits for ever.
 
-use napreduce_core::SchedulerName;
+use napreduce_schedulers::SchedulerName;
 
 use super::draw::Draw;
 use super::jobs::QUEUES;

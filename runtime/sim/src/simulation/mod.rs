@@ -53,7 +53,8 @@ const IDLE_INSTANTS_MAX: u32 = 200_000;
 /// A run of a workload under a policy, in virtual time.
 ///
 /// ```
-/// use napreduce_core::{Fifo, Slots, Span, Time};
+/// use napreduce_core::{Slots, Span, Time};
+/// use napreduce_schedulers::Fifo;
 /// use napreduce_sim::{JobPlan, Simulation, SimulationSettings, Workload};
 ///
 /// let first = JobPlan::new("first", Time(0)).with_maps(3, Span::from_secs(10));

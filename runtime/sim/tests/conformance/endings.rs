@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use napreduce_core::{
-    Actions, ClusterView, Event, Fifo, Preempt, Primitive, Scheduler, SchedulerName, Slots, Span, TaskKind,
-    Time,
+    Actions, ClusterView, Event, Preempt, Primitive, Scheduler, Slots, Span, TaskKind, Time,
 };
+use napreduce_schedulers::{Fifo, SchedulerName};
 use napreduce_sim::fuzz::Case;
 use napreduce_sim::{Failures, JobPlan, Run, Simulation, SimulationError, SimulationSettings, Workload};
 

@@ -2,7 +2,8 @@
 //!
 //! Owns the list, and what each policy promises. Does not own any policy.
 
-use napreduce_core::{Scheduler, SchedulerConfiguration, SchedulerName};
+use napreduce_core::Scheduler;
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 /// A policy and what it promises.
 pub struct Subject {

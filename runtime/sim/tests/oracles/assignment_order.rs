@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use napreduce_core::policy::capacity;
-use napreduce_core::policy::fair::{Name, Standing, Weight};
 use napreduce_core::{Ratio, Time};
+use napreduce_schedulers::capacity;
+use napreduce_schedulers::fair::{Name, Standing, Weight};
 use serde_json::Value;
 
 use crate::cases::{check, exact};

@@ -2,8 +2,8 @@
 //!
 //! Owns the family `capacity-preemption-intraqueue`. Does not own the reading of trees.
 
-use napreduce_core::policy::capacity::monitor::{IntraQueue, QueueSettings, RoundSettings};
-use napreduce_core::policy::capacity::{ApplicationOrder, IntraQueueOrder};
+use napreduce_schedulers::capacity::monitor::{IntraQueue, QueueSettings, RoundSettings};
+use napreduce_schedulers::capacity::{ApplicationOrder, IntraQueueOrder};
 use serde_json::Value;
 
 use crate::capacity_snapshot::{Snapshot, amount, compare, field, settings};

@@ -2,10 +2,10 @@
 //!
 //! Owns the reading of queues, applications and containers. Does not own what is expected of a round.
 
-use napreduce_core::policy::capacity::monitor::{
+use napreduce_core::{Ratio, Time};
+use napreduce_schedulers::capacity::monitor::{
     Application, Container, Outcome, QueueState, QueueTree, Round, RoundSettings,
 };
-use napreduce_core::{Ratio, Time};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -2,12 +2,12 @@
 //!
 //! Owns the family `capacity-monitor-timeline`, with applications that release or ignore. Does not own the rounds.
 
-use napreduce_core::policy::capacity::MonitorConfiguration;
-use napreduce_core::policy::capacity::monitor::{
+use napreduce_core::{Ratio, Span, Time};
+use napreduce_schedulers::capacity::MonitorConfiguration;
+use napreduce_schedulers::capacity::monitor::{
     Application, Container, Order, QueueState, QueueTree, Round, RoundSettings, Rounds,
     after_natural_termination,
 };
-use napreduce_core::{Ratio, Span, Time};
 use serde_json::{Value, json};
 
 use crate::capacity_snapshot::{amount, field};

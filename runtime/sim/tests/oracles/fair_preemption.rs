@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::policy::fair::{
+use napreduce_core::{JobId, Ratio, Span, Time};
+use napreduce_schedulers::fair::{
     Claim, Container, Holder, Host, JobNeed, JobPicture, Patience, PoolPicture, Search, Starved, UNBOUNDED,
     is_utilised, recheck_after, set_shares, starved,
 };
-use napreduce_core::{JobId, Ratio, Span, Time};
 use serde_json::Value;
 
 use crate::cases::{check, exact};

@@ -2,7 +2,7 @@
 //!
 //! Owns the reading of the cases. Does not own the division.
 
-use napreduce_core::policy::fair::{Claim, UNBOUNDED, shares};
+use napreduce_schedulers::fair::{Claim, UNBOUNDED, shares};
 use serde_json::Value;
 
 use crate::cases::{check, exact};

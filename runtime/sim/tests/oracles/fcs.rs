@@ -6,11 +6,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use napreduce_core::Ratio;
-use napreduce_core::policy::fcs::estimates::{
+use napreduce_schedulers::fcs::estimates::{
     self, Bounds, RemainingWork, RunningReduce, ShuffleTime, remaining_shuffle,
 };
-use napreduce_core::policy::fcs::launch::{Launch, Patience};
-use napreduce_core::policy::fcs::preempt::{self, RunningJob};
+use napreduce_schedulers::fcs::launch::{Launch, Patience};
+use napreduce_schedulers::fcs::preempt::{self, RunningJob};
 use serde_json::Value;
 
 use crate::cases::{self, exact};

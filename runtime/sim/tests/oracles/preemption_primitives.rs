@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use napreduce_core::policy::trigger::{Trigger, TriggerSettings};
 use napreduce_core::{Ratio, Slots, Span, TaskKind, Time};
+use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 use napreduce_sim::{Cost, JobPlan, ProgressMark, Run, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 

@@ -2,15 +2,15 @@
 //!
 //! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the defaults.
 
-use napreduce_core::policy::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
-use napreduce_core::policy::fair::{FairConfiguration, PoolConfiguration};
-use napreduce_core::policy::fcs::FcsConfiguration;
-use napreduce_core::policy::hfsp::size::Confidence;
-use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration};
-use napreduce_core::policy::natjam::{
+use napreduce_core::{Primitive, Ratio, TaskEviction};
+use napreduce_schedulers::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
+use napreduce_schedulers::fair::{FairConfiguration, PoolConfiguration};
+use napreduce_schedulers::fcs::FcsConfiguration;
+use napreduce_schedulers::hfsp::size::Confidence;
+use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration};
+use napreduce_schedulers::natjam::{
     DeadlineEviction, JobEviction, NatjamConfiguration, NatjamRConfiguration,
 };
-use napreduce_core::{Primitive, Ratio, TaskEviction};
 use serde_json::Value;
 
 use crate::cases::{self, exact};

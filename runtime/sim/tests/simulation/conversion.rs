@@ -2,8 +2,8 @@
 //!
 //! Owns answers worked out by hand. Does not own when an attempt is converted: the engine's tests have that.
 
-use napreduce_core::policy::trigger::{Trigger, TriggerSettings};
 use napreduce_core::{Conversion, Converted, Ratio, Slots, TaskKind};
+use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 use napreduce_sim::{Cost, JobPlan, ProgressMark, Run, Simulation, SimulationSettings, Workload};
 
 use crate::{at, end, seconds};

@@ -3,7 +3,8 @@
 //! Owns what goes wrong by the seed. Does not own what the engine makes of it.
 
 use crate::{at, fifo, machines, seconds};
-use napreduce_core::{Fifo, Slots, Span};
+use napreduce_core::{Slots, Span};
+use napreduce_schedulers::Fifo;
 use napreduce_sim::{Ending, Failures, JobPlan, Simulation, SimulationSettings, Workload};
 
 fn jobs(count: u64) -> Vec<JobPlan> {

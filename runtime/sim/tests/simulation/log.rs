@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use crate::{at, machines, seconds};
-use napreduce_core::{Fifo, Span};
+use napreduce_core::Span;
+use napreduce_schedulers::Fifo;
 use napreduce_sim::{Failures, JobPlan, Simulation, SimulationSettings, Workload};
 
 #[derive(Clone, Default)]

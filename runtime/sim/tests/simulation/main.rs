@@ -10,7 +10,8 @@ mod log;
 mod overheads;
 mod reduces;
 
-use napreduce_core::{Fifo, Slots, Span, Time};
+use napreduce_core::{Slots, Span, Time};
+use napreduce_schedulers::Fifo;
 use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
 
 fn seconds(number: u64) -> Span {

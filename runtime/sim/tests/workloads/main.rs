@@ -2,7 +2,8 @@
 //!
 //! Owns the tests of the format. Does not own traces: those are the oracle's and the reader's.
 
-use napreduce_core::{Fifo, Slots, Span, TaskKind, Time};
+use napreduce_core::{Slots, Span, TaskKind, Time};
+use napreduce_schedulers::Fifo;
 use napreduce_sim::metrics::Summary;
 use napreduce_sim::{JobPlan, PUBLISHED, Run, Simulation, SimulationSettings, WorkloadFile, published};
 

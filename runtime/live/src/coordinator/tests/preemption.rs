@@ -3,7 +3,8 @@
 //! Owns the orders that workers get, and what history, listings and counters say afterwards. Workers here account for what
 //! they are told to. Does not own restarts (`preemption_recovery`).
 
-use napreduce_core::{AttemptId, JobId, Primitive, Report, SchedulerConfiguration, SchedulerName, TaskKind};
+use napreduce_core::{AttemptId, JobId, Primitive, Report, TaskKind};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use tokio::time::timeout;
 

@@ -5,9 +5,8 @@
 
 use std::time::Duration;
 
-use napreduce_core::{
-    Effect, FailureClass, FaultPlace, Record, Report, SchedulerConfiguration, SchedulerName, TaskKind,
-};
+use napreduce_core::{Effect, FailureClass, FaultPlace, Record, Report, TaskKind};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 

@@ -7,11 +7,11 @@ mod scenarios;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use napreduce_core::policy::hfsp::divisible::{self, Course, DivisibleJob};
-use napreduce_core::policy::hfsp::size::{self, Confidence, Sample, Size};
-use napreduce_core::policy::hfsp::victims::{self, Holder, Hysteresis, Mode};
-use napreduce_core::policy::hfsp::{VirtualCluster, shares::Shares};
 use napreduce_core::{JobId, Ratio, Span, Time};
+use napreduce_schedulers::hfsp::divisible::{self, Course, DivisibleJob};
+use napreduce_schedulers::hfsp::size::{self, Confidence, Sample, Size};
+use napreduce_schedulers::hfsp::victims::{self, Holder, Hysteresis, Mode};
+use napreduce_schedulers::hfsp::{VirtualCluster, shares::Shares};
 use serde_json::Value;
 
 use crate::cases::{self, exact};

@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use napreduce_core::policy::hfsp::ranking::Order;
-use napreduce_core::policy::hfsp::size::{self, Confidence, Size};
-use napreduce_core::policy::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes};
 use napreduce_core::{
     Actions, ClusterView, Event, JobId, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, TaskKind,
     Time,
 };
+use napreduce_schedulers::hfsp::ranking::Order;
+use napreduce_schedulers::hfsp::size::{self, Confidence, Size};
+use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes};
 use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 

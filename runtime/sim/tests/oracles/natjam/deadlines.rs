@@ -2,10 +2,10 @@
 //!
 //! Owns the queues that the cases describe. Does not own their order.
 
-use napreduce_core::policy::natjam::{
+use napreduce_core::{Ratio, Span, Time};
+use napreduce_schedulers::natjam::{
     Contender, DeadlineEviction, DeadlineSelection, Urgency, UrgencyKey, claimant, victim,
 };
-use napreduce_core::{Ratio, Span, Time};
 use serde_json::Value;
 
 use super::{Names, count, same};

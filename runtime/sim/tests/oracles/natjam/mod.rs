@@ -9,10 +9,10 @@ mod scenarios;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::policy::natjam::{
+use napreduce_core::{JobId, Ratio, Span, Time};
+use napreduce_schedulers::natjam::{
     Evictions, Holding, JobEviction, ReclaimLimits, ReclaimList, new_requests,
 };
-use napreduce_core::{JobId, Ratio, Span, Time};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::Value;

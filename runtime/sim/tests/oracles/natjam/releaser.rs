@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Actions, AttemptState, ClusterView, Event, JobId, Primitive, Ratio, Release, Scheduler, Slots, Span,
-    SuspendedMax, TaskEviction, TaskId, TaskKind, Time, serving,
+    SuspendedMax, TaskEviction, TaskId, TaskKind, Time,
 };
+use napreduce_schedulers::serving;
 use napreduce_sim::{JobPlan, MapTask, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 

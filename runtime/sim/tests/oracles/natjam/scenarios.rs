@@ -2,9 +2,10 @@
 //!
 //! Owns the set-ups. Does not own a policy.
 
-use napreduce_core::policy::capacity::{Capacity, CapacityConfiguration, Mode, QueueConfiguration};
-use napreduce_core::policy::natjam::{Natjam, NatjamConfiguration};
-use napreduce_core::{Fifo, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, Time};
+use napreduce_core::{Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, Time};
+use napreduce_schedulers::Fifo;
+use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration, Mode, QueueConfiguration};
+use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 

@@ -6,10 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::serving::serve;
 use napreduce_core::{
     Actions, AttemptState, ClusterView, Event, JobId, Preempt, Primitive, Scheduler, TaskKind, Time,
 };
+use napreduce_schedulers::serving::serve;
 
 /// Who gives first: low priority, then the youngest.
 type Taking = (i32, Reverse<Time>, Reverse<JobId>);

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
-    ClusterView, Event, Fifo, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
+    ClusterView, Event, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
 };
+use napreduce_schedulers::Fifo;
 use napreduce_sim::{Distribution, JobPlan, Run, Simulation, SimulationSettings, Workload};
 use rand_pcg::Pcg64;
 use serde_json::Value;

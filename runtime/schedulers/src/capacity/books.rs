@@ -1,0 +1,218 @@
+//! What each queue and each of its users has and wants, kept in step with the jobs one change at a time.
+//!
+//! Owns the sums and the orders that make a decision cheap: a change costs the logarithm of the jobs of a queue and the
+//! depth of the tree. Does not own any decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::configuration::ApplicationOrder;
+use super::queues::Queues;
+use napreduce_core::{ByKind, ClusterView, Job, JobId, Ratio, TaskKind, Time};
+
+/// The place of a job in the order of its queue.
+pub(super) type Place = (i64, Time, JobId);
+
+/// What a queue, or a user in one, has and wants of one kind of slot.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sums {
+    /// Slots held.
+    pub used: u32,
+    /// What it could use more, suspended attempts included.
+    pub pending: u64,
+    /// Slots that are being freed or kept for it.
+    pub promised: u32,
+    /// The jobs that want more, the most deserving first. Of leaves and users only.
+    pub wanting: BTreeSet<Place>,
+    /// How many jobs want more, in all queues below.
+    pub wanting_below: u32,
+}
+
+/// A leaf for one kind of slot.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Leaf {
+    /// By the number of the user; those who have and want nothing are not listed.
+    pub users: BTreeMap<u32, Sums>,
+    /// How many of them want more.
+    pub active_users: u32,
+    /// The jobs that have or want something.
+    pub jobs: BTreeSet<JobId>,
+}
+
+/// The books of all queues.
+#[derive(Debug, Clone)]
+pub(super) struct Books {
+    pub queues: Queues,
+    sums: ByKind<Vec<Sums>>,
+    leaves: ByKind<Vec<Leaf>>,
+    entries: BTreeMap<JobId, Entry>,
+    /// Numbers of users.
+    users: BTreeMap<String, u32>,
+}
+
+/// What was last entered for a job.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    leaf: usize,
+    user: u32,
+    amounts: ByKind<Amounts>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Amounts {
+    used: u32,
+    pending: u32,
+    promised: u32,
+    place: Option<Place>,
+}
+
+impl Books {
+    /// The books of an empty cluster.
+    pub fn new(queues: Queues) -> Books {
+        let count = queues.all().len();
+        let sums = ByKind { map: vec![Sums::default(); count], reduce: vec![Sums::default(); count] };
+        let leaves = ByKind { map: vec![Leaf::default(); count], reduce: vec![Leaf::default(); count] };
+        Books { queues, sums, leaves, entries: BTreeMap::new(), users: BTreeMap::new() }
+    }
+
+    /// What a queue has and wants.
+    pub fn of(&self, kind: TaskKind, queue: usize) -> &Sums {
+        &self.sums[kind][queue]
+    }
+
+    /// The users and jobs of a leaf.
+    pub fn leaf(&self, kind: TaskKind, queue: usize) -> &Leaf {
+        &self.leaves[kind][queue]
+    }
+
+    /// The leaf a job is in.
+    pub fn leaf_of(&self, job: JobId) -> Option<usize> {
+        self.entries.get(&job).map(|entry| entry.leaf)
+    }
+
+    /// What its user has and wants in the leaf of a job.
+    pub fn user_of(&self, kind: TaskKind, job: JobId) -> Option<&Sums> {
+        let entry = self.entries.get(&job)?;
+        self.leaves[kind][entry.leaf].users.get(&entry.user)
+    }
+
+    /// Enters what a job has and wants now.
+    pub fn update(&mut self, job: JobId, view: &ClusterView<'_>) {
+        let Some(known) = view.job(job) else {
+            if let Some(entry) = self.entries.remove(&job) {
+                for kind in TaskKind::ALL {
+                    self.change(kind, job, entry, Amounts::default());
+                }
+            }
+            return;
+        };
+        let entry = match self.entries.get(&job) {
+            Some(entry) => *entry,
+            None => self.enter(known),
+        };
+        let order = self.queues.queue(entry.leaf).order;
+        for kind in TaskKind::ALL {
+            let amounts = Amounts::of(known, kind, order);
+            if amounts != entry.amounts[kind] {
+                self.change(kind, job, entry, amounts);
+                if let Some(entry) = self.entries.get_mut(&job) {
+                    entry.amounts[kind] = amounts;
+                }
+            }
+        }
+    }
+
+    /// A job that is new.
+    fn enter(&mut self, job: &Job) -> Entry {
+        let next = self.users.len() as u32;
+        let user = *self.users.entry(job.spec().user.clone()).or_insert(next);
+        let leaf = self.queues.leaf_of(&job.spec().queue);
+        let entry = Entry { leaf, user, amounts: ByKind::default() };
+        self.entries.insert(job.id(), entry);
+        entry
+    }
+
+    fn change(&mut self, kind: TaskKind, job: JobId, entry: Entry, new: Amounts) {
+        let old = entry.amounts[kind];
+        let mut queue = Some(entry.leaf);
+        while let Some(number) = queue {
+            let sums = &mut self.sums[kind][number];
+            sums.replace(old, new);
+            sums.wanting_below += u32::from(new.place.is_some());
+            sums.wanting_below -= u32::from(old.place.is_some());
+            queue = self.queues.queue(number).parent;
+        }
+        self.sums[kind][entry.leaf].list(old, new);
+        let leaf = &mut self.leaves[kind][entry.leaf];
+        let user = leaf.users.entry(entry.user).or_default();
+        let was_active = !user.wanting.is_empty();
+        user.replace(old, new);
+        user.list(old, new);
+        leaf.active_users += u32::from(!user.wanting.is_empty());
+        leaf.active_users -= u32::from(was_active);
+        if user.used == 0 && user.promised == 0 && user.wanting.is_empty() {
+            leaf.users.remove(&entry.user);
+        }
+        let (was_there, is_there) = (old != Amounts::default(), new != Amounts::default());
+        match (was_there, is_there) {
+            (true, false) => drop(leaf.jobs.remove(&job)),
+            (false, true) => drop(leaf.jobs.insert(job)),
+            _ => {}
+        }
+    }
+
+    /// How many slots one user of a leaf may hold while `slots` are there: an equal part of what the queue has or is
+    /// guaranteed, whichever is more, among the users who want more, but not less than what the configuration leaves
+    /// to each. Without a limit none.
+    pub fn user_limit(&self, kind: TaskKind, leaf: usize, slots: u32) -> Option<u32> {
+        let percent = self.queues.queue(leaf).user_limit_percent;
+        if percent >= Ratio::whole(100) {
+            return None;
+        }
+        let used = u128::from(self.of(kind, leaf).used) + 1;
+        let guaranteed = self.queues.weight(leaf) * u128::from(slots);
+        let current = guaranteed.max(used * self.queues.unit());
+        let equal =
+            current.div_ceil(self.queues.unit() * u128::from(self.leaf(kind, leaf).active_users.max(1)));
+        let (above, below) = (percent.numerator().unsigned_abs(), percent.denominator().unsigned_abs());
+        let least = (current * above).div_ceil(self.queues.unit() * below * 100);
+        u32::try_from(equal.max(least)).ok()
+    }
+
+    /// What a leaf wants more, no user beyond the limit.
+    pub fn pending(&self, kind: TaskKind, leaf: usize, slots: u32) -> u64 {
+        let Some(limit) = self.user_limit(kind, leaf, slots) else { return self.of(kind, leaf).pending };
+        let room = |user: &Sums| user.pending.min(u64::from(limit.saturating_sub(user.used)));
+        self.leaf(kind, leaf).users.values().map(room).sum()
+    }
+}
+
+impl Sums {
+    fn replace(&mut self, old: Amounts, new: Amounts) {
+        self.used = self.used + new.used - old.used;
+        self.pending = self.pending + u64::from(new.pending) - u64::from(old.pending);
+        self.promised = self.promised + new.promised - old.promised;
+    }
+
+    fn list(&mut self, old: Amounts, new: Amounts) {
+        if old.place == new.place {
+            return;
+        }
+        if let Some(place) = old.place {
+            self.wanting.remove(&place);
+        }
+        self.wanting.extend(new.place);
+    }
+}
+
+impl Amounts {
+    fn of(job: &Job, kind: TaskKind, order: ApplicationOrder) -> Amounts {
+        let used = job.holding(kind);
+        let pending = job.demand(kind) - used;
+        let first = match order {
+            ApplicationOrder::Fifo => -i64::from(job.spec().priority),
+            ApplicationOrder::Fair => i64::from(used),
+        };
+        let place = (pending > 0).then(|| (first, job.submitted(), job.id()));
+        Amounts { used, pending, promised: job.promised(kind), place }
+    }
+}

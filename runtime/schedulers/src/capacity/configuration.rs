@@ -1,0 +1,212 @@
+//! What can be chosen about the capacity policy, as it stands in a file.
+//!
+//! Owns the values, their published defaults and their bounds. Does not own the tree that follows from the queues.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::CapacityError;
+use napreduce_core::{Primitive, Ratio, Span};
+
+use crate::serving::DelaySettings;
+
+/// The order of the applications of one queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApplicationOrder {
+    /// By priority, then by submission.
+    #[default]
+    Fifo,
+    /// Who has least, then by submission.
+    Fair,
+}
+
+/// What comes first when applications of one queue take from each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IntraQueueOrder {
+    /// Nobody takes from a user who is not beyond the limit.
+    #[default]
+    UserLimitFirst,
+    /// The priorities of applications.
+    PriorityFirst,
+}
+
+/// How far queues may grow beyond their guarantee.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Not at all: the guarantee is the maximum.
+    HardCap,
+    /// Up to their maximum into what is idle; they shrink when their tasks end.
+    #[default]
+    SoftCap,
+    /// As with the soft cap, and the monitor takes back what others are guaranteed.
+    Preemptive,
+}
+
+/// The capacity policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct CapacityConfiguration {
+    /// How far queues may grow.
+    pub mode: Mode,
+    /// The queue of jobs that name none, or one that is not there or has queues below it. Without it `default`, or the
+    /// first leaf.
+    pub default_queue: Option<String>,
+    /// The queues; without any, one named `default` that has all.
+    pub queue: Vec<QueueConfiguration>,
+    /// How slots are taken back.
+    pub monitor: MonitorConfiguration,
+    /// How long jobs wait for a slot near their data.
+    pub delay: DelaySettings,
+}
+
+/// One queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct QueueConfiguration {
+    /// Its name, which is unique.
+    pub name: String,
+    /// The queue it is a part of.
+    #[serde(default = "root")]
+    pub parent: String,
+    /// What it is guaranteed, in hundredths of its parent.
+    pub guaranteed_percent: Ratio,
+    /// What it may have at most, in hundredths of its parent's maximum.
+    #[serde(default = "whole")]
+    pub max_percent: Ratio,
+    /// Larger is more important.
+    #[serde(default)]
+    pub priority: i32,
+    /// Nothing is taken from it, nor from the queues below it.
+    #[serde(default)]
+    pub preemption_disabled: bool,
+    /// However many users there are, one may have so much of the queue, in hundredths.
+    #[serde(default = "whole")]
+    pub user_limit_percent: Ratio,
+    /// The order of its jobs.
+    #[serde(default)]
+    pub app_order: ApplicationOrder,
+}
+
+fn root() -> String {
+    super::queues::ROOT.to_owned()
+}
+
+fn whole() -> Ratio {
+    Ratio::whole(100)
+}
+
+/// The preemption monitor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct MonitorConfiguration {
+    /// The time from one round to the next.
+    #[serde(with = "napreduce_core::time::text")]
+    pub interval: Span,
+    /// How long a victim may go on before it is killed.
+    #[serde(with = "napreduce_core::time::text")]
+    pub max_wait_before_kill: Span,
+    /// Which part of all slots may be taken in one round.
+    pub total_per_round: Ratio,
+    /// The fewest slots that a round may take, and that it takes of a queue that is to give any. Published is 0, which
+    /// never takes anything on a cluster of fewer than ten slots.
+    pub least_slots: u32,
+    /// Which part of its guarantee a queue may have beyond it before anything is taken.
+    pub dead_zone: Ratio,
+    /// Which part of what is to be taken is asked for in one round.
+    pub natural_termination_factor: Ratio,
+    /// Only works out what it would do.
+    pub observe_only: bool,
+    /// Takes inside of queues, too.
+    pub intra_queue: bool,
+    /// Nothing is done inside of a queue that uses less than this part of its guarantee.
+    pub intra_queue_minimum_threshold: Ratio,
+    /// Inside of a queue at most this part of its guarantee is taken in one round.
+    pub intra_queue_max_allowable_limit: Ratio,
+    /// What comes first inside of queues.
+    pub intra_queue_order: IntraQueueOrder,
+    /// Queues that have their guarantee balance what is left.
+    pub balance_beyond_guaranteed: bool,
+    /// How long a victim of that may go on before it is killed.
+    #[serde(with = "napreduce_core::time::text")]
+    pub balance_max_wait_before_kill: Span,
+    /// Victims are only marked, and go when somebody needs their room. Not offered here.
+    pub lazy: bool,
+    /// Reservations that wait for room choose victims first. Not offered here.
+    pub reserved_aware: bool,
+    /// Reservations of more important queues choose victims first. Not offered here.
+    pub priority_aware: bool,
+    /// How long such a reservation must have waited.
+    #[serde(with = "napreduce_core::time::text")]
+    pub priority_delay: Span,
+    /// How a slot is taken.
+    pub primitive: Primitive,
+}
+
+impl Default for MonitorConfiguration {
+    fn default() -> MonitorConfiguration {
+        MonitorConfiguration {
+            interval: Span::from_secs(3),
+            max_wait_before_kill: Span::from_secs(15),
+            total_per_round: Ratio::new(1, 10),
+            least_slots: 1,
+            dead_zone: Ratio::new(1, 10),
+            natural_termination_factor: Ratio::new(1, 5),
+            observe_only: false,
+            intra_queue: false,
+            intra_queue_minimum_threshold: Ratio::new(1, 2),
+            intra_queue_max_allowable_limit: Ratio::new(1, 5),
+            intra_queue_order: IntraQueueOrder::UserLimitFirst,
+            balance_beyond_guaranteed: false,
+            balance_max_wait_before_kill: Span::from_secs(300),
+            lazy: false,
+            reserved_aware: false,
+            priority_aware: false,
+            priority_delay: Span::from_secs(60),
+            primitive: Primitive::Kill,
+        }
+    }
+}
+
+impl MonitorConfiguration {
+    /// Whether the values make sense.
+    ///
+    /// # Errors
+    /// Names the first that does not, and what is allowed.
+    pub fn check(&self) -> Result<(), CapacityError> {
+        if self.interval == Span::default() {
+            return Err(CapacityError::NoInterval);
+        }
+        let not_offered = [
+            ("lazy", self.lazy, "a slot is only ever taken for a job that wants it now"),
+            ("reserved-aware", self.reserved_aware, "no job reserves a slot that is not free"),
+            ("priority-aware", self.priority_aware, "no job reserves a slot that is not free"),
+        ];
+        if let Some(&(name, _, why)) = not_offered.iter().find(|(_, wanted, _)| *wanted) {
+            return Err(CapacityError::NotOffered { name, why });
+        }
+        let shares = [
+            ("total-per-round", self.total_per_round),
+            ("natural-termination-factor", self.natural_termination_factor),
+            ("intra-queue-minimum-threshold", self.intra_queue_minimum_threshold),
+            ("intra-queue-max-allowable-limit", self.intra_queue_max_allowable_limit),
+        ];
+        for (name, value) in shares {
+            let (least, most) = (Ratio::ZERO, Ratio::ONE);
+            within(name, value, least, most)?;
+        }
+        within("dead-zone", self.dead_zone, Ratio::ZERO, Ratio::whole(1000))
+    }
+}
+
+/// Whether a value of the monitor is in its bounds, with few enough digits to calculate with exactly.
+fn within(name: &'static str, value: Ratio, least: Ratio, most: Ratio) -> Result<(), CapacityError> {
+    if value < least || value > most {
+        return Err(CapacityError::OutOfBounds { name, value, least, most });
+    }
+    if value.denominator() > 1_000_000 {
+        return Err(CapacityError::TooManyDigits { name, value });
+    }
+    Ok(())
+}

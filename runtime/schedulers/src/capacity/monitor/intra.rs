@@ -1,0 +1,87 @@
+//! The pass inside of a queue: from less deserving applications, and users beyond their limit, to more deserving ones.
+//!
+//! Owns which containers are taken for it. Does not own how much: that is the arithmetic of shares.
+
+use super::round::Round;
+use super::shares::{Leaf, Shares};
+use super::victims::{Pass, Victim};
+use super::{IntraQueue, RoundSettings};
+use napreduce_core::Ratio;
+
+use crate::capacity::configuration::IntraQueueOrder;
+
+/// An application for which others of its queue give something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// The leaf.
+    pub queue: usize,
+    /// The application.
+    pub application: u64,
+    /// How much.
+    pub amount: u64,
+}
+
+/// Chooses containers of one leaf that wants more; for whom.
+pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) -> Vec<Claim> {
+    let (tree, round_settings): (_, &RoundSettings) = (round.tree, round.settings);
+    let state = tree.queue(leaf);
+    let threshold = settings.minimum_threshold * state.guaranteed;
+    if state.preemption_disabled || Ratio::whole(state.used) < threshold {
+        return Vec::new();
+    }
+    let applications = round.applications(leaf).to_vec();
+    if applications.len() < 2 {
+        return Vec::new();
+    }
+    let seen = Leaf {
+        guaranteed: state.guaranteed,
+        used: state.used,
+        obtain: round.obtain(leaf),
+        settings: round_settings.of(leaf),
+        intra_queue: settings,
+    };
+    let mut shares = Shares::of(&applications, seen, &round.chosen);
+    let earlier: Vec<u64> = round.chosen.of_queue(leaf).map(|victim| victim.size).collect();
+    for size in earlier {
+        shares.deduct(size);
+    }
+    take(round, settings, leaf, &mut shares);
+    let claims = shares.applications.iter().filter(|share| share.gets > 0).map(|share| Claim {
+        queue: leaf,
+        application: share.application.id,
+        amount: u64::try_from(share.gets).unwrap_or(u64::MAX),
+    });
+    claims.collect()
+}
+
+/// Takes containers of the least deserving until the sum of what all give is reached.
+fn take(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize, shares: &mut Shares<'_>) {
+    let mut missing: i128 = shares.applications.iter().map(|share| share.gives).sum();
+    for share in shares.applications.iter().rev().filter(|share| share.gives > 0) {
+        let application = share.application;
+        let Some(user) = shares.users.get_mut(application.user.as_str()) else { continue };
+        for container in application.by_taking() {
+            if missing <= 0 {
+                return;
+            }
+            if container.is_master || container.is_killable || round.chosen.holds(container.id) {
+                continue;
+            }
+            let rest = user.used - i128::from(container.size);
+            if settings.order == IntraQueueOrder::UserLimitFirst && rest <= shares.user_limit {
+                break;
+            }
+            let victim = Victim {
+                container: container.id,
+                size: container.size,
+                application: application.id,
+                queue: leaf,
+                pass: Pass::IntraQueue,
+            };
+            if round.chosen.take(victim) {
+                missing -= i128::from(container.size);
+                user.used = rest;
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The preemption monitor: from time to time it works out what each queue should have, and takes from those that have
+//! more. Pure: a snapshot goes in, containers come out.
+//!
+//! Owns one round, whose passes share one budget, and what rounds remember of each other. Does not own where snapshots
+//! come from nor what taking means: to the monitor an attempt is a container that holds some amount.
+
+mod ideal;
+mod intra;
+mod priority;
+mod reserved;
+mod round;
+mod rounds;
+mod shares;
+mod take;
+mod tree;
+mod victims;
+
+pub use intra::Claim;
+pub use round::{Outcome, Round};
+pub use rounds::{Order, Rounds};
+pub use take::after_natural_termination;
+pub use tree::{QueueState, QueueTree};
+pub use victims::{Application, Container, Pass, Victim};
+
+use napreduce_core::{Ratio, Span, Time};
+
+use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
+
+/// What can be chosen about a round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoundSettings {
+    /// The size of the cluster.
+    pub cluster: u64,
+    /// Which part of the cluster may be taken in one round.
+    pub total_per_round: Ratio,
+    /// How far, as a part of its guarantee, a queue may be beyond it before anything is taken.
+    pub dead_zone: Ratio,
+    /// Which part of what is to be taken is asked for; the rest is expected to end by itself.
+    pub natural_termination_factor: Ratio,
+    /// Where anything is to be taken at all, and of a round, at least so much: slots are few where bytes are many, and a
+    /// tenth of nine slots is none. Zero is as published.
+    pub least: u64,
+    /// Which part of the guarantee of a queue its masters may keep when all else is taken.
+    pub masters_kept: Ratio,
+    /// A second pass, in which satisfied queues balance each other.
+    pub balance_beyond_guaranteed: bool,
+    /// Containers that reservations wait for are taken first; and what is reserved counts as wanted.
+    pub reserved_aware: bool,
+    /// Reservations of important queues that waited so long are made room for, if at all.
+    pub priority_delay: Option<Span>,
+    /// The pass inside of queues, if there is to be one.
+    pub intra_queue: Option<IntraQueue>,
+    /// What can be chosen about each queue, by its number; nothing said is as published.
+    pub queues: Vec<QueueSettings>,
+    /// The rooms of the nodes; only reservations ask for them.
+    pub nodes: Vec<Node>,
+    /// When the round is.
+    pub now: Time,
+}
+
+/// What can be chosen about the pass inside of queues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntraQueue {
+    /// Whether the limits of users come before the priorities of applications.
+    pub order: IntraQueueOrder,
+    /// Nothing is done in a queue that uses less than this part of its guarantee.
+    pub minimum_threshold: Ratio,
+    /// At most this part of the guarantee is taken in a round.
+    pub max_allowable_limit: Ratio,
+    /// The smallest container there is.
+    pub minimum_allocation: u64,
+}
+
+/// What can be chosen about one queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// The order of its applications.
+    pub order: ApplicationOrder,
+    /// The limit of a user in hundredths of the guarantee; without one users share it equally.
+    pub minimum_user_limit_percent: Option<Ratio>,
+}
+
+/// A node on which containers run and reservations wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Which.
+    pub id: u32,
+    /// What is free on it.
+    pub free: u64,
+}
+
+impl RoundSettings {
+    /// How much may be taken in one round.
+    pub fn allowed(&self) -> u64 {
+        self.total_per_round.of(self.cluster).max(self.least.min(self.cluster))
+    }
+
+    /// What was chosen about a queue.
+    fn of(&self, queue: usize) -> QueueSettings {
+        self.queues.get(queue).copied().unwrap_or_default()
+    }
+}
+
+impl Default for RoundSettings {
+    /// As published, for an empty cluster.
+    fn default() -> RoundSettings {
+        RoundSettings {
+            cluster: 0,
+            total_per_round: Ratio::new(1, 10),
+            dead_zone: Ratio::new(1, 10),
+            natural_termination_factor: Ratio::new(1, 5),
+            least: 0,
+            masters_kept: Ratio::new(1, 10),
+            balance_beyond_guaranteed: false,
+            reserved_aware: false,
+            priority_delay: None,
+            intra_queue: None,
+            queues: Vec::new(),
+            nodes: Vec::new(),
+            now: Time::default(),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One round: its passes in order, over one snapshot and one budget.
+//!
+//! Owns which passes there are and what they hand to each other. Does not own how any of them decides.
+
+use super::ideal::{Distribution, Sharing};
+use super::take::obtained;
+use super::tree::QueueTree;
+use super::victims::{Application, Chosen, Demand, Pass, Victim, take_from_leaf};
+use super::{Claim, RoundSettings, intra, priority, reserved};
+use napreduce_core::Ratio;
+
+/// What a round came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whom it chose, in order.
+    pub victims: Vec<Victim>,
+    /// What each queue should have, as of the last pass over queues.
+    pub ideal: Vec<Ratio>,
+    /// What was to be taken of each leaf, as of the last pass over queues.
+    pub obtain: Vec<u64>,
+    /// Which applications the victims of the pass inside of queues are taken for, and how much each.
+    pub claims: Vec<Claim>,
+}
+
+/// A round while it runs.
+pub struct Round<'a> {
+    pub(super) tree: &'a QueueTree,
+    pub(super) settings: &'a RoundSettings,
+    pub(super) chosen: Chosen,
+    source: &'a mut dyn FnMut(usize) -> Vec<Application>,
+    leaves: Vec<Option<Vec<Application>>>,
+    wanting: Vec<usize>,
+    ideal: Vec<Ratio>,
+    obtain: Vec<u64>,
+    claims: Vec<Claim>,
+}
+
+impl<'a> Round<'a> {
+    /// Runs a round; when nobody wants anything, nothing is taken, whatever rounding would leave over. The `source` is asked for the applications of a leaf at most once, and only for leaves that
+    /// something may be taken from.
+    pub fn run(
+        tree: &'a QueueTree,
+        settings: &'a RoundSettings,
+        source: &'a mut dyn FnMut(usize) -> Vec<Application>,
+    ) -> Outcome {
+        let mut round = Round {
+            tree,
+            settings,
+            chosen: Chosen::with_budget(settings.allowed()),
+            source,
+            leaves: vec![None; tree.len()],
+            wanting: Vec::new(),
+            ideal: Vec::new(),
+            obtain: vec![0; tree.len()],
+            claims: Vec::new(),
+        };
+        let nobody_wants = (0..tree.len()).all(|queue| tree.queue(queue).pending == 0);
+        if nobody_wants {
+            round.distribute(false, true);
+            return round.into_outcome();
+        }
+        if let Some(delay) = settings.priority_delay {
+            priority::select(&mut round, delay);
+        }
+        if settings.reserved_aware {
+            let obtain = round.distribute(false, false);
+            reserved::select(&mut round, obtain);
+        }
+        round.take_from_leaves(Pass::Guarantee);
+        if settings.balance_beyond_guaranteed {
+            round.take_from_leaves(Pass::Balance);
+        }
+        if let Some(intra_queue) = &settings.intra_queue {
+            for leaf in round.wanting.clone() {
+                let claims = intra::select(&mut round, intra_queue, leaf);
+                round.claims.extend(claims);
+            }
+        }
+        round.into_outcome()
+    }
+
+    fn into_outcome(self) -> Outcome {
+        let Round { chosen, ideal, obtain, claims, .. } = self;
+        Outcome { victims: chosen.victims, ideal, obtain, claims }
+    }
+
+    /// The applications of a leaf.
+    pub(super) fn applications(&mut self, leaf: usize) -> &[Application] {
+        self.leaves[leaf].get_or_insert_with(|| (self.source)(leaf))
+    }
+
+    /// What is to be taken of a leaf, as of the last pass over queues.
+    pub(super) fn obtain(&self, leaf: usize) -> u64 {
+        self.obtain[leaf]
+    }
+
+    /// Works out what each queue should have, and so what is to be taken of each.
+    fn distribute(&mut self, beyond_guaranteed: bool, natural_termination: bool) -> Vec<u64> {
+        let sharing = Sharing { beyond_guaranteed, count_reserved: self.settings.reserved_aware };
+        let distribution = Distribution::of(self.tree, sharing);
+        let obtain = obtained(self.tree, &distribution, self.settings, natural_termination);
+        for leaf in distribution.wanting {
+            if !self.wanting.contains(&leaf) {
+                self.wanting.push(leaf);
+            }
+        }
+        self.ideal = distribution.ideal;
+        obtain
+    }
+
+    /// One pass over the queues: for those below their guarantee, or to balance those that have it.
+    fn take_from_leaves(&mut self, pass: Pass) {
+        self.obtain = self.distribute(pass == Pass::Balance, true);
+        for victim in &self.chosen.victims {
+            // A remainder of just the size of a chosen container stays: so it is published.
+            if self.obtain[victim.queue] > victim.size {
+                self.obtain[victim.queue] -= victim.size;
+            }
+        }
+        for queue in self.tree.leaves() {
+            let state = self.tree.queue(queue);
+            if self.obtain[queue] == 0 || state.preemption_disabled {
+                continue;
+            }
+            let demand = Demand {
+                queue,
+                obtain: self.obtain[queue],
+                masters_kept: self.settings.masters_kept * state.guaranteed,
+                order: self.settings.of(queue).order,
+                pass,
+            };
+            let applications = self.leaves[queue].get_or_insert_with(|| (self.source)(queue));
+            take_from_leaf(applications, demand, &mut self.chosen);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What each application of one leaf should have, and how much one may take from another.
+//!
+//! Owns the arithmetic of the pass inside of queues. Does not own which containers are taken for it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::victims::{Application, Chosen};
+use super::{IntraQueue, QueueSettings};
+use napreduce_core::Ratio;
+
+use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
+
+/// A leaf as that pass sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leaf<'a> {
+    pub guaranteed: Ratio,
+    pub used: u64,
+    /// What other queues take of it in this round.
+    pub obtain: u64,
+    pub settings: QueueSettings,
+    pub intra_queue: &'a IntraQueue,
+}
+
+/// An application and what it should have, give and get.
+#[derive(Debug, Clone)]
+pub(super) struct Share<'a> {
+    pub application: &'a Application,
+    /// What earlier passes chose of it.
+    chosen: i128,
+    ideal: i128,
+    /// What it lacks, and others are to give.
+    lacks: i128,
+    /// What of that others are to give.
+    pub gets: i128,
+    /// What it could give.
+    takeable: i128,
+    /// What it is to give.
+    pub gives: i128,
+}
+
+/// A user of the leaf.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct User {
+    pub used: i128,
+    masters: i128,
+    chosen: i128,
+    ideal: i128,
+    /// Its limit was the bound once: it gives nothing more beyond it.
+    excess_given: bool,
+}
+
+/// The applications of a leaf, the most deserving first.
+#[derive(Debug)]
+pub(super) struct Shares<'a> {
+    leaf: Leaf<'a>,
+    pub applications: Vec<Share<'a>>,
+    pub users: BTreeMap<&'a str, User>,
+    /// What one user may have.
+    pub user_limit: i128,
+}
+
+impl Share<'_> {
+    fn used(&self) -> i128 {
+        i128::from(self.application.used())
+    }
+
+    fn masters(&self) -> i128 {
+        i128::from(self.application.masters())
+    }
+}
+
+impl<'a> Shares<'a> {
+    /// Works out who gives how much; at most what the limit of the queue and the budget allow.
+    pub fn of(applications: &'a [Application], leaf: Leaf<'a>, chosen: &Chosen) -> Shares<'a> {
+        let mut users: BTreeMap<&str, User> = BTreeMap::new();
+        for application in applications {
+            let user = users.entry(&application.user).or_default();
+            user.used += i128::from(application.used());
+            user.masters += i128::from(application.masters());
+            user.chosen += i128::from(chosen.of_application(application.id));
+        }
+        let share = |application: &'a Application| {
+            let chosen = i128::from(chosen.of_application(application.id));
+            Share { application, chosen, ideal: 0, lacks: 0, gets: 0, takeable: 0, gives: 0 }
+        };
+        let user_limit = leaf.user_limit(users.len());
+        let applications = leaf.sorted(applications, &users).into_iter().map(share).collect();
+        let mut shares = Shares { leaf, applications, users, user_limit };
+        shares.give();
+        shares.bound(i128::from(chosen.budget));
+        shares.transfer();
+        shares
+    }
+
+    /// Gives what the queue keeps to its applications, the most deserving first, each user up to the limit.
+    fn give(&mut self) {
+        let masters: i128 = self.users.values().map(|user| user.masters).sum();
+        let mut left = i128::from(self.leaf.used) - i128::from(self.leaf.obtain) - masters;
+        for share in &mut self.applications {
+            let Some(user) = self.users.get_mut(share.application.user.as_str()) else { continue };
+            let limit = self.user_limit - user.masters;
+            if left <= 0 {
+                break;
+            }
+            if user.ideal >= limit {
+                continue;
+            }
+            let has = share.used() - share.masters() - share.chosen;
+            let wants = (has + i128::from(share.application.pending)).max(0);
+            share.ideal = left.min(wants).min(limit - user.ideal);
+            user.ideal += share.ideal;
+            left -= share.ideal;
+            share.lacks = (share.ideal - has).max(0);
+        }
+    }
+
+    /// What each could give, the least deserving first, until the room is used up.
+    fn bound(&mut self, budget: i128) {
+        let limit = (self.leaf.guaranteed * self.leaf.intra_queue.max_allowable_limit).of(1);
+        let mut room = (i128::from(limit) - i128::from(self.leaf.obtain)).max(0).min(budget);
+        let kept = match self.leaf.intra_queue.order {
+            IntraQueueOrder::UserLimitFirst => i128::from(self.leaf.intra_queue.minimum_allocation),
+            IntraQueueOrder::PriorityFirst => 0,
+        };
+        for share in self.applications.iter_mut().rev() {
+            let beyond = share.used() - share.ideal - share.chosen - share.masters() - kept;
+            share.takeable = beyond.max(0).min(room);
+            room -= share.takeable;
+        }
+    }
+
+    /// Takes from the least deserving for the most deserving.
+    fn transfer(&mut self) {
+        for claimant in 0..self.applications.len() {
+            for victim in (0..self.applications.len()).rev() {
+                let lacks = self.applications[claimant].lacks - self.applications[claimant].gets;
+                if lacks <= 0 {
+                    break;
+                }
+                let amount = self.givable(claimant, victim).min(lacks);
+                self.applications[victim].gives += amount;
+                self.applications[claimant].gets += amount;
+            }
+        }
+    }
+
+    /// How much one application may take from another now.
+    fn givable(&mut self, claimant: usize, victim: usize) -> i128 {
+        let (for_whom, from) = (&self.applications[claimant], &self.applications[victim]);
+        let left = from.takeable - from.gives;
+        let (claimer, giver) = (for_whom.application, from.application);
+        let same_user = claimer.user == giver.user;
+        let Some(user) = self.users.get_mut(giver.user.as_str()) else { return 0 };
+        if left <= 0 || (same_user && giver.priority >= claimer.priority) {
+            return 0;
+        }
+        let excess = user.used - user.masters - (self.user_limit - user.masters);
+        let is_over = excess > 0;
+        if !same_user && !is_over && self.leaf.intra_queue.order == IntraQueueOrder::UserLimitFirst {
+            return 0;
+        }
+        if same_user || giver.priority != claimer.priority || !is_over {
+            return left;
+        }
+        let bound = if user.excess_given { 0 } else { (excess - user.chosen).max(0) };
+        if bound < left {
+            user.excess_given = true;
+        }
+        bound.min(left)
+    }
+
+    /// What other passes chose of this leaf is not taken again: each is deducted from every application that gives more.
+    pub fn deduct(&mut self, size: u64) {
+        for share in &mut self.applications {
+            if share.gives > i128::from(size) {
+                share.gives -= i128::from(size);
+            }
+        }
+    }
+}
+
+impl Leaf<'_> {
+    /// What one user may have.
+    fn user_limit(&self, users: usize) -> i128 {
+        let share = match self.settings.minimum_user_limit_percent {
+            Some(percent) => self.guaranteed * percent / Ratio::whole(100),
+            None => self.guaranteed / Ratio::whole(users.max(1) as u64),
+        };
+        -(-share.numerator()).div_euclid(share.denominator())
+    }
+
+    /// The applications, the most deserving first.
+    fn sorted<'a>(
+        &self,
+        applications: &'a [Application],
+        users: &BTreeMap<&'a str, User>,
+    ) -> Vec<&'a Application> {
+        let by_use = self.settings.order == ApplicationOrder::Fair
+            && self.intra_queue.order == IntraQueueOrder::UserLimitFirst;
+        let use_of =
+            |application: &Application| users.get(application.user.as_str()).map_or(0, |user| user.used);
+        let mut sorted: Vec<&Application> = applications.iter().collect();
+        sorted.sort_by_key(|application| {
+            if by_use {
+                (Reverse(0), use_of(application), application.used(), application.age)
+            } else {
+                (Reverse(application.priority), 0, 0, application.age)
+            }
+        });
+        sorted
+    }
+}

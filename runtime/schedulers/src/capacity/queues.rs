@@ -1,0 +1,259 @@
+//! The tree of queues: what each is guaranteed and may have at most, of all slots of one kind.
+//!
+//! Owns the tree and where a job belongs in it. Slots are counted apart for maps and reduces, so every share is one of
+//! the map slots and one of the reduce slots. Does not own what a queue has or wants at the moment.
+
+use std::collections::BTreeMap;
+
+use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
+use super::error::CapacityError;
+use napreduce_core::Ratio;
+
+/// The name of the queue that all others are below of.
+pub(super) const ROOT: &str = "root";
+
+/// Shares are multiples of one over at most this, so that what a queue has can be compared exactly.
+const FINEST: i128 = 1_000_000_000_000;
+
+/// One queue of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// The queue it is a part of.
+    pub parent: Option<usize>,
+    /// The queues that are parts of it.
+    pub children: Vec<usize>,
+    /// Which part of all slots it is guaranteed.
+    pub guaranteed: Ratio,
+    /// Which part of all slots it may have at most.
+    pub maximum: Ratio,
+    /// Larger is more important.
+    pub priority: i32,
+    /// Nothing is taken from it.
+    pub preemption_disabled: bool,
+    /// How much of it one user may have however many there are, in hundredths.
+    pub user_limit_percent: Ratio,
+    /// The order of its jobs.
+    pub order: ApplicationOrder,
+}
+
+/// The queues, each after its parent; the first is the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queues {
+    all: Vec<Queue>,
+    leaves: BTreeMap<String, usize>,
+    default: usize,
+    /// All shares are multiples of one over this.
+    unit: i128,
+    /// How many such units each queue is guaranteed.
+    weights: Vec<u64>,
+}
+
+impl Queues {
+    /// The tree of a configuration.
+    ///
+    /// # Errors
+    /// Names the first queue that cannot be as it is, and why.
+    pub fn of(configuration: &CapacityConfiguration) -> Result<Queues, CapacityError> {
+        let only = [QueueConfiguration {
+            name: "default".to_owned(),
+            parent: ROOT.to_owned(),
+            guaranteed_percent: Ratio::whole(100),
+            max_percent: Ratio::whole(100),
+            priority: 0,
+            preemption_disabled: false,
+            user_limit_percent: Ratio::whole(100),
+            app_order: ApplicationOrder::Fifo,
+        }];
+        let queues = if configuration.queue.is_empty() { &only[..] } else { &configuration.queue[..] };
+        check_names(queues)?;
+        check_values(queues)?;
+        let mut tree =
+            Queues { all: vec![root()], leaves: BTreeMap::new(), default: 0, unit: 1, weights: Vec::new() };
+        tree.add_below(0, queues, configuration.mode)?;
+        if tree.all.len() <= queues.len() {
+            let lost = queues.iter().filter(|queue| !tree.all.iter().any(|known| known.name == queue.name));
+            return Err(CapacityError::Cycle(names(lost.map(|queue| queue.name.as_str()))));
+        }
+        tree.find_unit()?;
+        let leaves = tree.all.iter().enumerate().filter(|(_, queue)| queue.children.is_empty());
+        tree.leaves = leaves.map(|(number, queue)| (queue.name.clone(), number)).collect();
+        tree.default = tree.default_of(configuration.default_queue.as_deref())?;
+        Ok(tree)
+    }
+
+    /// All queues, each after its parent.
+    pub fn all(&self) -> &[Queue] {
+        &self.all
+    }
+
+    /// A queue by its number.
+    pub fn queue(&self, number: usize) -> &Queue {
+        &self.all[number]
+    }
+
+    /// Where a job belongs that names this queue: there if it is a leaf, else in the default queue.
+    pub fn leaf_of(&self, name: &str) -> usize {
+        self.leaves.get(name).copied().unwrap_or(self.default)
+    }
+
+    /// What a queue is guaranteed of so many slots; fractions count.
+    pub fn guaranteed(&self, number: usize, slots: u32) -> Ratio {
+        self.all[number].guaranteed * Ratio::whole(u64::from(slots))
+    }
+
+    /// How many units of all slots there are.
+    pub(super) fn unit(&self) -> u128 {
+        self.unit.unsigned_abs()
+    }
+
+    /// How many units of all slots a queue is guaranteed.
+    pub(super) fn weight(&self, number: usize) -> u128 {
+        u128::from(self.weights[number])
+    }
+
+    /// How many of so many slots a queue may have: whole ones, but at least one if it may have any, since its jobs would
+    /// wait for ever otherwise.
+    pub fn maximum(&self, number: usize, slots: u32) -> u32 {
+        let share = self.all[number].maximum;
+        let whole = u32::try_from(share.of(u64::from(slots))).unwrap_or(u32::MAX);
+        whole.max(u32::from(share > Ratio::ZERO).min(slots))
+    }
+
+    /// Adds the queues below one, and those below them.
+    fn add_below(
+        &mut self,
+        parent: usize,
+        queues: &[QueueConfiguration],
+        mode: Mode,
+    ) -> Result<(), CapacityError> {
+        let name = self.all[parent].name.clone();
+        let mut sum = Ratio::ZERO;
+        for queue in queues.iter().filter(|queue| queue.parent == name) {
+            let above = &self.all[parent];
+            let percent = |share: Ratio, of: Ratio| {
+                let product = of * (share / Ratio::whole(100));
+                let fine = product.denominator() <= FINEST;
+                if fine { Ok(product) } else { Err(CapacityError::TooFine(queue.name.clone())) }
+            };
+            let guaranteed = percent(queue.guaranteed_percent, above.guaranteed)?;
+            let maximum = match mode {
+                Mode::HardCap => guaranteed,
+                Mode::SoftCap | Mode::Preemptive => percent(queue.max_percent, above.maximum)?,
+            };
+            let added = Queue {
+                name: queue.name.clone(),
+                parent: Some(parent),
+                children: Vec::new(),
+                guaranteed,
+                maximum,
+                priority: queue.priority,
+                preemption_disabled: queue.preemption_disabled || above.preemption_disabled,
+                user_limit_percent: queue.user_limit_percent,
+                order: queue.app_order,
+            };
+            sum = sum + queue.guaranteed_percent;
+            let number = self.all.len();
+            self.all.push(added);
+            self.all[parent].children.push(number);
+            self.add_below(number, queues, mode)?;
+        }
+        if sum > Ratio::whole(100) {
+            return Err(CapacityError::OverCommitted { parent: name, sum });
+        }
+        Ok(())
+    }
+
+    /// Finds the unit of which all shares are multiples, unless it would be too small; what each is in it.
+    fn find_unit(&mut self) -> Result<(), CapacityError> {
+        for queue in &self.all {
+            for share in [queue.guaranteed, queue.maximum] {
+                self.unit = common_multiple(self.unit, share.denominator(), &queue.name)?;
+            }
+        }
+        self.weights =
+            self.all.iter().map(|queue| queue.guaranteed.of(self.unit.unsigned_abs() as u64)).collect();
+        Ok(())
+    }
+
+    fn default_of(&self, name: Option<&str>) -> Result<usize, CapacityError> {
+        let first = self.all.iter().position(|queue| queue.children.is_empty()).unwrap_or_default();
+        let Some(name) = name else { return Ok(self.leaves.get("default").copied().unwrap_or(first)) };
+        self.leaves.get(name).copied().ok_or_else(|| CapacityError::DefaultQueue {
+            name: name.to_owned(),
+            leaves: names(self.leaves.keys().map(String::as_str)),
+        })
+    }
+}
+
+fn root() -> Queue {
+    Queue {
+        name: ROOT.to_owned(),
+        parent: None,
+        children: Vec::new(),
+        guaranteed: Ratio::ONE,
+        maximum: Ratio::ONE,
+        priority: 0,
+        preemption_disabled: false,
+        user_limit_percent: Ratio::whole(100),
+        order: ApplicationOrder::Fifo,
+    }
+}
+
+/// Whether the queues can be told apart, and their parents be found.
+fn check_names(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
+    let mut known = std::collections::BTreeSet::from([ROOT]);
+    for queue in queues {
+        if queue.name.is_empty() || queue.name == ROOT {
+            return Err(CapacityError::Name(queue.name.clone()));
+        }
+        if !known.insert(&queue.name) {
+            return Err(CapacityError::Duplicate(queue.name.clone()));
+        }
+    }
+    match queues.iter().find(|queue| !known.contains(queue.parent.as_str())) {
+        None => Ok(()),
+        Some(queue) => Err(CapacityError::UnknownParent {
+            queue: queue.name.clone(),
+            parent: queue.parent.clone(),
+            known: names(known.into_iter()),
+        }),
+    }
+}
+
+/// Whether the values of queues are shares, and can be added.
+fn check_values(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
+    let mut common: i128 = 1;
+    for queue in queues {
+        let values = [
+            ("guaranteed-percent", queue.guaranteed_percent, 0),
+            ("max-percent", queue.max_percent, 0),
+            ("user-limit-percent", queue.user_limit_percent, 1),
+        ];
+        for (name, value, least) in values {
+            if value < Ratio::whole(u64::from(least)) || value > Ratio::whole(100) {
+                return Err(CapacityError::Percent { queue: queue.name.clone(), name, value, least });
+            }
+            common = common_multiple(common, value.denominator(), &queue.name)?;
+        }
+        if queue.max_percent < queue.guaranteed_percent {
+            return Err(CapacityError::MaximumBelowGuarantee {
+                queue: queue.name.clone(),
+                guaranteed: queue.guaranteed_percent,
+                max: queue.max_percent,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The least common multiple of two denominators, if it is not too large to calculate with.
+fn common_multiple(one: i128, other: i128, queue: &str) -> Result<i128, CapacityError> {
+    let multiple = Ratio::new(one, other).numerator().checked_mul(other);
+    multiple.filter(|&common| common <= FINEST).ok_or_else(|| CapacityError::TooFine(queue.to_owned()))
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}

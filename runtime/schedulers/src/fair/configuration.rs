@@ -1,0 +1,275 @@
+//! What can be chosen about Fair, as it stands in a file.
+//!
+//! Owns the values, the published defaults and what is allowed. Does not own the pools that follow from it (`tree`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use napreduce_core::{Primitive, Ratio, Span};
+
+use crate::fair::starvation::Patience;
+use crate::serving::DelaySettings;
+
+/// The pool for jobs that name no pool of their own below another.
+pub(super) const DEFAULT_POOL: &str = "default";
+
+/// Fair, with its tree of pools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct FairConfiguration {
+    /// Starved jobs take slots from others.
+    pub preemption: bool,
+    /// How.
+    pub primitive: Primitive,
+    /// Nothing is taken before more than this part of the slots of some kind is in use.
+    pub utilization_gate: Ratio,
+    /// How long a victim may take before it is killed.
+    #[serde(with = "napreduce_core::time::text")]
+    pub kill_wait: Span,
+    /// How long a starved job is left alone after its victims should be gone.
+    #[serde(with = "napreduce_core::time::text")]
+    pub recheck_delay: Span,
+    /// How often shares and starvation are looked at.
+    #[serde(with = "napreduce_core::time::text")]
+    pub update_interval: Span,
+    /// How often workers report; four of these pass before a starved job is looked at again.
+    #[serde(with = "napreduce_core::time::text")]
+    pub heartbeat: Span,
+    /// A job that wants more weighs more: log2(1 + what it holds or wants).
+    pub size_based_weight: bool,
+    /// The weight of a job is multiplied by its priority, if that is more than one.
+    pub priority_weight: bool,
+    /// Nobody's share exceeds what it holds or wants.
+    pub cap_by_demand: bool,
+    /// Which pool a job goes to.
+    pub placement: Placement,
+    /// What becomes of a job whose pool is not in the tree.
+    pub unknown_pools: UnknownPools,
+    /// How long jobs wait for a slot near their data.
+    pub delay: DelaySettings,
+    /// All pools, and what they inherit.
+    pub root: PoolConfiguration,
+}
+
+impl Default for FairConfiguration {
+    /// As published, with heartbeats of 200 ms.
+    fn default() -> FairConfiguration {
+        FairConfiguration {
+            preemption: false,
+            primitive: Primitive::Kill,
+            utilization_gate: Ratio::new(4, 5),
+            kill_wait: Span::from_secs(15),
+            recheck_delay: Span::from_secs(10),
+            update_interval: Span::from_millis(500),
+            heartbeat: Span::from_millis(200),
+            size_based_weight: false,
+            priority_weight: false,
+            cap_by_demand: false,
+            placement: Placement::Queue,
+            unknown_pools: UnknownPools::Create,
+            delay: DelaySettings::default(),
+            root: PoolConfiguration::default(),
+        }
+    }
+}
+
+/// Which pool a job goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// The one that its queue names: `research.ada` is pool `ada` below `research`.
+    Queue,
+    /// The one of its user.
+    User,
+}
+
+/// What becomes of a job whose pool is not in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnknownPools {
+    /// The pool is made, with defaults.
+    Create,
+    /// The job goes to the pool `default`.
+    Default,
+    /// The job is not to be accepted; one that was all the same goes to the pool `default`.
+    Refuse,
+}
+
+/// The order in which the jobs of a pool are served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolOrder {
+    /// Each gets its part.
+    #[default]
+    Fair,
+    /// One after the other, by priority and submission.
+    Fifo,
+}
+
+/// A time that may never come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timeout(#[serde(with = "napreduce_core::time::text_or_never")] pub Option<Span>);
+
+/// A pool. The four values about preemption come from the pool above when they are not given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct PoolConfiguration {
+    /// Its part in relation to its siblings'.
+    pub weight: Ratio,
+    /// Map slots it gets before others get more.
+    pub min_maps: u32,
+    /// Reduce slots it gets before others get more.
+    pub min_reduces: u32,
+    /// Map slots it never exceeds.
+    pub max_maps: Option<u32>,
+    /// Reduce slots it never exceeds.
+    pub max_reduces: Option<u32>,
+    /// In which order its jobs are served.
+    pub order: PoolOrder,
+    /// Whether others may take slots from its jobs; true above all.
+    pub allow_preemption_from: Option<bool>,
+    /// How long it may be below its minimum before it takes slots; never above all.
+    pub min_share_timeout: Option<Timeout>,
+    /// How long a job may be below its part of its share before it takes slots; never above all.
+    pub fair_share_timeout: Option<Timeout>,
+    /// That part; 0.5 above all.
+    pub fair_share_threshold: Option<Ratio>,
+    /// The pools below it.
+    pub pools: BTreeMap<String, PoolConfiguration>,
+}
+
+impl Default for PoolConfiguration {
+    fn default() -> PoolConfiguration {
+        PoolConfiguration {
+            weight: Ratio::ONE,
+            min_maps: 0,
+            min_reduces: 0,
+            max_maps: None,
+            max_reduces: None,
+            order: PoolOrder::Fair,
+            allow_preemption_from: None,
+            min_share_timeout: None,
+            fair_share_timeout: None,
+            fair_share_threshold: None,
+            pools: BTreeMap::new(),
+        }
+    }
+}
+
+/// What is not allowed in a configuration of Fair.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FairConfigurationError {
+    /// A weight below nothing.
+    #[error("pool {pool} has weight {weight}; give 0 or more")]
+    Weight {
+        /// Which pool.
+        pool: String,
+        /// Its weight.
+        weight: Ratio,
+    },
+    /// A minimum above the maximum.
+    #[error("pool {pool} has min-{what} {min} and max-{what} {max}; the minimum may not exceed the maximum")]
+    MinAboveMax {
+        /// Which pool.
+        pool: String,
+        /// Maps or reduces.
+        what: &'static str,
+        /// The minimum.
+        min: u32,
+        /// The maximum.
+        max: u32,
+    },
+    /// A threshold that is no part of a share.
+    #[error("pool {pool} has fair-share-threshold {threshold}; give 0 to 1")]
+    Threshold {
+        /// Which pool.
+        pool: String,
+        /// Its threshold.
+        threshold: Ratio,
+    },
+    /// Pools in turn.
+    #[error("pool {0} has order fifo but holds pools, not jobs; give fifo to the pools that hold the jobs")]
+    FifoOfPools(String),
+    /// A share of the root.
+    #[error(
+        "the root has a weight, a minimum or a maximum; it is the whole cluster, so give them to pools below it"
+    )]
+    RootShare,
+    /// A name that cannot be told from a path.
+    #[error("{0:?} is no name of a pool; give one without dots, not empty and not root")]
+    Name(String),
+    /// A gate below nothing.
+    #[error("utilization-gate is {0}; give 0 or more (at 1 and above nothing is ever taken)")]
+    Gate(Ratio),
+    /// Updates without end.
+    #[error("update-interval is 0; give a span such as 500ms")]
+    Interval,
+    /// A job of a pool that is not in the tree.
+    #[error(
+        "there is no pool {0}; submit to one that is configured, or set unknown-pools to create or default"
+    )]
+    UnknownPool(String),
+}
+
+impl FairConfiguration {
+    /// When pools preempt for which nothing else is said.
+    pub fn patience(&self) -> Patience {
+        let fair_share_threshold = self.root.fair_share_threshold.unwrap_or(Ratio::new(1, 2));
+        let never = Timeout(None);
+        let min_share_timeout = self.root.min_share_timeout.unwrap_or(never).0;
+        let fair_share_timeout = self.root.fair_share_timeout.unwrap_or(never).0;
+        Patience { min_share_timeout, fair_share_timeout, fair_share_threshold }
+    }
+
+    /// Whether a policy can be built of it.
+    ///
+    /// # Errors
+    /// Names the value and what is allowed.
+    pub fn check(&self) -> Result<(), FairConfigurationError> {
+        if self.utilization_gate < Ratio::ZERO {
+            return Err(FairConfigurationError::Gate(self.utilization_gate));
+        }
+        if self.update_interval == Span(0) {
+            return Err(FairConfigurationError::Interval);
+        }
+        let plain = PoolConfiguration::default();
+        let share = |pool: &PoolConfiguration| {
+            (pool.weight, pool.min_maps, pool.min_reduces, pool.max_maps, pool.max_reduces)
+        };
+        if share(&self.root) != share(&plain) {
+            return Err(FairConfigurationError::RootShare);
+        }
+        self.root.check("root")
+    }
+}
+
+impl PoolConfiguration {
+    fn check(&self, pool: &str) -> Result<(), FairConfigurationError> {
+        let name = || pool.to_owned();
+        if self.weight < Ratio::ZERO {
+            return Err(FairConfigurationError::Weight { pool: name(), weight: self.weight });
+        }
+        let both = [("maps", self.min_maps, self.max_maps), ("reduces", self.min_reduces, self.max_reduces)];
+        for (what, min, max) in both {
+            if let Some(max) = max.filter(|max| *max < min) {
+                return Err(FairConfigurationError::MinAboveMax { pool: name(), what, min, max });
+            }
+        }
+        let part = |threshold: &Ratio| *threshold < Ratio::ZERO || *threshold > Ratio::ONE;
+        if let Some(threshold) = self.fair_share_threshold.filter(part) {
+            return Err(FairConfigurationError::Threshold { pool: name(), threshold });
+        }
+        if self.order == PoolOrder::Fifo && (pool == "root" || !self.pools.is_empty()) {
+            return Err(FairConfigurationError::FifoOfPools(name()));
+        }
+        for (below, configuration) in &self.pools {
+            if below.is_empty() || below.contains('.') || below == "root" {
+                return Err(FairConfigurationError::Name(below.clone()));
+            }
+            configuration.check(&format!("{pool}.{below}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! The policy: which job gets a free slot, and when starvation is looked at.
+//!
+//! Owns the walk down the tree for one free slot, and the timer of the updates. Does not own the tree (`tree`) nor what
+//! an update does (`preempting`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use napreduce_core::{Actions, ByKind, ClusterView, Event, JobId, JobSpec, Offer, Scheduler, TaskKind, Time};
+
+use crate::fair::configuration::{FairConfiguration, FairConfigurationError};
+use crate::fair::pool::{Key, PoolId};
+use crate::fair::tree::{Look, ROOT, Tree};
+use crate::serving::Delay;
+
+/// Children that could only resume something on the worker of an offer, by pool.
+type Resumable = BTreeMap<PoolId, BTreeSet<Key>>;
+
+/// Weighted shares of all slots for pools and the jobs in them; see `docs/schedulers/fair.md`.
+pub struct Fair {
+    pub(super) configuration: FairConfiguration,
+    pub(super) tree: Tree,
+    delay: Delay,
+    /// When starvation is looked at next; nobody waits, without.
+    pub(super) next_update: Option<Time>,
+    /// Since when somebody waits: before, everybody had what they wanted.
+    pub(super) waiting_since: Time,
+    /// What was saved of jobs that were not named again yet.
+    remembered: BTreeMap<JobId, (String, ByKind<Look>)>,
+}
+
+/// What cannot be seen in the cluster.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    /// In the order in which they were made, and when each last had its minimum.
+    pools: Vec<(String, ByKind<Time>)>,
+    jobs: Vec<(JobId, String, ByKind<Look>)>,
+    delay: Delay,
+    next_update: Option<Time>,
+    waiting_since: Time,
+}
+
+impl Fair {
+    /// A policy as configured.
+    ///
+    /// # Errors
+    /// Names the value that is not allowed.
+    pub fn new(configuration: FairConfiguration) -> Result<Fair, FairConfigurationError> {
+        configuration.check()?;
+        Ok(Fair {
+            tree: Tree::new(&configuration),
+            delay: Delay::new(configuration.delay),
+            next_update: None,
+            waiting_since: Time(0),
+            remembered: BTreeMap::new(),
+            configuration,
+        })
+    }
+
+    /// Gives the offered slot to somebody below a pool; false if nobody there can use it.
+    fn give(
+        &mut self,
+        pool: PoolId,
+        resumable: &Resumable,
+        view: &ClusterView<'_>,
+        offer: Offer,
+        actions: &mut Actions,
+    ) -> bool {
+        let Fair { tree, delay, .. } = self;
+        give(tree, delay, pool, resumable, view, offer, actions)
+    }
+
+    /// The jobs that could resume something here and launch nothing, and the pools above them that are not open.
+    fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> Resumable {
+        let mut resumable = Resumable::new();
+        if self.tree.only_suspended[offer.kind] == 0 || !view.has_suspended(offer.kind, offer.worker) {
+            return resumable;
+        }
+        let attempts = view.worker(offer.worker).into_iter().flat_map(|worker| worker.attempts());
+        let jobs: BTreeSet<JobId> = attempts.map(|attempt| attempt.task.job).collect();
+        for job in jobs {
+            let Some(entry) = self.tree.jobs.get(&job) else { continue };
+            let only = entry.kinds[offer.kind].wish.is_only_suspended();
+            let here = view.job(job).is_some_and(|job| job.suspended_on(offer.kind, offer.worker).is_some());
+            if !only || !here || !self.tree.has_room(job, offer.kind) {
+                continue;
+            }
+            let key = self.tree.job_key(job, entry, offer.kind);
+            resumable.entry(entry.pool).or_default().insert(key);
+            let mut pool = entry.pool;
+            while let Some(parent) = self.tree.pools[pool].parent {
+                if !self.tree.pools[pool].is_open(offer.kind) {
+                    let key = self.tree.pools[pool].key(pool, offer.kind);
+                    resumable.entry(parent).or_default().insert(key);
+                }
+                pool = parent;
+            }
+        }
+        resumable
+    }
+
+    fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
+        if let Some(job) = offer.reserved_for {
+            let served = self.tree.has_room(job, offer.kind)
+                && view.job(job).is_some_and(|job| crate::serving::serve(job, offer, actions));
+            if !served {
+                actions.decline("the job that it is kept for cannot use it now");
+            }
+            return;
+        }
+        let resumable = self.resumable(view, offer);
+        if self.give(ROOT, &resumable, view, offer, actions) {
+            return;
+        }
+        if self.tree.pools[ROOT].lines[offer.kind].is_empty() && self.tree.only_suspended[offer.kind] == 0 {
+            actions.decline_kind("every pool that could use it is at its maximum");
+        } else {
+            actions.decline("nobody below the maximum of its pool can use it here");
+        }
+    }
+
+    /// Whether somebody could use a slot that is not there.
+    fn somebody_waits(&self, kinds: &[TaskKind]) -> bool {
+        let waits = |kind: &TaskKind| {
+            self.tree.only_suspended[*kind] > 0 || !self.tree.pools[ROOT].lines[*kind].is_empty()
+        };
+        kinds.iter().any(waits)
+    }
+}
+
+/// Descends from a pool: its children in order, each given to if it can use the slot.
+fn give(
+    tree: &Tree,
+    delay: &mut Delay,
+    pool: PoolId,
+    resumable: &Resumable,
+    view: &ClusterView<'_>,
+    offer: Offer,
+    actions: &mut Actions,
+) -> bool {
+    let mut launching = tree.pools[pool].lines[offer.kind].iter().peekable();
+    let mut resuming = resumable.get(&pool).into_iter().flatten().peekable();
+    loop {
+        let first = match (launching.peek(), resuming.peek()) {
+            (Some(launch), Some(resume)) if resume < launch => resuming.next(),
+            (None, _) => resuming.next(),
+            (Some(_), _) => launching.next(),
+        };
+        let Some(Key { name, .. }) = first else { return false };
+        let served = if tree.pools[pool].holds_pools {
+            give(tree, delay, *name as PoolId, resumable, view, offer, actions)
+        } else {
+            view.job(JobId(*name)).is_some_and(|job| delay.serve(view.now(), job, offer, actions))
+        };
+        if served {
+            return true;
+        }
+    }
+}
+
+impl Scheduler for Fair {
+    fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
+
+    fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
+        let Some(known) = view.job(job) else {
+            self.delay.forget(job);
+            return self.tree.remove(job);
+        };
+        if let Some((pool, looks)) = self.remembered.remove(&job) {
+            let pool = self.tree.pool_at(&pool, now);
+            self.tree.enter(known, pool, looks);
+        }
+        self.tree.update(now, known);
+    }
+
+    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        if let Some(offer) = actions.offer() {
+            return self.answer(view, offer, actions);
+        }
+        if !self.configuration.preemption {
+            return;
+        }
+        if !self.somebody_waits(actions.kinds()) {
+            self.next_update = None;
+            return;
+        }
+        if self.next_update.is_none() {
+            self.waiting_since = now;
+        }
+        if self.next_update.is_none_or(|due| now >= due) {
+            self.next_update = Some(now + self.configuration.update_interval);
+            self.preempt(now, view, actions);
+        }
+    }
+
+    fn admits(&self, spec: &JobSpec) -> Result<(), String> {
+        self.tree.path_for(spec).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn save(&self) -> Option<String> {
+        let name = |pool: PoolId| self.tree.pools[pool].name.to_string();
+        let jobs = self.tree.jobs.iter().map(|(id, entry)| (*id, name(entry.pool), entry.looks));
+        let saved = Saved {
+            pools: self.tree.pools.iter().map(|pool| (pool.name.to_string(), pool.last_at_min)).collect(),
+            jobs: jobs.collect(),
+            delay: self.delay.clone(),
+            next_update: self.next_update,
+            waiting_since: self.waiting_since,
+        };
+        Some(serde_json::to_string(&saved).expect("plain data is text"))
+    }
+
+    fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
+        let saved = saved.ok_or("what Fair remembers is not said")?;
+        let saved: Saved = serde_json::from_str(saved).map_err(|error| format!("Fair: {error}"))?;
+        for (name, last_at_min) in saved.pools {
+            let pool = if name == "root" { ROOT } else { self.tree.make(&name, Time(0)) };
+            self.tree.pools[pool].last_at_min = last_at_min;
+        }
+        self.remembered = saved.jobs.into_iter().map(|(job, pool, looks)| (job, (pool, looks))).collect();
+        (self.delay, self.next_update, self.waiting_since) =
+            (saved.delay, saved.next_update, saved.waiting_since);
+        Ok(())
+    }
+
+    fn next_wakeup(&self, now: Time) -> Option<Time> {
+        [self.next_update, self.delay.next_wakeup(now)].into_iter().flatten().min()
+    }
+}

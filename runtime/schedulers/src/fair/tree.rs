@@ -1,0 +1,268 @@
+//! The tree of pools with the jobs in it, kept in order as jobs change.
+//!
+//! Owns who is below whom, and that every pool's sums and lines agree with its jobs. Does not own any decision.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use napreduce_core::{ByKind, Job, JobId, JobSpec, TaskKind, Time};
+
+use crate::fair::configuration::{
+    DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, UnknownPools,
+};
+use crate::fair::pool::{Amount, Key, Pool, PoolId};
+use crate::fair::weights::JobWeights;
+
+/// The place of the root.
+pub(super) const ROOT: PoolId = 0;
+
+/// A job in its pool.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub pool: PoolId,
+    pub submitted: Time,
+    pub priority: i32,
+    pub kinds: ByKind<Part>,
+    /// When its starvation is looked at.
+    pub looks: ByKind<Look>,
+}
+
+/// What is remembered of a job's starvation for slots of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Look {
+    /// When it last had its part of its share, or was submitted.
+    pub last_at_share: Time,
+    /// It starved, and is not looked at until then.
+    pub next_check: Time,
+}
+
+/// What a job holds and wants of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub held: Amount,
+    /// It has tasks that could be launched.
+    pub open: bool,
+    /// It has attempts that could only be resumed where they are.
+    pub suspended: bool,
+}
+
+impl Wish {
+    /// It has nothing to launch, but something to resume.
+    pub(super) fn is_only_suspended(&self) -> bool {
+        self.suspended && !self.open
+    }
+}
+
+/// A job's wish, and the key under which it stands in the line of its pool.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part {
+    pub wish: Wish,
+    placed: Option<Key>,
+}
+
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub pools: Vec<Pool>,
+    by_name: BTreeMap<Arc<str>, PoolId>,
+    pub jobs: BTreeMap<JobId, Entry>,
+    /// How many jobs have something suspended and nothing to launch.
+    pub only_suspended: ByKind<u32>,
+    placement: Placement,
+    unknown: UnknownPools,
+    pub weights: JobWeights,
+}
+
+impl Tree {
+    pub(super) fn new(configuration: &FairConfiguration) -> Tree {
+        let mut tree = Tree {
+            pools: vec![Pool::root(configuration)],
+            by_name: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            only_suspended: ByKind::default(),
+            placement: configuration.placement,
+            unknown: configuration.unknown_pools,
+            weights: JobWeights {
+                by_size: configuration.size_based_weight,
+                by_priority: configuration.priority_weight,
+            },
+        };
+        tree.add_below(ROOT, &configuration.root);
+        tree
+    }
+
+    fn add_below(&mut self, parent: PoolId, configuration: &PoolConfiguration) {
+        for (name, configuration) in &configuration.pools {
+            let pool = self.add(parent, name, configuration, Time(0));
+            self.add_below(pool, configuration);
+        }
+    }
+
+    fn add(&mut self, parent: PoolId, name: &str, configuration: &PoolConfiguration, now: Time) -> PoolId {
+        let path =
+            if parent == ROOT { name.to_owned() } else { format!("{}.{name}", self.pools[parent].name) };
+        let path: Arc<str> = Arc::from(path);
+        let pool = self.pools[parent].below(parent, Arc::clone(&path), configuration, now);
+        self.pools[parent].holds_pools = true;
+        self.pools.push(pool);
+        self.by_name.insert(path, self.pools.len() - 1);
+        self.pools.len() - 1
+    }
+
+    /// The path of the pool that a job is to go to, or why there is none for it.
+    pub(super) fn path_for(&self, spec: &JobSpec) -> Result<String, FairConfigurationError> {
+        let asked = match self.placement {
+            Placement::Queue => spec.queue.strip_prefix("root.").unwrap_or(&spec.queue),
+            Placement::User => &spec.user,
+        };
+        let parts = || asked.split('.').filter(|part| !part.is_empty());
+        let path = if self.placement == Placement::User {
+            asked.replace('.', "_")
+        } else {
+            parts().collect::<Vec<_>>().join(".")
+        };
+        let path = if path.is_empty() || path == "root" { DEFAULT_POOL.to_owned() } else { path };
+        let known = self.by_name.contains_key(path.as_str()) || path == DEFAULT_POOL;
+        match self.unknown {
+            _ if known => Ok(path),
+            UnknownPools::Create => Ok(path),
+            UnknownPools::Default => Ok(DEFAULT_POOL.to_owned()),
+            UnknownPools::Refuse => Err(FairConfigurationError::UnknownPool(path)),
+        }
+    }
+
+    /// The pool at a path that can hold jobs, made if need be: below a pool of pools it is that one's default pool.
+    pub(super) fn pool_at(&mut self, path: &str, now: Time) -> PoolId {
+        let pool = self.make(path, now);
+        if self.pools[pool].holds_pools { self.make(&format!("{path}.{DEFAULT_POOL}"), now) } else { pool }
+    }
+
+    /// The pool at a path, made if need be, with those above it. A pool that holds jobs gets no pools below it: what is
+    /// not known there is itself.
+    pub(super) fn make(&mut self, path: &str, now: Time) -> PoolId {
+        let (mut pool, mut end) = (ROOT, 0);
+        while end < path.len() {
+            let start = end;
+            end = path[start..].find('.').map_or(path.len(), |dot| start + dot);
+            pool = match self.by_name.get(&path[..end]) {
+                Some(known) => *known,
+                None if !self.pools[pool].jobs.is_empty() => return pool,
+                None => self.add(pool, &path[start..end], &PoolConfiguration::default(), now),
+            };
+            end += 1;
+        }
+        pool
+    }
+
+    /// A job changed, or is new.
+    pub(super) fn update(&mut self, now: Time, job: &Job) {
+        let id = job.id();
+        if !self.jobs.contains_key(&id) {
+            let path = self.path_for(job.spec()).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
+            let pool = self.pool_at(&path, now);
+            let look = Look { last_at_share: now, next_check: Time(0) };
+            self.enter(job, pool, ByKind { map: look, reduce: look });
+        }
+        let part = |kind| Wish {
+            held: Amount { usage: job.holding(kind).into(), demand: job.demand(kind).into() },
+            open: job.eligible_count(kind) > 0,
+            suspended: job.suspended(kind) > 0 && job.wants(kind),
+        };
+        self.set(id, ByKind { map: part(TaskKind::Map), reduce: part(TaskKind::Reduce) });
+    }
+
+    /// A job comes to a pool.
+    pub(super) fn enter(&mut self, job: &Job, pool: PoolId, looks: ByKind<Look>) {
+        self.pools[pool].jobs.insert(job.id());
+        let (submitted, priority) = (job.submitted(), job.spec().priority);
+        self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds: ByKind::default(), looks });
+    }
+
+    /// A job is over.
+    pub(super) fn remove(&mut self, job: JobId) {
+        if !self.jobs.contains_key(&job) {
+            return;
+        }
+        self.set(job, ByKind::default());
+        if let Some(entry) = self.jobs.remove(&job) {
+            self.pools[entry.pool].jobs.remove(&job);
+        }
+    }
+
+    /// What a job holds and wants is this now: it and every pool above it take their new places.
+    fn set(&mut self, job: JobId, wishes: ByKind<Wish>) {
+        let Some(entry) = self.jobs.get_mut(&job) else { return };
+        let (pool, mut before) = (entry.pool, ByKind::<Wish>::default());
+        for kind in TaskKind::ALL {
+            let (wish, was) = (wishes[kind], entry.kinds[kind].wish);
+            before[kind] = was;
+            if wish == was {
+                continue;
+            }
+            entry.kinds[kind].wish = wish;
+            self.only_suspended[kind] += u32::from(wish.is_only_suspended());
+            self.only_suspended[kind] -= u32::from(was.is_only_suspended());
+            let moves = was.held.usage != wish.held.usage || self.weights.by_size || wish.open != was.open;
+            if !moves {
+                continue;
+            }
+            let key = wish.open.then(|| self.weights.key(job, entry, kind, self.pools[pool].order));
+            let left = std::mem::replace(&mut entry.kinds[kind].placed, key);
+            let line = &mut self.pools[pool].lines[kind];
+            if let Some(key) = left {
+                line.remove(&key);
+            }
+            if let Some(key) = key {
+                line.insert(key);
+            }
+        }
+        for kind in TaskKind::ALL.into_iter().filter(|kind| before[*kind] != wishes[*kind]) {
+            self.update_pools(pool, kind, before[kind].held, wishes[kind].held);
+        }
+    }
+
+    /// Carries a change of what is held and wanted from a pool up to the root.
+    fn update_pools(&mut self, from: PoolId, kind: TaskKind, before: Amount, after: Amount) {
+        let mut next = Some(from);
+        while let Some(id) = next {
+            let pool = &mut self.pools[id];
+            let held = &mut pool.held[kind];
+            held.usage = held.usage + after.usage - before.usage;
+            held.demand = held.demand + after.demand - before.demand;
+            next = pool.parent;
+            let open = pool.is_open(kind);
+            let moves = before.usage != after.usage || pool.min[kind] > 0;
+            let Some(parent) = pool.parent.filter(|_| moves || open != pool.placed[kind].is_some()) else {
+                continue;
+            };
+            let key = open.then(|| pool.key(id, kind));
+            let was = std::mem::replace(&mut pool.placed[kind], key);
+            let line = &mut self.pools[parent].lines[kind];
+            if let Some(key) = was {
+                line.remove(&key);
+            }
+            if let Some(key) = key {
+                line.insert(key);
+            }
+        }
+    }
+
+    /// Where a job stands in its pool.
+    pub(super) fn job_key(&self, job: JobId, entry: &Entry, kind: TaskKind) -> Key {
+        self.weights.key(job, entry, kind, self.pools[entry.pool].order)
+    }
+
+    /// Whether every pool above a job may hold another slot.
+    pub(super) fn has_room(&self, job: JobId, kind: TaskKind) -> bool {
+        let Some(entry) = self.jobs.get(&job) else { return false };
+        let mut next = Some(entry.pool);
+        while let Some(id) = next {
+            if !self.pools[id].has_room(kind) {
+                return false;
+            }
+            next = self.pools[id].parent;
+        }
+        true
+    }
+}

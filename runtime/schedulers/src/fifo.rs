@@ -1,0 +1,41 @@
+//! First in, first out: the oldest of the most important jobs gets every slot it can use.
+//!
+//! Owns nothing between calls: the view already lists the jobs that want slots in this order. Never preempts.
+
+use serde::{Deserialize, Serialize};
+
+use napreduce_core::{Actions, ClusterView, Event, Job, Scheduler, Time};
+
+use crate::serving::serve;
+
+/// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Fifo {
+    /// Submit time and id alone decide.
+    pub ignore_priority: bool,
+}
+
+impl Scheduler for Fifo {
+    fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
+
+    fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        let Some(offer) = actions.offer() else { return };
+        let served = if let Some(beneficiary) = offer.reserved_for {
+            view.job(beneficiary).is_some_and(|job| serve(job, offer, actions))
+        } else if self.ignore_priority {
+            let mut jobs: Vec<&Job> = view.wanting(offer.kind).collect();
+            jobs.sort_by_key(|job| (job.submitted(), job.id()));
+            jobs.into_iter().any(|job| serve(job, offer, actions))
+        } else {
+            view.wanting(offer.kind).any(|job| serve(job, offer, actions))
+        };
+        if !served {
+            actions.decline("every job that wants a slot waits for one of another worker");
+        }
+    }
+
+    fn next_wakeup(&self, _now: Time) -> Option<Time> {
+        None
+    }
+}

@@ -1,0 +1,85 @@
+//! Where a job is listed by what it holds and wants, and its turn in each list.
+//!
+//! Owns the entries of the lists, so that what is entered is taken out again. Does not own what a job wants (`lane`).
+
+use napreduce_core::{ClusterView, JobId, Time};
+
+use crate::hfsp::configuration::{HfspConfiguration, Late};
+use crate::hfsp::lane::{Lane, Turn};
+use crate::hfsp::ranking::Rank;
+
+impl Lane {
+    /// The turn of a job: its rank, but among late jobs that share slots, the one that holds the fewest is first.
+    pub(super) fn turn_of(&self, id: JobId, holding: u32, configuration: &HfspConfiguration) -> Option<Turn> {
+        let rank = self.ranking.rank(id)?;
+        let shares = configuration.late == Late::Share && !rank.on_time;
+        Some(if shares { Rank { key: u64::from(holding), ..rank } } else { rank })
+    }
+
+    /// Lets virtual time pass, and lists the jobs anew whose ranks changed with that.
+    pub fn update(&mut self, now: Time, view: &ClusterView<'_>, configuration: &HfspConfiguration) {
+        self.ranking.set_slots(now, view.slots(self.kind));
+        for id in self.ranking.update(now) {
+            self.unlist(id);
+            let holding = self.members.get(&id).map_or(0, |member| member.wish.holding);
+            let turn = self.turn_of(id, holding, configuration);
+            if let Some(member) = self.members.get_mut(&id) {
+                member.wish.turn = turn;
+            }
+            self.list(id);
+        }
+    }
+
+    /// When slots were last taken for everybody, if some job waits that might get one of another.
+    pub fn last_round_of_waiting(&self) -> Option<Time> {
+        let first = self.waiting.first()?;
+        self.holders.last().filter(|last| *last > first).map(|_| self.last_round)
+    }
+
+    /// Lists every job, after a restore: the lists are not remembered.
+    pub fn list_all(&mut self) {
+        let all: Vec<JobId> = self.members.keys().copied().collect();
+        all.into_iter().for_each(|id| self.list(id));
+    }
+
+    pub(super) fn list(&mut self, id: JobId) {
+        let Some(member) = self.members.get(&id) else { return };
+        let wish = member.wish;
+        self.promised += wish.promised;
+        self.suspended += wish.suspended;
+        if wish.untried > 0 && wish.eligible > 0 {
+            self.untried.insert((wish.tasks_left, member.submitted, id));
+        }
+        if !member.trained {
+            self.training_slots += wish.holding.min(member.training.target);
+        }
+        let Some(turn) = wish.turn else { return };
+        if wish.eligible > 0 && !member.is_endless() {
+            self.launchable.insert(turn);
+        }
+        if wish.eligible + wish.suspended > 0 {
+            self.waiting.insert(turn);
+        }
+        if member.trained && wish.holding > wish.requested {
+            self.holders.insert(turn);
+            self.by_size.insert((wish.size, member.submitted, id));
+        }
+    }
+
+    pub(super) fn unlist(&mut self, id: JobId) {
+        let Some(member) = self.members.get(&id) else { return };
+        let wish = member.wish;
+        self.promised -= wish.promised;
+        self.suspended -= wish.suspended;
+        self.untried.remove(&(wish.tasks_left, member.submitted, id));
+        if !member.trained {
+            self.training_slots -= wish.holding.min(member.training.target);
+        }
+        if let Some(turn) = wish.turn {
+            self.launchable.remove(&turn);
+            self.waiting.remove(&turn);
+            self.holders.remove(&turn);
+        }
+        self.by_size.remove(&(wish.size, member.submitted, id));
+    }
+}

@@ -1,0 +1,145 @@
+//! HFSP as a scheduler: maps and reduces apart, each in the order of a virtual cluster of their own.
+//!
+//! Owns what passes between the engine and the two lanes. Does not own any rule.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use napreduce_core::{
+    Actions, AttemptId, ByKind, ClusterView, Event, JobId, Primitive, Report, Scheduler, TaskKind, Time,
+};
+
+use crate::hfsp::configuration::{HfspConfiguration, HfspError};
+use crate::hfsp::lane::Lane;
+use crate::hfsp::preemption::Round;
+use crate::hfsp::ranking::Order;
+use crate::serving::Delay;
+
+/// The Hadoop fair sojourn protocol: see `docs/schedulers/hfsp.md`.
+#[derive(Debug)]
+pub struct Hfsp {
+    configuration: HfspConfiguration,
+    state: State,
+    /// The kinds it was last asked about: one of several policies must not want to be woken for the others' slots.
+    kinds: &'static [TaskKind],
+}
+
+/// What it remembers.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    lanes: ByKind<Lane>,
+    delay: Delay,
+    /// When reduces of samples are looked at again.
+    due: BTreeSet<(Time, AttemptId)>,
+}
+
+impl Hfsp {
+    /// The policy with these choices.
+    ///
+    /// # Errors
+    /// Says which choice makes no sense.
+    pub fn new(configuration: HfspConfiguration) -> Result<Hfsp, HfspError> {
+        configuration.check()?;
+        let lane = |kind| Lane::new(kind, &configuration);
+        let lanes = ByKind { map: lane(TaskKind::Map), reduce: lane(TaskKind::Reduce) };
+        let state = State { lanes, delay: Delay::new(configuration.delay), due: BTreeSet::new() };
+        Ok(Hfsp { configuration, state, kinds: &TaskKind::ALL })
+    }
+
+    /// The jobs with tasks of a kind, in the order in which they would get slots by size.
+    pub fn order(&self, kind: TaskKind) -> Vec<JobId> {
+        self.state.lanes[kind].ranking.jobs()
+    }
+
+    /// Looks at a reduce of a sample.
+    fn measure(&mut self, now: Time, id: AttemptId, view: &ClusterView<'_>) {
+        let (lane, configuration) = (&mut self.state.lanes[id.task.kind], &self.configuration);
+        let Some(attempt) = view.attempt(id) else { return };
+        let Some(member) = lane.members.get_mut(&id.task.job).filter(|member| !member.trained) else {
+            return;
+        };
+        let (known, look_at) = member.training.progressed(now, attempt, configuration.delta);
+        self.state.due.extend(look_at.map(|time| (time, id)));
+        if known {
+            lane.job_changed(now, id.task.job, view.job(id.task.job), configuration);
+        }
+    }
+
+    fn measure_due(&mut self, now: Time, view: &ClusterView<'_>) {
+        while let Some(&(due, id)) = self.state.due.first()
+            && due <= now
+        {
+            self.state.due.pop_first();
+            self.measure(now, id, view);
+        }
+    }
+}
+
+impl Scheduler for Hfsp {
+    fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
+        let Event::Reported { attempt, report, .. } = event else { return };
+        if attempt.task.kind != TaskKind::Reduce {
+            return;
+        }
+        match report {
+            Report::Progressed { .. } => self.measure(now, *attempt, view),
+            Report::Started | Report::Done { .. } | Report::Failed { .. } | Report::Killed => {
+                let members = &mut self.state.lanes.reduce.members;
+                if let Some(member) = members.get_mut(&attempt.task.job) {
+                    member.training.ended(attempt.task.index);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
+        for kind in TaskKind::ALL {
+            self.state.lanes[kind].job_changed(now, job, view.job(job), &self.configuration);
+        }
+        if view.job(job).is_none() {
+            self.state.delay.forget(job);
+        }
+    }
+
+    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        self.kinds = actions.kinds();
+        let State { lanes, delay, .. } = &mut self.state;
+        let Some(offer) = actions.offer() else {
+            self.measure_due(now, view);
+            for &kind in actions.kinds() {
+                let lane = &mut self.state.lanes[kind];
+                lane.update(now, view, &self.configuration);
+                lane.take_slots(&mut Round::new(now, view, &self.configuration, actions));
+            }
+            return;
+        };
+        let lane = &mut lanes[offer.kind];
+        lane.update(now, view, &self.configuration);
+        lane.offer(now, view, offer, &self.configuration, delay, actions);
+    }
+
+    fn save(&self) -> Option<String> {
+        Some(serde_json::to_string(&self.state).expect("plain data"))
+    }
+
+    fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
+        let saved = saved.ok_or("what HFSP remembers is not said")?;
+        self.state = serde_json::from_str(saved).map_err(|error| format!("HFSP's memory: {error}"))?;
+        TaskKind::ALL.into_iter().for_each(|kind| self.state.lanes[kind].list_all());
+        Ok(())
+    }
+
+    fn next_wakeup(&self, now: Time) -> Option<Time> {
+        let due = self.state.due.first().map(|(time, _)| *time);
+        let lanes = || self.kinds.iter().map(|kind| &self.state.lanes[*kind]);
+        let rounds = lanes().filter_map(|lane| lane.last_round_of_waiting());
+        let round = rounds.map(|last| last + self.configuration.update_interval).min();
+        let round = round.filter(|_| self.configuration.primitive != Primitive::Wait);
+        let waits = lanes().any(|lane| !lane.waiting.is_empty());
+        let reorder = waits && self.configuration.order == Order::RemainingSize;
+        let reorder = reorder.then(|| now + self.configuration.update_interval);
+        [due, round, reorder, self.state.delay.next_wakeup(now)].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,161 @@
+//! Giving an offered slot to a job that was chosen, and the delay that waits for a better place.
+//!
+//! Owns what every policy does with the job it chose: suspended work here first, then a task whose input or checkpoint is
+//! here, then any task; and delay scheduling (Zaharia et al., EuroSys 2010). Does not own the choice of the job.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use napreduce_core::{Actions, Job, JobId, Offer, Span, TaskKind, Time, WorkerId};
+
+/// Gives the offered slot to a job, if the job has a use for it there; false if not. Suspended work comes first: it is
+/// older, and it can go on nowhere else.
+pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
+    if let Some(attempt) = job.suspended_on(offer.kind, offer.worker) {
+        actions.resume(attempt);
+        return true;
+    }
+    let Some(task) = job.next_task(offer.kind, offer.worker) else { return false };
+    actions.launch(task, offer.worker, job.start_of(task));
+    true
+}
+
+/// Launches a task that has no saved work, if there is one.
+fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
+    let Some(task) = job.next_fresh(offer.kind, offer.worker) else { return false };
+    actions.launch(task, offer.worker, job.start_of(task));
+    true
+}
+
+/// How long a job waits for a slot near its data or its saved work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct DelaySettings {
+    /// After how many declined opportunities a job takes a slot anywhere; 0 takes the first.
+    pub declines: u32,
+    /// How long after one opportunity the next one on the same worker counts; every offer does when 0.
+    #[serde(with = "napreduce_core::time::text")]
+    pub heartbeat: Span,
+}
+
+impl Default for DelaySettings {
+    /// No delay.
+    fn default() -> DelaySettings {
+        DelaySettings { declines: 0, heartbeat: Span::from_millis(200) }
+    }
+}
+
+/// The declined opportunities of each job since its last launch.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Delay {
+    settings: DelaySettings,
+    #[serde(with = "pairs")]
+    declined: BTreeMap<(JobId, TaskKind), Declined>,
+    /// When a slot that was declined counts again.
+    retry: Option<Time>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Declined {
+    count: u32,
+    /// When an opportunity was last counted on a worker.
+    last: BTreeMap<WorkerId, Time>,
+}
+
+impl Delay {
+    /// Nobody has declined anything.
+    pub fn new(settings: DelaySettings) -> Delay {
+        Delay { settings, declined: BTreeMap::new(), retry: None }
+    }
+
+    /// Gives the offered slot to a job as [`serve`] does, but lets it wait for one that is near its data.
+    pub fn serve(&mut self, now: Time, job: &Job, offer: Offer, actions: &mut Actions) -> bool {
+        if self.waits(now, job, offer) {
+            // A reduce that has no saved work anywhere is at home on every worker: only saved work waits.
+            return offer.kind == TaskKind::Reduce && serve_fresh(job, offer, actions);
+        }
+        let served = serve(job, offer, actions);
+        if served {
+            self.served(job.id(), offer.kind);
+        }
+        served
+    }
+
+    /// The job got a slot where it wanted one, or gave up waiting for it.
+    pub fn served(&mut self, job: JobId, kind: TaskKind) {
+        self.declined.remove(&(job, kind));
+    }
+
+    /// Whether the job rather waits for another slot; counts that.
+    pub fn waits(&mut self, now: Time, job: &Job, offer: Offer) -> bool {
+        if self.settings.declines == 0 {
+            return false;
+        }
+        let (kind, worker) = (offer.kind, offer.worker);
+        let near = job.suspended_on(kind, worker).is_some() || job.next_local(kind, worker).is_some();
+        if near || !job.prefers_workers(kind) || job.next_task(kind, worker).is_none() {
+            return false;
+        }
+        let declined = self.declined.entry((job.id(), kind)).or_default();
+        if self.settings.heartbeat > Span(0) && declined.last.get(&worker) == Some(&now) {
+            // Asked again about a slot that it declined just now.
+            return true;
+        }
+        if declined.count >= self.settings.declines {
+            return false;
+        }
+        let counts = declined.last.get(&worker).is_none_or(|last| now >= *last + self.settings.heartbeat);
+        if counts {
+            declined.last.insert(worker, now);
+            declined.count += 1;
+        }
+        let retry = now + self.settings.heartbeat.max(Span(1));
+        self.retry = Some(self.retry.filter(|at| *at > now).map_or(retry, |at| at.min(retry)));
+        true
+    }
+
+    /// Forgets a job that is over.
+    pub fn forget(&mut self, job: JobId) {
+        for kind in TaskKind::ALL {
+            self.declined.remove(&(job, kind));
+        }
+    }
+
+    /// When an offer that was declined counts again, if one was: nothing else may happen until then.
+    pub fn next_wakeup(&self, now: Time) -> Option<Time> {
+        self.retry.filter(|at| *at > now)
+    }
+}
+
+/// A map as a list of pairs: a text has no room for keys that are pairs themselves.
+mod pairs {
+    use super::{BTreeMap, Declined, JobId, TaskKind};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Map = BTreeMap<(JobId, TaskKind), Declined>;
+
+    pub fn serialize<S: Serializer>(map: &Map, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map, D::Error> {
+        let pairs = Vec::<((JobId, TaskKind), Declined)>::deserialize(deserializer)?;
+        Ok(pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_declined_is_saved_and_read_again() {
+        let mut delay = Delay::new(DelaySettings { declines: 3, ..DelaySettings::default() });
+        let last = BTreeMap::from([(WorkerId(4), Time(5))]);
+        delay.declined.insert((JobId(1), TaskKind::Map), Declined { count: 2, last });
+        let text = serde_json::to_string(&delay).expect("plain data");
+        let again: Delay = serde_json::from_str(&text).expect("just written");
+        assert_eq!(format!("{again:?}"), format!("{delay:?}"));
+    }
+}

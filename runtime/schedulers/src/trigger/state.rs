@@ -1,0 +1,249 @@
+//! What the trigger scheduler remembers, and how it reads the cluster by the names of jobs.
+//!
+//! Owns which names are known, what is held, called for or still to be done. Does not own when that changes (the rules).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::rules::{Condition, Deed, Target};
+use super::text::read_rules;
+use napreduce_core::{
+    Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Ratio, TaskId, TaskKind, TaskState, Time,
+    WorkerId,
+};
+
+/// Something a rule wants launched, and where.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Placement {
+    pub target: Target,
+    pub worker: Option<WorkerId>,
+}
+
+/// What is remembered between events.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// The last job of each name.
+    jobs: BTreeMap<String, JobId>,
+    /// Names whose last job is over.
+    over: BTreeSet<String>,
+    /// Rules whose conditions held when they were last looked at, or that fired and do not repeat.
+    pub held_rules: BTreeSet<usize>,
+    /// What is not to be launched or resumed.
+    held: BTreeSet<Target>,
+    /// What was called for by a rule: it goes first.
+    pub called: BTreeSet<Placement>,
+    /// What was to be done and was not possible yet, and whether that was told.
+    pub pending: Vec<(Deed, bool)>,
+}
+
+/// The same as plain data; targets and deeds as they are written in rules.
+#[derive(Serialize, Deserialize)]
+pub struct Saved {
+    jobs: BTreeMap<String, JobId>,
+    over: BTreeSet<String>,
+    held_rules: BTreeSet<usize>,
+    held: Vec<String>,
+    called: Vec<String>,
+    pending: Vec<(String, bool)>,
+}
+
+impl State {
+    pub fn job_changed(&mut self, id: JobId, view: &ClusterView<'_>) {
+        match view.job(id) {
+            Some(job) => {
+                let name = &job.spec().name;
+                if self.jobs.get(name) != Some(&id) && self.jobs.get(name).is_none_or(|known| *known < id) {
+                    self.jobs.insert(name.clone(), id);
+                    self.over.remove(name);
+                }
+            }
+            None => {
+                if let Some((name, _)) = self.jobs.iter().find(|(_, known)| **known == id) {
+                    self.over.insert(name.clone());
+                }
+            }
+        }
+    }
+
+    /// The last job of a name, if it is not over.
+    pub fn job<'a>(&self, name: &str, view: &ClusterView<'a>) -> Option<&'a Job> {
+        view.job(*self.jobs.get(name)?)
+    }
+
+    /// Whether the last job of a name is over.
+    pub fn is_over(&self, name: &str) -> bool {
+        self.over.contains(name)
+    }
+
+    /// Whether a condition holds now.
+    pub fn holds(&self, condition: &Condition, now: Time, view: &ClusterView<'_>) -> bool {
+        match condition {
+            Condition::Time(at) => now >= *at,
+            Condition::Progress(target, share) => {
+                self.is_over(&target.job)
+                    || self.job(&target.job, view).is_some_and(|job| progress(job, target, view) >= *share)
+            }
+            Condition::Submitted(target) => self.jobs.contains_key(&target.job),
+            Condition::Started(target) => {
+                let launched = |task| self.history_of(target, task, view);
+                self.is_over(&target.job) || self.tasks(target, view).any(launched)
+            }
+            Condition::Suspended(target) => {
+                let Some(job) = self.job(&target.job, view) else { return false };
+                let of = |id: &AttemptId| target.names(&target.job, id.task.kind, id.task.index);
+                let live: Vec<_> = job.attempts().filter(of).filter_map(|id| view.attempt(id)).collect();
+                !live.is_empty() && live.iter().all(|attempt| !attempt.holds_slot())
+            }
+            Condition::Finished(target) => {
+                let mut tasks = self.tasks(target, view).peekable();
+                let job = self.job(&target.job, view);
+                let done = |task| job.is_some_and(|job| job.task_state(task) == Some(TaskState::Done));
+                let task_done = target.task.is_some() && tasks.peek().is_some() && tasks.all(done);
+                self.is_over(&target.job) || task_done
+            }
+        }
+    }
+
+    fn history_of(&self, target: &Target, task: TaskId, view: &ClusterView<'_>) -> bool {
+        let history = self.job(&target.job, view).and_then(|job| job.history(task));
+        history.is_some_and(|history| history.first_launched.is_some())
+    }
+
+    /// The tasks of a target, of a job that is there.
+    fn tasks<'a>(&'a self, target: &'a Target, view: &ClusterView<'_>) -> impl Iterator<Item = TaskId> + 'a {
+        let job = self.job(&target.job, view);
+        let sizes = job.map(|job| (job.id(), TaskKind::ALL.map(|kind| (kind, job.tasks_total(kind)))));
+        let all = sizes.into_iter().flat_map(|(job, kinds)| {
+            let of_kind = move |(kind, total)| (0..total).map(move |index| TaskId { job, kind, index });
+            kinds.into_iter().flat_map(of_kind)
+        });
+        all.filter(|task| target.names(&target.job, task.kind, task.index))
+    }
+
+    /// Takes up an action: what it means for later launches holds from now on, the rest is tried.
+    pub fn begin(&mut self, deed: &Deed) {
+        match deed {
+            Deed::Launch(target, worker) => {
+                self.let_go(target);
+                self.called.insert(Placement { target: target.clone(), worker: *worker });
+            }
+            Deed::Resume(target) => {
+                self.let_go(target);
+                self.called.insert(Placement { target: target.clone(), worker: None });
+                self.pending.push((deed.clone(), false));
+            }
+            Deed::Release(target) => self.let_go(target),
+            Deed::Hold(target) => self.hold(target),
+            Deed::Suspend(target) | Deed::Kill(target) | Deed::Checkpoint(target) => {
+                self.hold(target);
+                self.pending.push((deed.clone(), false));
+            }
+            Deed::Submit(_) => self.pending.push((deed.clone(), false)),
+        }
+    }
+
+    fn hold(&mut self, target: &Target) {
+        self.held.insert(target.clone());
+        self.called.retain(|placement| placement.target != *target);
+    }
+
+    /// A target is no longer held; nor is, with a job, any task of it.
+    fn let_go(&mut self, target: &Target) {
+        self.held.retain(|held| held != target && (target.task.is_some() || held.job != target.job));
+        self.pending.retain(|(deed, _)| {
+            !matches!(deed, Deed::Suspend(of) | Deed::Kill(of) | Deed::Checkpoint(of) if of == target)
+        });
+    }
+
+    /// Whether a task of a job of this name is held.
+    pub fn is_held(&self, name: &str, task: TaskId) -> bool {
+        self.held.iter().any(|held| held.names(name, task.kind, task.index))
+    }
+
+    /// The worker a rule wants a task on, if one does.
+    pub fn worker_of(&self, name: &str, task: TaskId) -> Option<WorkerId> {
+        let mut placed = self.called.iter().filter(|one| one.target.names(name, task.kind, task.index));
+        placed.find_map(|one| one.worker)
+    }
+
+    /// Whether something of the target is suspended or just being resumed, or the job is over.
+    pub fn can_resume(&self, target: &Target, view: &ClusterView<'_>) -> bool {
+        let Some(job) = self.job(&target.job, view) else { return self.is_over(&target.job) };
+        let stopped = |id: AttemptId| {
+            let state = view.attempt(id).map(Attempt::state);
+            matches!(state, Some(AttemptState::Suspended | AttemptState::Resuming))
+                && target.names(&target.job, id.task.kind, id.task.index)
+        };
+        job.attempts().any(stopped)
+    }
+
+    pub fn to_saved(&self) -> Saved {
+        Saved {
+            jobs: self.jobs.clone(),
+            over: self.over.clone(),
+            held_rules: self.held_rules.clone(),
+            held: self.held.iter().map(|target| Deed::Hold(target.clone()).to_string()).collect(),
+            called: self
+                .called
+                .iter()
+                .map(|one| Deed::Launch(one.target.clone(), one.worker).to_string())
+                .collect(),
+            pending: self.pending.iter().map(|(deed, told)| (deed.to_string(), *told)).collect(),
+        }
+    }
+
+    pub fn from_saved(saved: Saved) -> Result<State, String> {
+        let mut state =
+            State { jobs: saved.jobs, over: saved.over, held_rules: saved.held_rules, ..State::default() };
+        for text in saved.held {
+            if let Deed::Hold(target) = deed(&text)? {
+                state.held.insert(target);
+            }
+        }
+        for text in saved.called {
+            if let Deed::Launch(target, worker) = deed(&text)? {
+                state.called.insert(Placement { target, worker });
+            }
+        }
+        for (text, told) in saved.pending {
+            state.pending.push((deed(&text)?, told));
+        }
+        Ok(state)
+    }
+}
+
+/// An action from its text.
+fn deed(text: &str) -> Result<Deed, String> {
+    let mut rules = read_rules(&format!("when time >= 0s do {text}")).map_err(|error| error.to_string())?;
+    let action = rules.pop().and_then(|mut rule| rule.actions.pop());
+    action.ok_or_else(|| format!("{text:?} is no action"))
+}
+
+/// The share of a target's work that is done: the mean over its tasks, exact if at most one of them is under way, else to
+/// a millionth of each.
+fn progress(job: &Job, target: &Target, view: &ClusterView<'_>) -> Ratio {
+    let (mut done, mut tasks) = (0_i128, 0_i128);
+    let mut begun: Vec<(u64, u64)> = Vec::new();
+    for kind in TaskKind::ALL {
+        for index in 0..job.tasks_total(kind) {
+            let task = TaskId { job: job.id(), kind, index };
+            if !target.names(&target.job, kind, index) {
+                continue;
+            }
+            tasks += 1;
+            if job.task_state(task) == Some(TaskState::Done) {
+                done += 1;
+            } else if let Some(attempt) = job.attempts_of(task).next().and_then(|id| view.attempt(id)) {
+                let (consumed, total) = (attempt.bytes_done(), attempt.bytes_total());
+                begun.extend((total > 0).then_some((consumed.min(total), total)));
+            }
+        }
+    }
+    let share = |&(consumed, total): &(u64, u64)| Ratio::new(i128::from(consumed), i128::from(total));
+    let part = match &begun[..] {
+        [only] => share(only),
+        many => Ratio::new(many.iter().map(|one| i128::from(share(one).of(1_000_000))).sum(), 1_000_000),
+    };
+    if tasks == 0 { Ratio::ZERO } else { (Ratio::new(done, 1) + part) / Ratio::new(tasks, 1) }
+}

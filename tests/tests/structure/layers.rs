@@ -1,0 +1,81 @@
+//! Which crate may name which: the direction of the whole.
+//!
+//! Owns the table. What an integration test or a benchmark of a crate names is its own business; what stands inside crates
+//! is other modules'.
+
+use super::files::{SourceFile, Violation};
+
+/// The folder of each crate, and the crates of this repository that its code may name.
+const LAYERS: [(&str, &[&str]); 12] = [
+    ("datagen", &[]),
+    ("runtime/core", &[]),
+    ("runtime/data", &[]),
+    ("runtime/schedulers", &["napreduce-core"]),
+    ("runtime/sim", &["napreduce-core", "napreduce-schedulers"]),
+    ("runtime/live", &["napreduce-core", "napreduce-schedulers", "napreduce-data"]),
+    ("framework/derive", &[]),
+    ("framework", &["napreduce-core", "napreduce-data", "napreduce-derive", "napreduce-live"]),
+    ("examples", &["napreduce"]),
+    ("runtime/lab", &["datagen", "napreduce", "napreduce-core", "napreduce-schedulers", "napreduce-live"]),
+    (
+        "runtime/cli",
+        &[
+            "napreduce",
+            "napreduce-core",
+            "napreduce-schedulers",
+            "napreduce-lab",
+            "napreduce-live",
+            "napreduce-sim",
+        ],
+    ),
+    ("tests", &["napreduce"]),
+];
+
+/// No part of a program: fuzz targets reach into what they feed.
+const APART: &str = "runtime/live/fuzz";
+
+pub fn one_direction(files: &[SourceFile]) -> Vec<Violation> {
+    files.iter().flat_map(against_the_table).collect()
+}
+
+fn against_the_table(file: &SourceFile) -> Vec<Violation> {
+    let Some(folder) = file.path.strip_suffix("/Cargo.toml").filter(|folder| *folder != APART) else {
+        return Vec::new();
+    };
+    let Some((_, allowed)) = LAYERS.iter().find(|(known, _)| *known == folder) else {
+        return vec![file.at(0, "a crate that is in no layer; say in the table what it may name")];
+    };
+    let mut table = "";
+    let mut violations = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        if line.starts_with('[') {
+            table = line.trim_end();
+        }
+        let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+        let is_ours = name.starts_with("napreduce") || name == "datagen" || name == "nap";
+        if table == "[dependencies]" && is_ours && !allowed.contains(&name) {
+            violations.push(file.at(index + 1, format!("{folder} may not name {name}")));
+        }
+    }
+    violations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::{check_caught, check_passes};
+    use super::*;
+
+    #[test]
+    fn a_crate_names_only_what_is_below_it() {
+        let schedulers = |text| SourceFile::sample("runtime/schedulers/Cargo.toml", text);
+        check_passes(one_direction, schedulers("[dependencies]\nnapreduce-core.workspace = true\n"));
+        check_passes(one_direction, schedulers("[dev-dependencies]\nnapreduce-sim.workspace = true\n"));
+        check_caught(
+            one_direction,
+            schedulers("[dependencies]\nserde = \"1\"\nnapreduce-live = { path = \"../live\" }\n"),
+            "Cargo.toml:3: runtime/schedulers may not name napreduce-live",
+        );
+        let unknown = SourceFile::sample("runtime/web/Cargo.toml", "[dependencies]\n");
+        check_caught(one_direction, unknown, "in no layer");
+    }
+}
