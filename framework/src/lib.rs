@@ -33,7 +33,6 @@ compile_error!(
 // The derive macros name this crate by its own name, here too.
 extern crate self as napreduce;
 
-mod byte_size;
 mod codec;
 mod counter;
 mod emit;
@@ -53,7 +52,6 @@ mod text_field;
 mod values;
 mod words;
 
-pub use byte_size::{ByteSize, ByteSizeError};
 #[doc(hidden)]
 pub use codec::derive_support;
 pub use codec::{DecodeError, GroupBy, Key, Scratch, Serde, Value};
@@ -66,7 +64,9 @@ pub use input::{
 pub use job::{
     CombineStage, Fold, Job, MapClosure, MapStage, Mapper, NoCombine, ReduceClosure, Reducer, Source,
 };
-pub use napreduce_live::{JobError, JobReport, PartReport, TaskError, UserCounter, counter, progress};
+pub use napreduce_live::{
+    ByteSize, ByteSizeError, JobError, JobReport, PartReport, TaskError, UserCounter, counter, progress,
+};
 pub use outcome::Outcome;
 pub use output::{FixedBytes, Output, OutputFormat, Text};
 pub use program::{Driver, Error, JobRun, Parameters, Program, main, side_file};

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Compression;
-use crate::byte_size::ByteSize;
+use napreduce_live::ByteSize;
 
 /// Input that cannot be found, read or taken apart.
 #[derive(Debug, thiserror::Error)]

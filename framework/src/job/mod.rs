@@ -19,7 +19,7 @@ pub(crate) use part_map::PartMap;
 pub(crate) use partition::{Grouping, PartitionChoice};
 pub(crate) use pipeline::Pipeline;
 pub use reducer::{ReduceClosure, Reducer};
-pub(crate) use settings::{SETTINGS_HELP, SettingError, Settings, parse_time};
+pub(crate) use settings::{SETTINGS_HELP, SettingError, Settings};
 pub use stages::{MapStage, Source};
 
 use crate::codec::{Key, Value};

@@ -8,7 +8,7 @@ use napreduce_data::Compression;
 use napreduce_live::{JobPlan, SubmitOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::byte_size::ByteSize;
+use napreduce_live::{ByteSize, parse_time};
 
 /// Printed under every program's `--help`.
 pub(crate) const SETTINGS_HELP: &str = "\
@@ -138,12 +138,6 @@ fn share(value: &str) -> Result<u32, SettingError> {
     share
         .map(|share| (share * 1000.0).round() as u32)
         .ok_or_else(|| not_allowed("slowstart", value, "0 to 1"))
-}
-
-/// Reads a time as people write it: `90s`, `10m`, `1h30m`, `200ms`.
-pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
-    read.ok_or_else(|| format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m"))
 }
 
 fn not_allowed(key: &'static str, value: &str, allowed: &'static str) -> SettingError {

@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum}
 use napreduce_live::ProgressMode;
 
 use super::cluster::ClusterArguments;
-use crate::byte_size::{ByteSize, ByteSizeError};
 use crate::job::SETTINGS_HELP;
+use napreduce_live::{ByteSize, ByteSizeError};
 
 /// How the report at the end of a program is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,7 +14,7 @@ use napreduce_live::{
 
 use super::error::Error;
 use super::side_files::SideFileArgument;
-use crate::job::parse_time;
+use napreduce_live::parse_time;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
 const TIMEOUT_VARIABLE: &str = "NAPREDUCE_CONNECT_TIMEOUT";

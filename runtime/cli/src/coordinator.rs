@@ -9,11 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_core::SuspendedMax;
-use napreduce_lab::ByteSize;
-use napreduce_live::{CoordinatorConfiguration, FsyncPolicy, run_coordinator};
+use napreduce_live::{ByteSize, CoordinatorConfiguration, FsyncPolicy, parse_time, run_coordinator};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
-use crate::cluster::{ClusterArguments, CoordinatorTable, parse_time};
+use crate::cluster::{ClusterArguments, CoordinatorTable};
 use crate::parent::end_with_parent;
 
 /// Run a coordinator
@@ -83,7 +82,7 @@ impl Arguments {
     /// The flags that were given, for another process.
     pub fn to_line(&self) -> Vec<String> {
         let time = |time: Duration| format!("{}us", time.as_micros());
-        let size = |ByteSize(bytes): ByteSize| bytes.to_string();
+        let size = |size: ByteSize| size.bytes().to_string();
         let flags = [
             ("--bind", self.bind.clone()),
             ("--heartbeat", self.heartbeat.map(time)),
@@ -125,7 +124,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
         scheduler,
         queues,
     } = file.coordinator;
-    let bytes = |size: Option<ByteSize>| size.map(|ByteSize(bytes)| bytes);
+    let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let mut chosen = CoordinatorConfiguration::new(cluster.directory()?);
     set(&mut chosen.bind, arguments.bind.clone(), bind);
     set(&mut chosen.heartbeat, arguments.heartbeat, heartbeat);

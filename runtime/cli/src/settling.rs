@@ -12,7 +12,7 @@ use napreduce_core::{AttemptId, JobId};
 use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, several_lines};
 
 use crate::Failure;
-use crate::cluster::parse_time;
+use napreduce_live::parse_time;
 
 const LOOK_FIRST: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(500);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use napreduce_lab::ByteSize;
+use napreduce_live::{ByteSize, parse_time};
 use napreduce_live::{ClusterClient, PageOut, WorkerConfiguration, WorkerSummary, run_worker};
 use serde_json::{Value, json};
 
-use crate::cluster::{ClusterArguments, PageOutName, WorkerTable, parse_time};
+use crate::cluster::{ClusterArguments, PageOutName, WorkerTable};
 use crate::coordinator::set;
 use crate::format::{FormatArguments, moment, span, table};
 use crate::ids::find_worker;
@@ -192,7 +192,7 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         suspend_pressure_percent,
         page_out,
     } = cluster.configuration()?.worker;
-    let bytes = |size: Option<ByteSize>| size.map(|ByteSize(bytes)| bytes);
+    let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let mut chosen = WorkerConfiguration::new(cluster.place()?);
     chosen.name = arguments.name.clone().or(name);
     chosen.directory = arguments.directory.clone().or(directory);

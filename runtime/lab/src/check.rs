@@ -122,15 +122,16 @@ fn part_files(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::ByteSize;
     use crate::input;
+    use napreduce_live::ByteSize;
 
     #[test]
     fn sorted_rows_pass_and_others_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let never = Interrupt::never();
         let made =
-            input::generate(Program::Terasort, ByteSize(1_000), &folder.path().join("in"), &never).unwrap();
+            input::generate(Program::Terasort, ByteSize::new(1_000), &folder.path().join("in"), &never)
+                .unwrap();
         let truth = Truth::of(Program::Terasort, &made.file, &never).unwrap();
         let text = fs::read(&made.file).unwrap();
         let mut rows: Vec<&[u8]> = text.chunks(100).collect();

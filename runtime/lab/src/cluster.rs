@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::LabError;
-use crate::bytes::ByteSize;
 use crate::check::Truth;
 use crate::daemons::{Daemons, nap};
 use crate::input::{self, Input};
@@ -18,6 +17,7 @@ use crate::process::{CommandLine, Sampling, Usage, run};
 use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
+use napreduce_live::ByteSize;
 
 pub use report::{ClusterReport, PathReport};
 
@@ -130,7 +130,7 @@ pub fn cluster(settings: &ClusterSettings, session: &Session) -> Result<ClusterR
     }
     let binary = Program::Terasort.binary(&settings.binaries)?;
     let nap = nap(&settings.binaries)?;
-    let wanted = ByteSize(settings.size.0.saturating_mul(ROOM_PER_INPUT_BYTE));
+    let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
     let work = WorkFolder::make(&settings.work, wanted)?;
     let machine = Machine::describe();
     session.say(format!("terasort {}: making the input and the reference", settings.size));

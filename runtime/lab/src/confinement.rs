@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 
-use crate::bytes::ByteSize;
 use crate::guard::{Charge, Guard};
 use crate::process::CommandLine;
+use napreduce_live::ByteSize;
 
 use group::Hierarchy;
 
@@ -86,7 +86,7 @@ impl Confinement {
         let group = hierarchy.parent.join(format!("nap-lab-{}", std::process::id()));
         guard.take(&Charge::ControlGroup(group.clone())).map_err(|error| error.to_string())?;
         hierarchy.limit(&group, limit.memory)?;
-        let swap = Charge::Swap { path: folder.join("swap"), bytes: limit.swap.0 };
+        let swap = Charge::Swap { path: folder.join("swap"), bytes: limit.swap.bytes() };
         guard.take(&swap).map_err(|error| error.to_string())?;
         Ok(Confinement { tier: Tier::Own { groups_version: hierarchy.version }, limit, group: Some(group) })
     }
@@ -121,7 +121,7 @@ impl Confinement {
 }
 
 fn scope_arguments(memory: ByteSize) -> [String; 6] {
-    let limit = format!("MemoryMax={}", memory.0);
+    let limit = format!("MemoryMax={}", memory.bytes());
     ["--user", "--scope", "--quiet", "--collect", "-p", &limit].map(str::to_owned)
 }
 
@@ -151,20 +151,20 @@ fn user_scope(limit: MemoryLimit) -> Result<(), String> {
 fn free_swap(meminfo: &str) -> ByteSize {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("SwapFree:"));
     let kibibytes = line.and_then(|text| text.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    ByteSize(kibibytes.unwrap_or(0).saturating_mul(1024))
+    ByteSize::new(kibibytes.unwrap_or(0).saturating_mul(1024))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIMIT: MemoryLimit = MemoryLimit { memory: ByteSize(768 << 20), swap: ByteSize(1 << 30) };
+    const LIMIT: MemoryLimit = MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1 << 30) };
 
     #[test]
     fn free_swap_is_read_from_the_kernels_report() {
         let report = "MemFree:  5 kB\nSwapTotal:  9 kB\nSwapFree:     2097148 kB\n";
-        assert_eq!(free_swap(report), ByteSize(2_097_148 * 1024));
-        assert_eq!(free_swap(""), ByteSize(0));
+        assert_eq!(free_swap(report), ByteSize::new(2_097_148 * 1024));
+        assert_eq!(free_swap(""), ByteSize::new(0));
     }
 
     #[test]

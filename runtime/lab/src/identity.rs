@@ -16,7 +16,6 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::LabError;
-use crate::bytes::ByteSize;
 use crate::daemons::nap;
 use crate::guard::{Charge, Guard};
 use crate::input::InputError;
@@ -26,6 +25,7 @@ use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
+use napreduce_live::ByteSize;
 
 pub use report::{IdentityReport, IdentityRun};
 
@@ -68,7 +68,7 @@ pub struct IdentitySettings {
 /// When a binary is missing, a daemon or a job fails, and on an interrupt. A difference is part of the report.
 pub fn identity(settings: &IdentitySettings, session: &Session) -> Result<IdentityReport, LabError> {
     let nap = nap(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, ByteSize(256 << 20))?;
+    let work = WorkFolder::make(&settings.work, ByteSize::new(256 << 20))?;
     let mut guard = Guard::start(&nap)?;
     if !settings.work.keep {
         guard.take(&Charge::Folder(work.path().to_owned()))?;
@@ -148,8 +148,8 @@ impl Search<'_> {
         let output = self.folder.join(name);
         let order = JobOrder {
             reduces: 2,
-            split_size: ByteSize(INPUT_BYTES / 3),
-            task_memory: ByteSize(1 << 20),
+            split_size: ByteSize::new(INPUT_BYTES / 3),
+            task_memory: ByteSize::new(1 << 20),
             ..JobOrder::new(name, work, &self.input, &output)
         };
         Ok((self.cluster.submit(&order)?, output))

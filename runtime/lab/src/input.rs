@@ -9,9 +9,9 @@ use datagen::output::OutputSettings;
 use datagen::tera::{self, RECORD_BYTES, TeraError, TeraSettings};
 use datagen::text::{self, TextError, TextSettings};
 
-use crate::bytes::ByteSize;
 use crate::process::{Interrupt, InterruptError};
 use crate::program::Program;
+use napreduce_live::ByteSize;
 
 /// How much is read at once when warming the page cache.
 const WARM_BYTES: usize = 1 << 20;
@@ -70,9 +70,11 @@ pub fn generate(
     let mut output = OutputSettings::new(folder);
     output.watch = interrupt.watch();
     let made = match program {
-        Program::Wordcount => text::generate(&TextSettings::new(size.0, output)).map_err(InputError::from),
+        Program::Wordcount => {
+            text::generate(&TextSettings::new(size.bytes(), output)).map_err(InputError::from)
+        }
         Program::Terasort => {
-            let records = size.0 / RECORD_BYTES as u64;
+            let records = size.bytes() / RECORD_BYTES as u64;
             let settings = TeraSettings { records, start: 0, format: tera::Format::Ascii, output };
             tera::generate(&settings).map_err(InputError::from)
         }
@@ -81,7 +83,7 @@ pub fn generate(
     interrupt.check()?;
     let written = made?;
     match written.files.as_slice() {
-        [file] => Ok(Input { file: file.clone(), bytes: ByteSize(written.bytes) }),
+        [file] => Ok(Input { file: file.clone(), bytes: ByteSize::new(written.bytes) }),
         files => Err(InputError::Files { folder: folder.to_owned(), count: files.len() }),
     }
 }

@@ -14,7 +14,6 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::LabError;
-use crate::bytes::ByteSize;
 use crate::daemons::nap;
 use crate::guard::{Charge, Guard};
 use crate::jobs::{Work, rounds_per_second};
@@ -23,6 +22,7 @@ use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
+use napreduce_live::ByteSize;
 
 pub use report::{Latencies, LatencyReport};
 
@@ -65,7 +65,7 @@ enum Pair {
 /// When a binary is missing, a daemon or a job fails or an output differs, and on an interrupt.
 pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyReport, LabError> {
     let nap = nap(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, ByteSize(64 << 20))?;
+    let work = WorkFolder::make(&settings.work, ByteSize::new(64 << 20))?;
     let mut guard = Guard::start(&nap)?;
     if !settings.work.keep {
         guard.take(&Charge::Folder(work.path().to_owned()))?;

@@ -19,7 +19,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bytes;
 mod check;
 mod cluster;
 mod confinement;
@@ -47,7 +46,6 @@ pub mod statistics;
 mod table;
 mod workspace;
 
-pub use bytes::ByteSize;
 pub use check::CheckError;
 pub use cluster::{ClusterReport, ClusterRun, ClusterSettings, PathReport, ShufflePath, SlotsError, cluster};
 pub use confinement::{MemoryLimit, Tier};

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use crate::bytes::ByteSize;
+use napreduce_live::ByteSize;
 
 /// What a reader needs to judge or repeat a figure.
 #[derive(Clone, Debug, Serialize)]
@@ -80,7 +80,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 
 fn kibibytes(text: &str) -> Option<ByteSize> {
     let number: u64 = text.split_whitespace().next()?.parse().ok()?;
-    number.checked_mul(1024).map(ByteSize)
+    number.checked_mul(1024).map(ByteSize::new)
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
         let text = "processor\t: 0\nmodel name\t: A Processor @ 2 GHz\nmodel name\t: second\n";
         assert_eq!(field(text, "model name").as_deref(), Some("A Processor @ 2 GHz"));
         assert_eq!(field(text, "absent"), None);
-        assert_eq!(kibibytes("24682416 kB"), Some(ByteSize(24_682_416 * 1024)));
+        assert_eq!(kibibytes("24682416 kB"), Some(ByteSize::new(24_682_416 * 1024)));
     }
 
     #[test]

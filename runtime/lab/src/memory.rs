@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::LabError;
-use crate::bytes::ByteSize;
 use crate::check::Truth;
 use crate::input;
 use crate::job_result::peak_task_bytes;
@@ -16,6 +15,7 @@ use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::table::{seconds, table};
 use crate::workspace::{WorkFolder, WorkSettings, remove};
+use napreduce_live::ByteSize;
 
 /// Room per byte of input: the input, intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;
@@ -79,14 +79,14 @@ pub struct MemoryResult {
 ///
 /// When a program cannot run or its output is wrong, and on an interrupt. Too much memory is part of the report.
 pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryReport, LabError> {
-    let wanted = ByteSize(settings.size.0.saturating_mul(ROOM_PER_INPUT_BYTE));
+    let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
     let binaries = settings
         .programs
         .iter()
         .map(|program| Ok((*program, program.binary(&settings.binaries)?)))
         .collect::<Result<Vec<_>, LabError>>()?;
     let work = WorkFolder::make(&settings.work, wanted)?;
-    let bound_bytes = ByteSize((settings.resources.task_memory.0 as f64 * settings.factor) as u64);
+    let bound_bytes = ByteSize::new((settings.resources.task_memory.bytes() as f64 * settings.factor) as u64);
     let mut report = MemoryReport {
         experiment: "memory",
         machine: Machine::describe(),
@@ -123,7 +123,7 @@ fn check(
     truth.verify(&output, interrupt)?;
     let counted = peak_task_bytes(&output)?;
     let sampled = usage.memory.map(|memory| memory.descendant_bytes).filter(|bytes| *bytes > 0);
-    let peak = counted.max(sampled).map(ByteSize);
+    let peak = counted.max(sampled).map(ByteSize::new);
     if !settings.work.keep {
         remove(&folder)?;
     }
@@ -132,7 +132,7 @@ fn check(
         input_bytes: input.bytes,
         command: command.typed(),
         usage,
-        counted_task_peak_bytes: counted.map(ByteSize),
+        counted_task_peak_bytes: counted.map(ByteSize::new),
         task_peak_bytes: peak,
         within_bound: peak.is_some_and(|peak| peak < bound),
     })
@@ -148,7 +148,7 @@ impl MemoryReport {
     pub fn table(&self) -> String {
         let dash = || "-".to_owned();
         let rows = self.results.iter().map(|result| {
-            let tree = result.usage.memory.map(|memory| ByteSize(memory.tree_bytes));
+            let tree = result.usage.memory.map(|memory| ByteSize::new(memory.tree_bytes));
             vec![
                 result.program.to_string(),
                 result.input_bytes.rounded(),

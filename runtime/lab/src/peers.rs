@@ -242,7 +242,7 @@ impl InstalledPeer {
     ) -> Result<CommandLine, PeerError> {
         let threads = resources.slots.to_string();
         // GNU sort counts a bare number in kibibytes.
-        let kibibytes = (resources.memory().0 / 1024).max(1).to_string();
+        let kibibytes = (resources.memory().bytes() / 1024).max(1).to_string();
         let script = match (self.peer, program) {
             (Peer::Sort, _) => return Ok(sort(&self.program, places, &threads, &kibibytes)),
             (Peer::Coreutils, _) => return Ok(coreutils(places, &threads, &kibibytes)),

@@ -15,7 +15,6 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::LabError;
-use crate::bytes::ByteSize;
 use crate::confinement::{Confinement, MemoryLimit, Tier};
 use crate::daemons::nap;
 use crate::guard::{Charge, Guard};
@@ -24,6 +23,7 @@ use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
 use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+use napreduce_live::ByteSize;
 
 pub use cells::{Cell, TwoJobsRun, Verdict};
 pub use four_ways::{Way, WayRun};
@@ -162,8 +162,8 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     make_report_folder(settings)?;
     let mut raw = RawFile::create(&settings.report.join("raw.jsonl"))?;
     let hungry = settings.weights.contains(&Weight::Hungry);
-    let wanted = if hungry { settings.limit.swap.0 } else { 0 };
-    let work = WorkFolder::make(&settings.work, ByteSize(wanted + (256 << 20)))?;
+    let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
+    let work = WorkFolder::make(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
     let mut guard = Guard::start(&nap)?;
     if !settings.work.keep {
         guard.take(&Charge::Folder(work.path().to_owned()))?;

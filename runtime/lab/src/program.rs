@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::bytes::ByteSize;
 use crate::process::CommandLine;
+use napreduce_live::ByteSize;
 
 /// An example job that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ pub struct Resources {
 impl Resources {
     /// The memory all slots may use together.
     pub fn memory(&self) -> ByteSize {
-        ByteSize(self.task_memory.0.saturating_mul(self.slots.into()))
+        ByteSize::new(self.task_memory.bytes().saturating_mul(self.slots.into()))
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_command_is_the_job_programs_contract() {
-        let resources = Resources { slots: 2, task_memory: ByteSize(256 << 20) };
+        let resources = Resources { slots: 2, task_memory: ByteSize::new(256 << 20) };
         let command =
             Program::Terasort.command("bin/terasort".as_ref(), "in".as_ref(), "out".as_ref(), resources);
         let expected = "bin/terasort in --output out --slots 2 --task-memory 256MiB --overwrite \

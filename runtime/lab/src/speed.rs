@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::LabError;
-use crate::bytes::ByteSize;
 use crate::check::Truth;
 use crate::input::{self, Input};
 use crate::machine::Machine;
@@ -19,6 +18,7 @@ use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
 use contender::Contender;
+use napreduce_live::ByteSize;
 
 pub use contender::Run;
 pub use report::{ContenderReport, Measurement, SpeedReport};
@@ -62,13 +62,13 @@ pub struct Conditions {
 /// When binaries or peers are missing, when the work folder cannot be used, and on an interrupt. A contender that fails
 /// or gives a wrong output is part of the report and no error here.
 pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport, LabError> {
-    let largest = settings.sizes.iter().max().map_or(0, |size| size.0);
+    let largest = settings.sizes.iter().max().map_or(0, |size| size.bytes());
     let ours = settings
         .programs
         .iter()
         .map(|program| Ok((*program, program.binary(&settings.binaries)?)))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let work = WorkFolder::make(&settings.work, ByteSize(largest.saturating_mul(ROOM_PER_INPUT_BYTE)))?;
+    let work = WorkFolder::make(&settings.work, ByteSize::new(largest.saturating_mul(ROOM_PER_INPUT_BYTE)))?;
     if settings.work.keep {
         session.say(format!("keeping everything in {}", work.path().display()));
     }

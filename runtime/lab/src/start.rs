@@ -71,7 +71,7 @@ pub struct StartReport {
 /// When the job cannot run or its output is wrong, and on an interrupt.
 pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport, LabError> {
     let binary = Program::Wordcount.binary(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, crate::ByteSize(0))?;
+    let work = WorkFolder::make(&settings.work, napreduce_live::ByteSize::new(0))?;
     let one = Job::prepare(&work, "one", 1, session)?;
     let many = Job::prepare(&work, "many", 1 + MORE_TASKS, session)?;
     let once = |job: &Job| job.run(&work, &binary, settings.resources, session);

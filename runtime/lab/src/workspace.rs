@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{statvfs, syncfs};
 use tempfile::TempDir;
 
-use crate::bytes::ByteSize;
+use napreduce_live::ByteSize;
 
 /// Where an experiment works.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ pub fn remove(path: &Path) -> Result<(), WorkError> {
 
 fn free_bytes(path: &Path) -> io::Result<ByteSize> {
     let space = statvfs(path)?;
-    Ok(ByteSize(space.f_bavail.saturating_mul(space.f_frsize)))
+    Ok(ByteSize::new(space.f_bavail.saturating_mul(space.f_frsize)))
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     fn the_folder_goes_with_its_guard_unless_kept() {
         let parent = tempfile::tempdir().unwrap();
         for keep in [false, true] {
-            let work = WorkFolder::make(&inside(parent.path(), keep), ByteSize(0)).unwrap();
+            let work = WorkFolder::make(&inside(parent.path(), keep), ByteSize::new(0)).unwrap();
             let path = work.path().to_owned();
             fs::write(work.fresh("inner").unwrap().join("file"), "x").unwrap();
             work.settle().unwrap();
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_fresh_folder_is_empty() {
         let parent = tempfile::tempdir().unwrap();
-        let work = WorkFolder::make(&inside(parent.path(), false), ByteSize(0)).unwrap();
+        let work = WorkFolder::make(&inside(parent.path(), false), ByteSize::new(0)).unwrap();
         fs::write(work.fresh("run").unwrap().join("left over"), "x").unwrap();
         assert_eq!(fs::read_dir(work.fresh("run").unwrap()).unwrap().count(), 0);
     }
@@ -167,14 +167,15 @@ mod tests {
     #[test]
     fn too_little_room_is_said_before_anything_is_written() {
         let parent = tempfile::tempdir().unwrap();
-        let error = WorkFolder::make(&inside(parent.path(), false), ByteSize(u64::MAX)).unwrap_err();
+        let error = WorkFolder::make(&inside(parent.path(), false), ByteSize::new(u64::MAX)).unwrap_err();
         assert!(matches!(error, WorkError::Room { .. }) && error.to_string().contains("--work"), "{error}");
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn a_missing_parent_is_named() {
-        let error = WorkFolder::make(&inside(Path::new("/nowhere/at-all"), false), ByteSize(0)).unwrap_err();
+        let error =
+            WorkFolder::make(&inside(Path::new("/nowhere/at-all"), false), ByteSize::new(0)).unwrap_err();
         assert!(error.to_string().starts_with("cannot make a folder in /nowhere/at-all"), "{error}");
     }
 }

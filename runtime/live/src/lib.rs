@@ -84,6 +84,7 @@ mod shuffle;
 mod task;
 mod text;
 mod transport;
+mod units;
 mod user;
 mod worker;
 
@@ -123,4 +124,5 @@ pub use task::{
 };
 pub use text::{one_line, several_lines};
 pub use transport::{Secret, SecretError};
+pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use worker::{PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker};

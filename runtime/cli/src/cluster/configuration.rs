@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use napreduce_core::PreemptionSettings;
-use napreduce_lab::ByteSize;
+use napreduce_live::ByteSize;
 use napreduce_schedulers::{SchedulerName, SchedulerTables};
 use serde::{Deserialize, Deserializer};
 
-use super::parse_time;
 use crate::coordinator::Fsync;
+use napreduce_live::parse_time;
 
 /// Everything a file may say; what it does not say is left to defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -156,7 +156,9 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Er
     }
     match Size::deserialize(deserializer)? {
         Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Text(text) => text.parse().map(|ByteSize(bytes)| Some(bytes)).map_err(serde::de::Error::custom),
+        Size::Text(text) => {
+            text.parse().map(|size: ByteSize| Some(size.bytes())).map_err(serde::de::Error::custom)
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use napreduce_live::{
-    ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience,
+    ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
 };
 
 pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
@@ -83,10 +83,4 @@ impl ClusterArguments {
         let first = self.connect_timeout.unwrap_or(default.first);
         Ok(ClusterClient::connect(self.place()?, Patience { first, ..default })?)
     }
-}
-
-/// Reads a time as people write it: `90s`, `10m`, `1h30m`, `200ms`.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
-    read.ok_or_else(|| format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m"))
 }

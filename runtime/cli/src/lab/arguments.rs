@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use napreduce_lab::{ByteSize, Peer, Program};
+use napreduce_lab::{Peer, Program};
+use napreduce_live::ByteSize;
 
 use super::fuzz::FuzzArguments;
 use super::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};

@@ -9,13 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_lab::{
-    ByteSize, IdentitySettings, LatencySettings, MemoryLimit, PreemptSettings, Session, Strategy, TaskForm,
-    Way, Weight, WorkSettings,
+    IdentitySettings, LatencySettings, MemoryLimit, PreemptSettings, Session, Strategy, TaskForm, Way,
+    Weight, WorkSettings,
 };
 use serde::Serialize;
 
 use super::arguments::Format;
-use crate::cluster::parse_time;
+use napreduce_live::{ByteSize, parse_time};
 
 /// Compare wait, kill, suspend and checkpoint on real tasks
 ///

@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use napreduce_core::{Primitive, Slots, Span, SuspendedMax, Time};
-use napreduce_lab::ByteSize;
+use napreduce_live::ByteSize;
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Cost, SimulationSettings};
 
 use super::source::Source;
-use crate::cluster::parse_time;
 use crate::format::FormatArguments;
+use napreduce_live::parse_time;
 
 /// Simulate a workload or a trace under one or several schedulers
 ///

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use napreduce_core::Span;
-use napreduce_lab::ByteSize;
 use napreduce_sim::{
     ClusterShape, Distribution, Overheads, SizeModel, SwimTrace, Workload, WorkloadFile, published,
 };
@@ -63,7 +62,7 @@ impl Source {
             ensure!(original > 0, "--trace-nodes 0: no trace comes from a cluster without machines");
             trace = trace.scaled(nodes, original);
         }
-        let (ByteSize(block), ByteSize(bytes_per_reduce)) = (traced.block, traced.bytes_per_reduce);
+        let (block, bytes_per_reduce) = (traced.block.bytes(), traced.bytes_per_reduce.bytes());
         ensure!(block > 0, "--block 0 makes maps without end; give a size such as 64MiB");
         ensure!(
             bytes_per_reduce > 0,

@@ -4,11 +4,11 @@
 use serde::Serialize;
 
 use super::{ClusterRun, ClusterSettings, ShufflePath};
-use crate::bytes::ByteSize;
 use crate::machine::Machine;
 use crate::program::Resources;
 use crate::statistics::{Interval, Summary, ratio_interval};
 use crate::table::{seconds, table};
+use napreduce_live::ByteSize;
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -99,7 +99,7 @@ impl PathReport {
             self.path.name().to_owned(),
             wall.map_or_else(dash, |wall| seconds(wall.median)),
             wall.map_or_else(dash, |wall| format!("{} .. {}", seconds(wall.min), seconds(wall.max))),
-            wall.map_or_else(dash, |wall| format!("{:.0} MB/s", input.0 as f64 / wall.median / 1e6)),
+            wall.map_or_else(dash, |wall| format!("{:.0} MB/s", input.bytes() as f64 / wall.median / 1e6)),
             ratio.map_or_else(dash, |(ratio, at)| format!("{ratio:.2} ({:.2} .. {:.2})", at.low, at.high)),
             self.bound.map_or_else(dash, |bound| format!("{bound:.2}")),
             match self.within_bound {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::bytes::ByteSize;
+use napreduce_live::ByteSize;
 
 /// Where groups with a limit of memory can be made.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,8 +41,11 @@ impl Hierarchy {
     pub fn limit(&self, group: &Path, memory: ByteSize) -> Result<(), String> {
         let values = match self.version {
             // 0 would mean that nothing is swapped out and somebody is killed instead.
-            1 => vec![("memory.limit_in_bytes", memory.0.to_string()), ("memory.swappiness", "1".to_owned())],
-            _ => vec![("memory.max", memory.0.to_string()), ("memory.swap.max", "max".to_owned())],
+            1 => vec![
+                ("memory.limit_in_bytes", memory.bytes().to_string()),
+                ("memory.swappiness", "1".to_owned()),
+            ],
+            _ => vec![("memory.max", memory.bytes().to_string()), ("memory.swap.max", "max".to_owned())],
         };
         for (name, value) in values {
             let path = group.join(name);
@@ -66,7 +69,7 @@ fn own_group<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const LIMIT: ByteSize = ByteSize(1 << 20);
+    const LIMIT: ByteSize = ByteSize::new(1 << 20);
 
     fn written(group: &Path, name: &str) -> String {
         fs::read_to_string(group.join(name)).unwrap()

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bytes::ByteSize;
 use crate::jobs::{JOB_PROGRAM, PARENT_VARIABLE, Work};
 use crate::process::CommandLine;
+use napreduce_live::ByteSize;
 
 /// A job of the lab's program.
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ impl JobOrder {
             input: input.to_owned(),
             output: output.to_owned(),
             reduces: 1,
-            split_size: ByteSize(1 << 40),
-            task_memory: ByteSize(64 << 20),
+            split_size: ByteSize::new(1 << 40),
+            task_memory: ByteSize::new(64 << 20),
             queue: None,
         }
     }

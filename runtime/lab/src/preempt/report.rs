@@ -27,7 +27,7 @@ pub struct PreemptReport {
     /// Memory for hungry tasks.
     pub limit: MemoryLimit,
     /// Memory of a hungry task.
-    pub fill_bytes: crate::ByteSize,
+    pub fill_bytes: napreduce_live::ByteSize,
     /// How hungry tasks were confined; absent when there were none.
     pub tier: Option<Tier>,
     /// What a job took alone.
@@ -258,7 +258,7 @@ pub mod canned {
 
     use super::super::cells::canned;
     use super::*;
-    use crate::ByteSize;
+    use napreduce_live::ByteSize;
 
     pub fn report() -> PreemptReport {
         let settings = PreemptSettings {
@@ -268,8 +268,8 @@ pub mod canned {
             weights: Weight::ALL.to_vec(),
             form: TaskForm::Map,
             task_seconds: 8.0,
-            fill: ByteSize(512 << 20),
-            limit: MemoryLimit { memory: ByteSize(768 << 20), swap: ByteSize(1536 << 20) },
+            fill: ByteSize::new(512 << 20),
+            limit: MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1536 << 20) },
             ways: Way::ALL.to_vec(),
             scale: 0.1,
             binaries: "/nowhere".into(),

@@ -12,7 +12,6 @@ use super::cells::TwoJobsRun;
 use super::report::PreemptReport;
 use super::{PreemptSettings, Setting, Strategy, TaskForm, Weight};
 use crate::LabError;
-use crate::bytes::ByteSize;
 use crate::confinement::Confinement;
 use crate::guard::Guard;
 use crate::jobs::{Work, lines};
@@ -20,6 +19,7 @@ use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
 use crate::workspace::remove;
+use napreduce_live::ByteSize;
 
 /// Steps in a second of work: how fine a task can be preempted, and how fine its progress is. A reduce tells its progress
 /// each time it has done about a thousand groups.
@@ -31,7 +31,7 @@ fn steps_per_second(form: TaskForm) -> f64 {
 }
 
 /// What a light task may use.
-const LIGHT_MEMORY: ByteSize = ByteSize(16 << 20);
+const LIGHT_MEMORY: ByteSize = ByteSize::new(16 << 20);
 /// How often workers report, so that per cents are met closely.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 /// A job may take so many times what it should, and this much more.
@@ -206,7 +206,7 @@ impl TwoJobs<'_> {
 
     fn submit(&mut self, name: &str) -> Result<JobId, LabError> {
         let settings = self.setting.settings;
-        let fill = if self.weight == Weight::Hungry { settings.fill.0 >> 20 } else { 0 };
+        let fill = if self.weight == Weight::Hungry { settings.fill.bytes() >> 20 } else { 0 };
         let rounds = self.setting.rounds_per_second / steps_per_second(settings.form);
         let job = match settings.form {
             TaskForm::Map => "steps",

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::Conditions;
 use super::contender::{Contender, Run};
-use crate::bytes::ByteSize;
 use crate::machine::Machine;
 use crate::program::Program;
 use crate::statistics::{Interval, Summary, ratio_interval};
 use crate::table::{seconds, table};
+use napreduce_live::ByteSize;
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -100,8 +100,8 @@ impl ContenderReport {
             ratio_interval: ratio_interval(&times, ours).filter(|_| ratio.is_some()),
             ratio,
             processor_seconds: Summary::of(&processor).filter(|_| whole).map(|summary| summary.median),
-            tree_peak_bytes: tree.map(ByteSize),
-            task_peak_bytes: task.map(ByteSize),
+            tree_peak_bytes: tree.map(ByteSize::new),
+            task_peak_bytes: task.map(ByteSize::new),
             wall_seconds,
             name: contender.name,
             version: contender.version,
@@ -120,7 +120,7 @@ impl ContenderReport {
             return row;
         };
         let ratio = self.ratio.zip(self.ratio_interval);
-        let rate = input.0 as f64 / wall.median / 1e6;
+        let rate = input.bytes() as f64 / wall.median / 1e6;
         vec![
             seconds(wall.median),
             format!("{} .. {}", seconds(wall.min), seconds(wall.max)),

@@ -1,9 +1,12 @@
-//! Sizes as people write them: `64MiB`, `1G`, `512k`.
+//! Sizes and times as people write them: `64MiB`, `1G`, `512k`; `200ms`, `1h30m`.
 //!
-//! Owns reading and printing such sizes. Does not own what they limit.
+//! Owns reading and printing them, the same for every program. Does not own what they limit.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
 
 /// A number of bytes, read from and printed as a number with a unit.
 ///
@@ -11,12 +14,12 @@ use std::str::FromStr;
 /// 1000; upper and lower case are the same. No unit means bytes.
 ///
 /// ```
-/// use napreduce::ByteSize;
+/// use napreduce_live::ByteSize;
 ///
 /// assert_eq!("64MiB".parse::<ByteSize>()?.bytes(), 64 << 20);
 /// assert_eq!("512k".parse::<ByteSize>()?.bytes(), 512 << 10);
 /// assert_eq!(ByteSize::new(1 << 30).to_string(), "1GiB");
-/// # Ok::<(), napreduce::ByteSizeError>(())
+/// # Ok::<(), napreduce_live::ByteSizeError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
@@ -52,6 +55,47 @@ impl ByteSize {
     pub const fn bytes(self) -> u64 {
         self.0
     }
+
+    /// Three digits of it, for a table: `1.21 GiB`.
+    pub fn rounded(self) -> String {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let mut value = self.0 as f64;
+        let mut unit = 0;
+        // What would be shown as 1024 of a unit is 1 of the next.
+        while value >= 1023.5 && unit + 1 < units.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        let digits = match value {
+            _ if unit == 0 || value >= 100.0 => 0,
+            _ if value >= 10.0 => 1,
+            _ => 2,
+        };
+        format!("{value:.digits$} {}", units[unit])
+    }
+}
+
+impl Serialize for ByteSize {
+    /// As a number of bytes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+/// Reads a time: `90s`, `10m`, `1h30m`, `200ms`.
+///
+/// # Errors
+/// Quotes what is no time, or one that is negative.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// assert_eq!(napreduce_live::parse_time("1h30m"), Ok(Duration::from_secs(5400)));
+/// assert!(napreduce_live::parse_time("soon").is_err());
+/// ```
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
+    read.ok_or_else(|| format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m"))
 }
 
 impl FromStr for ByteSize {
@@ -135,6 +179,18 @@ mod tests {
         }
         for text in ["18446744073709551616", "16777216TiB"] {
             assert_eq!(bytes(text), Err(format!("{text:?} is more than 18446744073709551615 bytes")));
+        }
+    }
+
+    #[test]
+    fn tables_show_three_digits() {
+        for (bytes, shown) in [
+            (999, "999 B"),
+            (268_435_456, "256 MiB"),
+            (1_300_000_000, "1.21 GiB"),
+            ((1 << 30) - 24, "1.00 GiB"),
+        ] {
+            assert_eq!(ByteSize::new(bytes).rounded(), shown);
         }
     }
 
