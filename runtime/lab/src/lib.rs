@@ -34,7 +34,6 @@ mod machine;
 mod memory;
 mod outputs;
 mod peers;
-pub mod plot;
 mod preempt;
 mod process;
 mod program;
@@ -113,7 +112,7 @@ pub enum LabError {
     Outputs(#[from] OutputsError),
     /// A figure cannot be drawn.
     #[error(transparent)]
-    Plot(#[from] plot::PlotError),
+    Plot(#[from] napreduce_plot::PlotError),
     /// Nobody disturbed a job and its output is another one than before.
     #[error("{job} was run again undisturbed and its output differs; the comparison would mean nothing")]
     Undisturbed {

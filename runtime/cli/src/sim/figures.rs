@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use napreduce_core::TaskKind;
-use napreduce_lab::plot::{Series, distributions, layers};
+use napreduce_plot::{Series, distributions, layers};
 use napreduce_sim::metrics::{allocation_of, ecdf};
 
 use super::runs::Outcome;

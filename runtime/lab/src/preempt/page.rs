@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::Path;
 
+use napreduce_plot::{Curve, Estimate, bars, curves};
+
 use super::report::{Figure, PreemptReport};
 use super::{Strategy, Weight};
 use crate::LabError;
 use crate::live_cluster::write as write_file;
-use crate::plot::{Curve, bars, curves};
 use crate::statistics::Summary;
 use crate::workspace::WorkError;
 
@@ -66,10 +67,12 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
         }
     }
     if !report.ways.is_empty() {
-        let groups: Vec<(String, Vec<Option<Summary>>)> = report
+        let groups: Vec<(String, Vec<Option<Estimate>>)> = report
             .ways
             .iter()
-            .map(|way| (way.way.to_string(), vec![Some(way.production.clone()), Some(way.research.clone())]))
+            .map(|way| {
+                (way.way.to_string(), vec![Some(estimate(&way.production)), Some(estimate(&way.research))])
+            })
             .collect();
         let caption = "A production job beside a research job: medians with 95 % intervals".to_owned();
         bars(&folder.join("ways.svg"), &caption, "seconds", &["production", "research"], &groups)?;
@@ -81,10 +84,15 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
 fn curves_of(report: &PreemptReport, weight: Weight, seconds: Figure) -> Vec<Curve> {
     let curve = |strategy: &Strategy| {
         let own = report.cells.iter().filter(|cell| (cell.weight, cell.primitive) == (weight, *strategy));
-        let points: Vec<_> = own.map(|cell| (f64::from(cell.percent), seconds(cell).clone())).collect();
+        let points: Vec<_> = own.map(|cell| (f64::from(cell.percent), estimate(seconds(cell)))).collect();
         (!points.is_empty()).then(|| Curve { name: strategy.to_string(), points })
     };
     Strategy::ALL.iter().filter_map(curve).collect()
+}
+
+fn estimate(summary: &Summary) -> Estimate {
+    let interval = summary.median_interval;
+    Estimate { middle: summary.median, low: interval.low, high: interval.high }
 }
 
 fn html(report: &PreemptReport, figures: &[Drawing]) -> String {

@@ -1,4 +1,4 @@
-//! Figures as SVG files: distributions side by side, and slots over time.
+//! Figures as SVG files: distributions side by side, slots over time, curves and bars with intervals.
 //!
 //! Owns axes, colours and legends. Does not own the numbers in them.
 
@@ -11,7 +11,7 @@ use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use thiserror::Error;
 
-pub use curves::{Curve, bars, curves};
+pub use curves::{Curve, Estimate, bars, curves};
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (960, 540);

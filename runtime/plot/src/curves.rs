@@ -1,4 +1,4 @@
-//! Figures of medians with their intervals: curves over something that was varied, and bars for a few ways side by side.
+//! Figures of estimates with their intervals: curves over something that was varied, and bars for a few ways side by side.
 //! Which numbers belong together is the reports' business.
 
 use std::path::Path;
@@ -6,18 +6,28 @@ use std::path::Path;
 use plotters::prelude::*;
 
 use super::{PlotError, draw, legend, text};
-use crate::statistics::Summary;
 
 /// Half the width of the cross strokes of an interval, as a part of the axis.
 const STROKE: f64 = 0.006;
 
-/// One curve: its name, and for each x a median with its interval.
+/// What is known of a figure: a value in the middle, and the ends of its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// What is drawn as the value.
+    pub middle: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// One curve: its name, and for each x an estimate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     /// As the legend says.
     pub name: String,
     /// By ascending x.
-    pub points: Vec<(f64, Summary)>,
+    pub points: Vec<(f64, Estimate)>,
 }
 
 /// Curves over a common x. The y axis begins at 0, so that lengths can be compared.
@@ -30,7 +40,7 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
     let most = points().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
     let (least, most) = if least < most { (least, most) } else { (least.min(0.0), least.clamp(1.0, 1e9)) };
     let margin = (most - least) * 0.05;
-    let top = points().map(|(_, summary)| summary.median_interval.high).fold(1e-3, f64::max) * 1.3;
+    let top = points().map(|(_, estimate)| estimate.high).fold(1e-3, f64::max) * 1.3;
     draw(path, |area| {
         let mut chart = ChartBuilder::on(area)
             .caption(title, ("sans-serif", 20))
@@ -42,12 +52,12 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
         chart.configure_mesh().x_desc(axes.0).y_desc(axes.1).draw().map_err(text)?;
         for (number, curve) in all.iter().enumerate() {
             let colour = Palette99::pick(number).to_rgba();
-            let medians = curve.points.iter().map(|(x, summary)| (*x, summary.median));
+            let medians = curve.points.iter().map(|(x, estimate)| (*x, estimate.middle));
             let line = chart.draw_series(LineSeries::new(medians, colour.stroke_width(2))).map_err(text)?;
             let sample = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
             line.label(&curve.name).legend(sample);
             let half = (most - least) * STROKE;
-            let strokes = curve.points.iter().flat_map(|(x, summary)| interval(*x, half, summary));
+            let strokes = curve.points.iter().flat_map(|(x, estimate)| interval(*x, half, estimate));
             let strokes = strokes.map(|stroke| PathElement::new(stroke, colour.stroke_width(1)));
             chart.draw_series(strokes).map_err(text)?;
         }
@@ -56,8 +66,8 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
 }
 
 /// The strokes of one interval: a line from end to end and one across each end.
-fn interval(x: f64, half: f64, summary: &Summary) -> [[(f64, f64); 2]; 3] {
-    let (low, high) = (summary.median_interval.low, summary.median_interval.high);
+fn interval(x: f64, half: f64, estimate: &Estimate) -> [[(f64, f64); 2]; 3] {
+    let (low, high) = (estimate.low, estimate.high);
     [[(x, low), (x, high)], [(x - half, low), (x + half, low)], [(x - half, high), (x + half, high)]]
 }
 
@@ -70,10 +80,10 @@ pub fn bars(
     title: &str,
     y: &str,
     series: &[&str],
-    groups: &[(String, Vec<Option<Summary>>)],
+    groups: &[(String, Vec<Option<Estimate>>)],
 ) -> Result<(), PlotError> {
     let values = || groups.iter().flat_map(|group| group.1.iter().flatten());
-    let top = values().map(|summary| summary.median_interval.high).fold(1e-3, f64::max) * 1.3;
+    let top = values().map(|estimate| estimate.high).fold(1e-3, f64::max) * 1.3;
     let width = 0.8 / series.len().max(1) as f64;
     draw(path, |area| {
         let names: Vec<String> = groups.iter().map(|group| group.0.clone()).collect();
@@ -96,14 +106,14 @@ pub fn bars(
             let of_group = |at: usize| at as f64 - 0.4 + width * number as f64;
             let found = groups.iter().enumerate();
             let found = found.filter_map(|(at, group)| Some((of_group(at), group.1.get(number)?.as_ref()?)));
-            let found: Vec<(f64, &Summary)> = found.collect();
-            let bar = |(left, summary): &(f64, &Summary)| {
-                Rectangle::new([(*left, 0.0), (left + width * 0.95, summary.median)], colour.filled())
+            let found: Vec<(f64, &Estimate)> = found.collect();
+            let bar = |(left, estimate): &(f64, &Estimate)| {
+                Rectangle::new([(*left, 0.0), (left + width * 0.95, estimate.middle)], colour.filled())
             };
             let sample = move |(x, y)| Rectangle::new([(x, y - 5), (x + 20, y + 5)], colour.filled());
             chart.draw_series(found.iter().map(bar)).map_err(text)?.label(*name).legend(sample);
             let strokes =
-                found.iter().flat_map(|(left, summary)| interval(left + width / 2.0, 0.03, summary));
+                found.iter().flat_map(|(left, estimate)| interval(left + width / 2.0, 0.03, estimate));
             let strokes = strokes.map(|stroke| PathElement::new(stroke, BLACK.stroke_width(1)));
             chart.draw_series(strokes).map_err(text)?;
         }
@@ -115,8 +125,8 @@ pub fn bars(
 mod tests {
     use super::*;
 
-    fn summary(samples: &[f64]) -> Summary {
-        Summary::of(samples).expect("samples")
+    fn about(middle: f64) -> Estimate {
+        Estimate { middle, low: middle - 0.5, high: middle + 0.5 }
     }
 
     fn svg(path: &Path) -> String {
@@ -127,8 +137,8 @@ mod tests {
     fn curves_are_named_whatever_their_points() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("curves.svg");
-        let many = vec![(10.0, summary(&[1.0, 2.0])), (90.0, summary(&[3.0, 3.5]))];
-        for points in [vec![], vec![(50.0, summary(&[8.0]))], many] {
+        let many = vec![(10.0, about(1.0)), (90.0, about(3.0))];
+        for points in [vec![], vec![(50.0, about(8.0))], many] {
             let all = ["suspend", "kill"].map(|name| Curve { name: name.to_owned(), points: points.clone() });
             curves(&path, "Sojourn of the high job", ("r, %", "seconds"), &all).expect("a figure");
             let svg = svg(&path);
@@ -141,8 +151,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("bars.svg");
         let groups = [
-            ("hard cap".to_owned(), vec![Some(summary(&[7.0, 7.2])), Some(summary(&[28.0]))]),
-            ("kill".to_owned(), vec![None, Some(summary(&[24.0]))]),
+            ("hard cap".to_owned(), vec![Some(about(7.0)), Some(about(28.0))]),
+            ("kill".to_owned(), vec![None, Some(about(24.0))]),
         ];
         bars(&path, "Natjam", "seconds", &["production", "research"], &groups).expect("a figure");
         let svg = svg(&path);
