@@ -1,161 +1,34 @@
-//! The commands under `nap lab`.
+//! `nap lab`: experiments, which are a program of their own.
 //!
-//! Owns turning arguments into settings, where reports go, and which end of an experiment means which exit status.
-//! Measuring belongs to the lab; names and defaults of the arguments are a module of their own.
+//! Owns finding and becoming that program. Does not own its arguments, which `nap lab --help` shows.
 
-mod arguments;
-mod fuzz;
-mod preemption;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use clap::Args;
 
-use anyhow::{Context, Result};
-use napreduce_lab::{
-    ClusterSettings, Interrupt, LabError, MemorySettings, PeerSettings, Resources, Session, SpeedSettings,
-    StartSettings, WorkSettings, cpus,
-};
-use serde::Serialize;
-
-pub use arguments::Arguments;
-use arguments::{Common, Experiment, Format};
-
+const PROGRAM: &str = "nap-lab";
 const FAILED: u8 = 1;
-const WRONG_USAGE: u8 = 2;
-/// What shells add to a signal's number when it ended a program.
-const BY_SIGNAL: u8 = 128;
 
-/// Runs the experiment that was asked for.
+/// Experiments: measure napreduce on this machine
+#[derive(Debug, Clone, Args)]
+#[command(disable_help_flag = true)]
+pub struct Arguments {
+    /// An experiment and its options; nap lab --help lists them
+    #[arg(value_name = "EXPERIMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<OsString>,
+}
+
+/// Becomes the program beside this one, or the one that is found in PATH; returns only when that cannot be.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let found = match &arguments.experiment {
-        // It has nothing to clean up when it is interrupted.
-        Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
-        measured => experiment(measured),
-    };
-    match found {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(FAILED),
-        Err(error) => {
-            eprintln!("nap: {error:#}");
-            ExitCode::from(status(&error))
-        }
-    }
-}
-
-fn status(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<LabError>() {
-        Some(error) => match error.signal() {
-            Some(signal) => BY_SIGNAL.saturating_add(signal),
-            None if error.is_usage() => WRONG_USAGE,
-            None => FAILED,
-        },
-        None => FAILED,
-    }
-}
-
-/// Whether the experiment found what it should.
-fn experiment(experiment: &Experiment) -> Result<bool> {
-    let interrupt = Interrupt::listen().context("cannot catch signals")?;
-    let session = Session::new(interrupt, |line| eprintln!("{line}"));
-    match experiment {
-        Experiment::Speed(arguments) => {
-            let settings = SpeedSettings {
-                sizes: arguments.size.clone(),
-                programs: arguments.programs.clone(),
-                runs: arguments.runs,
-                resources: resources(&arguments.common),
-                peers: PeerSettings { chosen: arguments.peers.clone(), python: arguments.python.clone() },
-                binaries: binaries(arguments.common.bin_dir.as_deref())?,
-                work: work(&arguments.common),
-            };
-            let report = napreduce_lab::speed(&settings, &session)?;
-            print(&arguments.common, &report, || report.table())?;
-            Ok(report.succeeded())
-        }
-        Experiment::Memory(arguments) => {
-            let settings = MemorySettings {
-                size: arguments.size,
-                programs: arguments.programs.clone(),
-                resources: resources(&arguments.common),
-                factor: arguments.factor,
-                binaries: binaries(arguments.common.bin_dir.as_deref())?,
-                work: work(&arguments.common),
-            };
-            let report = napreduce_lab::memory(&settings, &session)?;
-            print(&arguments.common, &report, || report.table())?;
-            Ok(report.succeeded())
-        }
-        Experiment::Start(arguments) => {
-            let settings = StartSettings {
-                runs: arguments.runs,
-                resources: resources(&arguments.common),
-                binaries: binaries(arguments.common.bin_dir.as_deref())?,
-                work: work(&arguments.common),
-            };
-            let report = napreduce_lab::start(&settings, &session)?;
-            print(&arguments.common, &report, || report.table())?;
-            Ok(true)
-        }
-        Experiment::Cluster(arguments) => {
-            let settings = ClusterSettings {
-                size: arguments.size,
-                split_size: arguments.split_size,
-                runs: arguments.runs,
-                workers: arguments.workers,
-                encrypted: arguments.encrypted,
-                resources: resources(&arguments.common),
-                binaries: binaries(arguments.common.bin_dir.as_deref())?,
-                work: work(&arguments.common),
-            };
-            let report = napreduce_lab::cluster(&settings, &session)?;
-            print(&arguments.common, &report, || report.table())?;
-            Ok(report.succeeded())
-        }
-        Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
-        Experiment::Preempt(arguments) => preemption::preempt(arguments, &session),
-        Experiment::Latency(arguments) => preemption::latency(arguments, &session),
-        Experiment::Identity(arguments) => preemption::identity(arguments, &session),
-    }
-}
-
-fn resources(common: &Common) -> Resources {
-    let slots = common.slots.unwrap_or_else(|| u32::try_from(cpus()).unwrap_or(u32::MAX));
-    Resources { slots, task_memory: common.task_memory }
-}
-
-fn work(common: &Common) -> WorkSettings {
-    WorkSettings { parent: common.work.clone(), keep: common.keep }
-}
-
-/// The folder of our binaries, absolute because programs run in another folder.
-fn binaries(named: Option<&Path>) -> Result<PathBuf> {
-    if let Some(folder) = named {
-        return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
-    }
-    let program =
-        std::env::current_exe().context("cannot find the nap binary; name a folder with --bin-dir")?;
-    if cfg!(debug_assertions) {
-        eprintln!(
-            "this nap and the binaries beside it are debug builds; for figures use cargo build --release"
-        );
-    }
-    Ok(program.parent().map(Path::to_owned).unwrap_or_default())
-}
-
-/// Prints the report to standard output and, if asked for, writes it to a file as JSON. Neither is left out because the
-/// other fails: the figures may have taken an hour.
-fn print<R: Serialize>(common: &Common, report: &R, table: impl Fn() -> String) -> Result<()> {
-    let json = serde_json::to_string_pretty(report).context("cannot write the report as JSON")? + "\n";
-    let written = match &common.json {
-        Some(path) => fs::write(path, &json).with_context(|| format!("cannot write {}", path.display())),
-        None => Ok(()),
-    };
-    let text = match common.format {
-        Format::Table => table(),
-        Format::Json => json,
-    };
-    io::stdout().write_all(text.as_bytes()).context("cannot print the report")?;
-    written
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
+    let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let error = Command::new(&program).args(&arguments.rest).exec();
+    eprintln!(
+        "nap: cannot run {}: {error}; it is built with `cargo build --release` and belongs beside nap",
+        program.display()
+    );
+    ExitCode::from(FAILED)
 }

@@ -61,7 +61,6 @@ enum Command {
     Task(task::Arguments),
     Streaming(streaming::Arguments),
     Sim(Box<sim::Arguments>),
-    /// Experiments: measure napreduce on this machine
     Lab(lab::Arguments),
 }
 
@@ -76,12 +75,9 @@ pub enum Failure {
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    // Experiments call this same binary by other names, and so do workers for the tasks of their jobs.
-    if napreduce_lab::job_program_requested() {
-        return napreduce_lab::job_program(napreduce::streaming::add_to(napreduce::Program::new()));
-    }
-    if napreduce_lab::guard_requested() {
-        return napreduce_lab::guard_program();
+    // Workers call this same binary for the tasks of jobs whose mappers and reducers are commands.
+    if napreduce_live::task_process_requested() {
+        return napreduce::streaming::main(napreduce::Program::new());
     }
     // Its options are those of job programs, of which some are called as those here and mean something else.
     let mut line = std::env::args_os().skip(1);

@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
 use rustix::process::Pid;
 
-use crate::jobs::called;
+use crate::jobs::{called, own_binary};
 
 pub use charges::{Charge, start_of};
 
@@ -72,16 +72,17 @@ pub fn guard_program() -> ExitCode {
 }
 
 impl Guard {
-    /// Starts one; `program` is a binary that becomes a guard when it is called so.
+    /// Starts one: this binary, which becomes a guard when it is called so.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(program: &Path) -> Result<Guard, GuardError> {
-        let mut command = Command::new(program);
+    pub fn start() -> Result<Guard, GuardError> {
+        let program = own_binary();
+        let mut command = Command::new(&program);
         // A group of its own: a Ctrl-C at the terminal is not for it.
         command.arg0(GUARD_PROGRAM).process_group(0).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let failed = |source| GuardError::Start { program: program.to_owned(), source };
+        let failed = |source| GuardError::Start { program: program.clone(), source };
         let mut child = command.spawn().map_err(failed)?;
         let orders = child.stdin.take();
         let answers = child.stdout.take().ok_or_else(|| failed(io::Error::other("it has no output")))?;

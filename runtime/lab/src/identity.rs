@@ -69,7 +69,7 @@ pub struct IdentitySettings {
 pub fn identity(settings: &IdentitySettings, session: &Session) -> Result<IdentityReport, LabError> {
     let nap = nap(&settings.binaries)?;
     let work = WorkFolder::make(&settings.work, ByteSize::new(256 << 20))?;
-    let mut guard = Guard::start(&nap)?;
+    let mut guard = Guard::start()?;
     if !settings.work.keep {
         guard.take(&Charge::Folder(work.path().to_owned()))?;
     }

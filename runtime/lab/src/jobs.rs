@@ -6,7 +6,7 @@ mod shapes;
 mod steps;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -51,6 +51,12 @@ pub struct Work {
 /// Whether this process is to be the job program: by its name, or as a task of one of its jobs.
 pub fn job_program_requested() -> bool {
     task_process_requested() || called(JOB_PROGRAM)
+}
+
+/// The binary of this process, which becomes the job program or a guard when it is called so.
+pub(crate) fn own_binary() -> PathBuf {
+    // Without /proc nothing of this would run.
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
 /// Whether this process was called by `name`.

@@ -66,7 +66,7 @@ enum Pair {
 pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyReport, LabError> {
     let nap = nap(&settings.binaries)?;
     let work = WorkFolder::make(&settings.work, ByteSize::new(64 << 20))?;
-    let mut guard = Guard::start(&nap)?;
+    let mut guard = Guard::start()?;
     if !settings.work.keep {
         guard.take(&Charge::Folder(work.path().to_owned()))?;
     }

@@ -19,6 +19,7 @@ use crate::confinement::Confinement;
 use crate::daemons::Daemons;
 use crate::guard::{Guard, GuardError};
 use crate::jobs::PARENT_VARIABLE;
+use crate::jobs::own_binary;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
 use crate::workspace::WorkError;
@@ -109,7 +110,6 @@ pub struct Layout<'a> {
 #[derive(Debug)]
 pub struct LiveCluster<'s> {
     session: &'s Session,
-    nap: PathBuf,
     folder: PathBuf,
     daemons: Daemons,
     client: ClusterClient,
@@ -152,8 +152,8 @@ impl<'s> LiveCluster<'s> {
         let connected = connect(&directory, &mut daemons, layout.workers.len(), session);
         // What a daemon has to say explains a failure better.
         daemons.check()?;
-        let (nap, folder, client) = (nap.to_owned(), folder.to_owned(), connected?);
-        Ok(LiveCluster { session, nap, folder, daemons, client })
+        let (folder, client) = (folder.to_owned(), connected?);
+        Ok(LiveCluster { session, folder, daemons, client })
     }
 
     /// Hands in a job.
@@ -161,7 +161,7 @@ impl<'s> LiveCluster<'s> {
     /// # Errors
     /// When its program fails.
     pub fn submit(&mut self, order: &JobOrder) -> Result<JobId, LabError> {
-        let command = order.command(&self.nap, &self.folder.join("cluster"));
+        let command = order.command(&own_binary(), &self.folder.join("cluster"));
         let said = run_and_read(&command, &self.folder, &self.session.interrupt)?;
         let number = said.trim().strip_prefix("job_").and_then(|number| number.parse().ok());
         number.map(JobId).ok_or_else(|| LiveClusterError::NoJob { said }.into())

@@ -164,7 +164,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     let hungry = settings.weights.contains(&Weight::Hungry);
     let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
     let work = WorkFolder::make(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
-    let mut guard = Guard::start(&nap)?;
+    let mut guard = Guard::start()?;
     if !settings.work.keep {
         guard.take(&Charge::Folder(work.path().to_owned()))?;
     }

@@ -6,7 +6,7 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("datagen", &[]),
     ("runtime/core", &[]),
     ("runtime/data", &[]),
@@ -16,15 +16,27 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("framework/derive", &[]),
     ("framework", &["napreduce-core", "napreduce-data", "napreduce-derive", "napreduce-live"]),
     ("examples", &["napreduce"]),
-    ("runtime/lab", &["datagen", "napreduce", "napreduce-core", "napreduce-schedulers", "napreduce-live"]),
+    ("runtime/plot", &[]),
+    (
+        "runtime/lab",
+        &[
+            "datagen",
+            "napreduce",
+            "napreduce-core",
+            "napreduce-schedulers",
+            "napreduce-live",
+            "napreduce-plot",
+            "napreduce-sim",
+        ],
+    ),
     (
         "runtime/cli",
         &[
             "napreduce",
             "napreduce-core",
             "napreduce-schedulers",
-            "napreduce-lab",
             "napreduce-live",
+            "napreduce-plot",
             "napreduce-sim",
         ],
     ),

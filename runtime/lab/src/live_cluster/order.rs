@@ -44,9 +44,9 @@ impl JobOrder {
     }
 
     /// The command that hands it in, prints its id and ends.
-    pub fn command(&self, nap: &Path, cluster: &Path) -> CommandLine {
+    pub fn command(&self, program: &Path, cluster: &Path) -> CommandLine {
         let Work { job, rounds, pause, fill, seed } = &self.work;
-        let command = CommandLine::new(nap)
+        let command = CommandLine::new(program)
             .called(JOB_PROGRAM)
             .env(PARENT_VARIABLE, std::process::id().to_string())
             .arg(&self.input)

@@ -2,21 +2,15 @@
 //!
 //! Owns names, defaults, ranges and help texts of all arguments. Does not own what they cause.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use napreduce_lab::{Peer, Program};
 use napreduce_live::ByteSize;
 
-use super::fuzz::FuzzArguments;
-use super::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
-
-/// `nap lab`
-#[derive(Debug, Args)]
-pub struct Arguments {
-    #[command(subcommand)]
-    pub experiment: Experiment,
-}
+use crate::fuzz::FuzzArguments;
+use crate::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
 
 /// An experiment.
 #[derive(Debug, Subcommand)]
@@ -186,4 +180,18 @@ pub enum Format {
 fn factor(text: &str) -> Result<f64, String> {
     let factor: f64 = text.parse().map_err(|_| "write a number such as 1.3".to_owned())?;
     if (1.0..=100.0).contains(&factor) { Ok(factor) } else { Err("choose 1 to 100".to_owned()) }
+}
+
+/// The folder of our binaries, absolute because programs run in another folder.
+pub fn binaries(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(folder) = named {
+        return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
+    }
+    let program = std::env::current_exe().context("cannot find this binary; name a folder with --bin-dir")?;
+    if cfg!(debug_assertions) {
+        eprintln!(
+            "this nap-lab and the binaries beside it are debug builds; for figures use cargo build --release"
+        );
+    }
+    Ok(program.parent().map(Path::to_owned).unwrap_or_default())
 }

@@ -14,7 +14,7 @@ use napreduce_lab::{
 };
 use serde::Serialize;
 
-use super::arguments::Format;
+use crate::arguments::{Format, binaries};
 use napreduce_live::{ByteSize, parse_time};
 
 /// Compare wait, kill, suspend and checkpoint on real tasks
@@ -184,7 +184,7 @@ impl Place {
     }
 
     fn binaries(&self) -> Result<PathBuf> {
-        super::binaries(self.bin_dir.as_deref())
+        binaries(self.bin_dir.as_deref())
     }
 
     /// Prints a report to standard output.

@@ -33,8 +33,8 @@ impl Bench {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nap"));
-        command.arg("lab").args(arguments).arg("--work").arg(self.path("work"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nap-lab"));
+        command.args(arguments).arg("--work").arg(self.path("work"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -72,8 +72,8 @@ impl Lab {
 
     /// `nap lab` with these arguments; the folders for binaries and work come first, so that a test may replace them.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nap"));
-        command.arg("lab").args(arguments);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nap-lab"));
+        command.args(arguments);
         for (flag, folder) in [("--bin-dir", "bin"), ("--work", "work")] {
             if !arguments.contains(&flag) {
                 command.arg(flag).arg(self.path(folder));

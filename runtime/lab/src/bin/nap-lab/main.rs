@@ -1,0 +1,43 @@
+//! `nap-lab`, which `nap lab` runs: experiments that measure napreduce on this machine.
+//!
+//! Owns what this binary is: the command line, or the job program or the guard of an experiment when it is called so. Does
+//! not own the experiments (`napreduce_lab`).
+
+mod arguments;
+mod experiments;
+mod fuzz;
+mod preemption;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Measure napreduce on this machine
+#[derive(Debug, Parser)]
+#[command(name = "nap lab", bin_name = "nap lab", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    experiment: arguments::Experiment,
+}
+
+fn main() -> ExitCode {
+    if napreduce_lab::job_program_requested() {
+        return napreduce_lab::job_program(napreduce::Program::new());
+    }
+    if napreduce_lab::guard_requested() {
+        return napreduce_lab::guard_program();
+    }
+    experiments::run(&Arguments::parse().experiment)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        Arguments::command().debug_assert();
+    }
+}
