@@ -1,14 +1,19 @@
 //! Every example explains itself, and refuses what it does not understand.
 //!
-//! Owns the command lines. Does not own outputs, which the whole-system tests compare; that this file exists makes cargo
-//! build the programs for them.
+//! Owns the command lines. Does not own outputs, which `readme` and the whole-system tests compare; that this file exists
+//! makes cargo build the programs for them.
 
 use std::process::{Command, Output};
 
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("wordcount", env!("CARGO_BIN_EXE_wordcount")),
     ("terasort", env!("CARGO_BIN_EXE_terasort")),
     ("grep", env!("CARGO_BIN_EXE_grep")),
+    ("secondary-sort", env!("CARGO_BIN_EXE_secondary-sort")),
+    ("join", env!("CARGO_BIN_EXE_join")),
+    ("top-words", env!("CARGO_BIN_EXE_top-words")),
+    ("kmeans", env!("CARGO_BIN_EXE_kmeans")),
+    ("sessions", env!("CARGO_BIN_EXE_sessions")),
 ];
 
 fn run(path: &str, arguments: &[&str]) -> Output {
@@ -38,6 +43,9 @@ fn what_is_not_understood_ends_with_status_2() {
     let unfinished = run(PROGRAMS[2].1, &["in", "--output", "out", "--pattern", "(open"]);
     assert_eq!(unfinished.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unfinished.stderr).contains("unclosed group"));
+    let nowhere = run(env!("CARGO_BIN_EXE_kmeans"), &["in", "--output", "out", "--centre", "here"]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("expected two whole numbers X,Y"));
 }
 
 #[test]

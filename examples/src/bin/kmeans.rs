@@ -1,0 +1,67 @@
+//! Moves centres to the middle of the points around them: `kmeans INPUT... --output DIR --centre X,Y [--centre X,Y]...`.
+//!
+//! Owns the rounds, until no centre moves; one that no point is nearest to is dropped. Does not own rounding: numbers are
+//! whole ones, so that sums are the same in whatever order they are made.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use napreduce::{Driver, Emit, Job, Program};
+use serde::{Deserialize, Serialize};
+
+const ROUNDS_MAX: u32 = 20;
+type Point = (i64, i64);
+
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+struct Centres {
+    /// Where a centre is at first; once for each group of points
+    #[arg(long = "centre", value_name = "X,Y", required = true, allow_hyphen_values = true, value_parser = point)]
+    centres: Vec<Point>,
+}
+
+fn point(text: &str) -> Result<Point, String> {
+    let numbers = text.split_once(',').and_then(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)));
+    numbers.ok_or_else(|| format!("expected two whole numbers X,Y, but found {text:?}"))
+}
+
+/// One round: writes where each centre has moved.
+fn round(Centres { centres }: &Centres) -> Job {
+    let centres = centres.clone();
+    Job::text()
+        .map(move |line: &str, out: &mut Emit<Point, (i64, i64, i64)>| {
+            let (x, y) = point(line)?;
+            let square = |centre: &&Point| (x - centre.0).pow(2) + (y - centre.1).pow(2);
+            out.emit(*centres.iter().min_by_key(square).ok_or("there are no centres")?, (x, y, 1));
+            Ok::<(), String>(())
+        })
+        .combine(|sum, more| *sum = (sum.0 + more.0, sum.1 + more.1, sum.2 + more.2))
+        .reduce(|_, sums, out| {
+            let (x, y, points) =
+                sums.fold((0, 0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1, sum.2 + more.2));
+            out.emit(format!("{},{}", x / points, y / points), ());
+        })
+}
+
+fn drive(driver: &mut Driver, start: &Centres) -> Result<(), Box<dyn std::error::Error>> {
+    let mut now = start.clone();
+    for number in 1..ROUNDS_MAX {
+        let output = driver.intermediate(&format!("round-{number}"));
+        driver.job("round").parameters(&now).output(&output).reduces(1).run()?;
+        let lines = std::fs::read_to_string(output.join("part-r-00000"))?;
+        let moved = lines.lines().map(point).collect::<Result<Vec<_>, _>>()?;
+        if moved == now.centres {
+            break;
+        }
+        now.centres = moved;
+    }
+    driver.job("round").parameters(&now).reduces(1).run()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Moves centres to the middle of the points around them, until none moves")
+        .examples("kmeans points.csv --output centres --centre 0,0 --centre 10,10")
+        .job("round", round)
+        .drive(drive)
+}

@@ -1,0 +1,35 @@
+//! Tells how much warmer each city was than at its reading before: `secondary-sort INPUT... --output DIR`.
+//!
+//! Owns the key: the city makes the group, the date orders the readings in it. Does not own the order of the lines in the
+//! input (any will do), nor sorting.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program};
+
+fn changes(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<(String, String), i64>| {
+            let wrong = || format!("expected CITY,DATE,DEGREES with whole degrees, but found {line:?}");
+            let (city, reading) = line.split_once(',').ok_or_else(wrong)?;
+            let (date, degrees) = reading.split_once(',').ok_or_else(wrong)?;
+            out.emit((city, date), degrees.parse().map_err(|_| wrong())?);
+            Ok::<(), String>(())
+        })
+        .group_by::<String>()
+        .reduce(|city, readings, out| {
+            let mut before = None;
+            while let Some(((_, date), degrees)) = readings.next_entry() {
+                if let Some(before) = before.replace(degrees) {
+                    out.emit((city, date), degrees - before);
+                }
+            }
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Tells how much warmer each city was than at its reading before, from lines CITY,DATE,DEGREES")
+        .examples("secondary-sort readings.csv --output changes")
+        .main(changes)
+}

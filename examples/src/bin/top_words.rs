@@ -1,0 +1,57 @@
+//! Finds the most frequent words of text files: `top-words INPUT... --output DIR [--most N]`.
+//!
+//! Owns the chain of two jobs, which pass typed records on to each other, and the order: more frequent first, then by the
+//! alphabet. Does not own where records lie between the jobs.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use clap::Args;
+use napreduce::{Driver, Emit, Error, Job, Program, Records, words};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Args, Serialize, Deserialize)]
+struct Most {
+    /// How many words to write
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    most: u64,
+}
+
+fn count(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .combine(|count, more| *count += more)
+        .output(Records::<String, u64>::default())
+        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+}
+
+/// All words are one group, whose key begins with nothing; those behind the first ones are not read.
+fn top(&Most { most }: &Most) -> Job {
+    Job::records::<String, u64>()
+        .map(|(word, count), out: &mut Emit<((), Reverse<u64>, String), ()>| {
+            out.emit(((), Reverse(count), word), ());
+        })
+        .group_by::<()>()
+        .reduce(move |(), words, out| {
+            for _ in 0..most {
+                let Some((((), Reverse(count), word), ())) = words.next_entry() else { break };
+                out.emit(word, count);
+            }
+        })
+}
+
+fn drive(driver: &mut Driver, most: &Most) -> Result<(), Error> {
+    let counts = driver.intermediate("counts");
+    driver.job("count").output(&counts).run()?;
+    driver.job("top").parameters(most).inputs([&counts]).reduces(1).run()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Finds the most frequent words of text files")
+        .examples("top-words README.md --output top --most 3")
+        .job("count", count)
+        .job("top", top)
+        .drive(drive)
+}

@@ -1,0 +1,111 @@
+//! Every example does what `examples/README.md` says: its lines are run as they stand there, and what they print is compared.
+//!
+//! Owns the reading of that page. Does not own the command lines of the programs (`command_lines`), nor jobs on clusters.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const README: &str = include_str!("../README.md");
+
+/// Where cargo has put the programs.
+fn programs() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_wordcount")).parent().expect("a program lies in a folder")
+}
+
+/// The text of the first fenced block of a language behind a heading.
+fn block<'a>(heading: &str, language: &str) -> &'a str {
+    let section = README.split(&format!("\n## {heading}\n")).nth(1).expect("a heading of the page");
+    let section = section.split("\n## ").next().expect("a section");
+    let behind = section.split(&format!("```{language}\n")).nth(1).expect("a block of the section");
+    behind.split("```").next().expect("the end of the block")
+}
+
+/// An empty folder, removed when the test ends well.
+fn folder(heading: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{heading}-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Types the lines of a section, and compares what comes out.
+fn prints_what_is_written_under(heading: &str) {
+    let folder = folder(heading);
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", block(heading, "sh")]).current_dir(&folder);
+    shell.env("programs", programs()).env("examples", env!("CARGO_MANIFEST_DIR"));
+    shell.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
+    let ended = shell.output().expect("there is a shell");
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{heading}: {told}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), block(heading, "text"), "{heading}: {told}");
+    fs::remove_dir_all(&folder).expect("the folder was made by this test");
+}
+
+#[test]
+fn wordcount_counts_each_word() {
+    prints_what_is_written_under("wordcount");
+}
+
+#[test]
+fn grep_keeps_the_lines_that_match() {
+    prints_what_is_written_under("grep");
+}
+
+#[test]
+fn terasort_sorts_rows_by_their_first_bytes() {
+    prints_what_is_written_under("terasort");
+}
+
+#[test]
+fn secondary_sort_sees_the_readings_of_a_city_by_date() {
+    prints_what_is_written_under("secondary-sort");
+}
+
+#[test]
+fn join_names_the_user_of_each_order_that_has_one() {
+    prints_what_is_written_under("join");
+}
+
+#[test]
+fn top_words_writes_the_most_frequent_words_and_no_more() {
+    prints_what_is_written_under("top-words");
+}
+
+#[test]
+fn kmeans_moves_its_centres_until_none_moves() {
+    prints_what_is_written_under("kmeans");
+}
+
+#[test]
+fn sessions_end_with_a_long_pause() {
+    prints_what_is_written_under("sessions");
+}
+
+#[test]
+fn python_counts_words_as_rust_does() {
+    let python = Command::new("python3").arg("--version").output().is_ok_and(|ended| ended.status.success());
+    let missing = match (python, programs().join("nap").exists()) {
+        (true, true) => None,
+        (false, _) => Some("there is no python3"),
+        (true, false) => Some("there is no program nap beside wordcount: cargo build -p nap"),
+    };
+    if let Some(why) = missing {
+        let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|one| one == "python"), "streaming cannot be tested: {why}");
+        eprintln!("skipped: mapper and reducer in Python: {why}");
+        return;
+    }
+    prints_what_is_written_under("streaming");
+    assert_eq!(block("streaming", "text"), block("wordcount", "text"));
+}
+
+#[test]
+fn every_program_has_a_section_and_a_line_of_the_table() {
+    for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin")).expect("the programs") {
+        let path = file.expect("a program").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().replace('_', "-");
+        assert!(README.contains(&format!("| [{name}](#{name}) |")), "the table lacks {name}");
+        assert!(README.contains(&format!("\n## {name}\n")), "no section is about {name}");
+    }
+}
