@@ -27,11 +27,11 @@ fn speed_reports_every_contender_and_leaves_nothing_behind() {
     let ended = lab.run(&["speed", "--size", "100kB,50kB", "--runs", "3", "--json", &lab.name("speed.json")]);
     assert_eq!(ended.status, 0, "{}", ended.errors);
     assert!(
-        ended.output.contains("terasort 100000") && ended.output.contains("sort (GNU coreutils)"),
+        ended.output.contains("terasort 100000B") && ended.output.contains("sort (GNU coreutils)"),
         "{}",
         ended.output
     );
-    assert!(ended.errors.contains("wordcount 50000 3/3 napreduce:"), "{}", ended.errors);
+    assert!(ended.errors.contains("wordcount 50000B 3/3 napreduce:"), "{}", ended.errors);
     assert!(ended.errors.contains("duckdb: left out"), "{}", ended.errors);
     let report = json(&lab, "speed.json");
     assert_eq!(report["measurements"].as_array().unwrap().len(), 4);
@@ -67,7 +67,7 @@ fn a_wrong_output_takes_its_contender_out_and_fails() {
     let ended = lab.run(&["speed", "--size", "10kB", "--runs", "2", "--json", &lab.name("speed.json")]);
     assert_eq!(ended.status, 1, "{}", ended.errors);
     assert!(
-        ended.output.contains("failed: terasort 10000 napreduce: wrong output: not in order"),
+        ended.output.contains("failed: terasort 10000B napreduce: wrong output: not in order"),
         "{}",
         ended.output
     );
@@ -96,7 +96,7 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
         assert!(ended.errors.contains(part), "{arguments:?}: {}", ended.errors);
     };
     refused(&["speed", "--programs", "sleep"], "choose from wordcount, terasort");
-    refused(&["speed", "--size", "1 parsec"], "unknown unit");
+    refused(&["speed", "--size", "1 parsec"], "is not a size; write");
     refused(&["speed", "--runs", "0"], "1..=1000");
     refused(&["speed", "--peers", "duckdb"], "name one with --python");
     refused(&["speed", "--python", "/nowhere/python"], "--python /nowhere/python: cannot start");
@@ -167,7 +167,7 @@ fn keep_leaves_the_inputs_and_outputs() {
     assert_eq!(ended.status, 0, "{}", ended.errors);
     assert!(ended.errors.contains("keeping everything in"), "{}", ended.errors);
     let work: Vec<_> = fs::read_dir(lab.path("work")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(work[0].join("terasort-10000/part-00000").is_file());
+    assert!(work[0].join("terasort-10000B/part-00000").is_file());
     assert!(work[0].join("run-terasort-sort/out/part-r-00000").is_file());
 }
 
