@@ -204,7 +204,7 @@ fn a_paused_job_is_suspended_and_neither_launched_nor_resumed() {
          suspended m1.1
          whyjob 1
              > suspended
-             > it is suspended by an operator: lunch
+             > it is suspended: lunch
              > 0 of 3 map tasks are done; 0 attempts run, 2 are suspended, 1 tasks wait
          operator resume m0.1: that one
              > warn job_0001_m_0000.1 cannot be resumed: job_0001 is suspended; resume that; ignored

@@ -9,6 +9,7 @@ use napreduce_core::{
     WorkerState,
 };
 
+use super::claims::is_out_of_reach;
 use super::clock::unix_micros;
 use super::commands::state_in_words as attempt_in_words;
 use super::daemon::Coordinator;
@@ -228,7 +229,10 @@ impl Coordinator {
             let why = detail.summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return Ok(vec![format!("{job} has ended, {how}{why}")]);
         };
-        let held = known.held().map(|_| format!("let it go on with: nap job resume {job}"));
+        let held = known.held().map(|reason| match is_out_of_reach(reason) {
+            true => format!("it goes on by itself when that is back; end it with: nap job kill {job}"),
+            false => format!("let it go on with: nap job resume {job}"),
+        });
         match task {
             Some(task) if known.task_state(task).is_none() => {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))

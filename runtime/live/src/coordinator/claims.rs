@@ -38,6 +38,11 @@ pub(super) enum Claim {
     },
 }
 
+/// Whether a job is held for this reason because its storage is away.
+pub(super) fn is_out_of_reach(reason: &str) -> bool {
+    reason.starts_with(OUT_OF_REACH)
+}
+
 /// How long to wait after so many tries.
 pub(super) fn wait_after(tries: u32) -> Duration {
     WAIT_FIRST.saturating_mul(1 << tries.min(8)).min(WAIT_MAX)
@@ -167,7 +172,7 @@ impl Coordinator {
     /// Lets a job go on that was held by [`Coordinator::hold`].
     fn release(&mut self, job: JobId) {
         let view = self.brain.view();
-        let held = view.job(job).and_then(|job| job.held()).is_some_and(|why| why.starts_with(OUT_OF_REACH));
+        let held = view.job(job).and_then(|job| job.held()).is_some_and(is_out_of_reach);
         if held {
             self.say(&format!("{job} is not held any more: its output directory is back"));
             let reason = "its output directory is back".to_owned();

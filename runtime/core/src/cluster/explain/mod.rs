@@ -115,7 +115,7 @@ fn explanation(state: &str, reasons: Vec<String>) -> Explanation {
 /// That its job is being ended, if it is.
 fn ending(job: &Job) -> Vec<String> {
     if let (JobState::Active, Some(reason)) = (job.state, &job.held) {
-        return vec![format!("it is suspended by an operator: {reason}")];
+        return vec![format!("it is suspended: {reason}")];
     }
     let live = job.live.len();
     let why = match &job.outcome {

@@ -176,6 +176,7 @@ async fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_ag
     fs::rename(scene.path("out"), scene.path("away")).expect("moved");
     worker.happened(map, out_of_output());
     explained(&coordinator, job, "its output directory is out of reach").await;
+    explained(&coordinator, job, "it goes on by itself when that is back").await;
     fs::rename(scene.path("away"), scene.path("out")).expect("it is back");
     let again = launched_after_a_hold(&mut worker).await;
     assert_eq!((again.task, again.number), (map.task, map.number + 1));
