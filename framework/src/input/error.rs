@@ -5,8 +5,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Compression;
 use napreduce_live::ByteSize;
+
+use super::Compression;
 
 /// Input that cannot be found, read or taken apart.
 #[derive(Debug, thiserror::Error)]

@@ -5,10 +5,8 @@
 use std::time::Duration;
 
 use napreduce_data::Compression;
-use napreduce_live::{JobPlan, SubmitOptions};
+use napreduce_live::{ByteSize, JobPlan, SubmitOptions, parse_time};
 use serde::{Deserialize, Serialize};
-
-use napreduce_live::{ByteSize, parse_time};
 
 /// Printed under every program's `--help`.
 pub(crate) const SETTINGS_HELP: &str = "\

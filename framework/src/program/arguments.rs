@@ -6,11 +6,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use napreduce_live::ProgressMode;
+use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
 
 use super::cluster::ClusterArguments;
 use crate::job::SETTINGS_HELP;
-use napreduce_live::{ByteSize, ByteSizeError};
 
 /// How the report at the end of a program is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -9,12 +9,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use napreduce_live::{
     ClientError, ClusterClient, ClusterPlace, FollowOptions, JobError, JobPlan, JobReport, OnInterrupt,
-    Patience, ProgressMode, SubmitOptions,
+    Patience, ProgressMode, SubmitOptions, parse_time,
 };
 
 use super::error::Error;
 use super::side_files::SideFileArgument;
-use napreduce_live::parse_time;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
 const TIMEOUT_VARIABLE: &str = "NAPREDUCE_CONNECT_TIMEOUT";

@@ -230,6 +230,24 @@ mod tests {
     }
 
     #[test]
+    fn how_many_workers_a_task_may_end_is_said_by_a_flag_or_the_file() {
+        let max = |file: &str, flag: Option<u32>| {
+            let (_folder, cluster) = cluster(file);
+            let flags = Arguments { crashes_max: flag, ..Arguments::default() };
+            configuration(&flags, &cluster).expect("it makes sense").crashes_max
+        };
+        let file = "[coordinator]\ncrashes-max = 7\n";
+        assert_eq!((max("", None), max(file, None), max(file, Some(0))), (3, 7, 0));
+    }
+
+    #[test]
+    fn sizes_are_read_as_job_programs_read_them() {
+        let (_folder, cluster) = cluster("[coordinator]\njournal-bytes-max = \"2k\"\n");
+        let chosen = configuration(&Arguments::default(), &cluster).expect("it makes sense");
+        assert_eq!(chosen.journal_bytes_max, 2048);
+    }
+
+    #[test]
     fn flags_are_passed_on_as_they_were_given() {
         use clap::Parser;
 

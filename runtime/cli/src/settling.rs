@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use napreduce_core::{AttemptId, JobId};
-use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, several_lines};
+use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, parse_time, several_lines};
 
 use crate::Failure;
-use napreduce_live::parse_time;
 
 const LOOK_FIRST: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(500);

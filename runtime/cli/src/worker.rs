@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use napreduce_live::{ByteSize, parse_time};
-use napreduce_live::{ClusterClient, PageOut, WorkerConfiguration, WorkerSummary, run_worker};
+use napreduce_live::{
+    ByteSize, ClusterClient, PageOut, WorkerConfiguration, WorkerSummary, parse_time, run_worker,
+};
 use serde_json::{Value, json};
 
 use crate::cluster::{ClusterArguments, PageOutName, WorkerTable};

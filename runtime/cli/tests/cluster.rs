@@ -234,6 +234,18 @@ fn a_directory_of_somebody_else_is_said_to_be_that() {
 }
 
 #[test]
+fn experiments_that_are_not_installed_are_named_with_what_to_do() {
+    let folder = folder();
+    let copy = folder.path().join("nap");
+    std::fs::copy(env!("CARGO_BIN_EXE_nap"), &copy).expect("copied");
+    let mut command = Command::new(&copy);
+    let output = command.args(["lab", "speed"]).env("PATH", folder.path()).output().expect("nap runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with("nap: cannot run nap-lab: ") && stderr.contains("beside nap"), "{stderr}");
+}
+
+#[test]
 fn a_cluster_comes_up_mends_itself_and_leaves_no_process() {
     let folder = folder();
     let folder = folder.path();

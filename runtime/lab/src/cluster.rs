@@ -6,6 +6,7 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
+use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::LabError;
@@ -17,7 +18,6 @@ use crate::process::{CommandLine, Sampling, Usage, run};
 use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-use napreduce_live::ByteSize;
 
 pub use report::{ClusterReport, PathReport};
 

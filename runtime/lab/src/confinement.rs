@@ -7,14 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use group::Hierarchy;
+use napreduce_live::ByteSize;
 use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 
 use crate::guard::{Charge, Guard};
 use crate::process::CommandLine;
-use napreduce_live::ByteSize;
-
-use group::Hierarchy;
 
 /// Where control groups are.
 const GROUPS: &str = "/sys/fs/cgroup";

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use datagen::output::OutputSettings;
 use datagen::text::{self, TextSettings};
 use napreduce_core::JobId;
-use napreduce_live::{Counter, JobDetail, LiveAttempt, TaskCommand};
+use napreduce_live::{ByteSize, Counter, JobDetail, LiveAttempt, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -25,7 +25,6 @@ use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-use napreduce_live::ByteSize;
 
 pub use report::{IdentityReport, IdentityRun};
 

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use datagen::output::OutputSettings;
 use datagen::tera::{self, RECORD_BYTES, TeraError, TeraSettings};
 use datagen::text::{self, TextError, TextSettings};
+use napreduce_live::ByteSize;
 
 use crate::process::{Interrupt, InterruptError};
 use crate::program::Program;
-use napreduce_live::ByteSize;
 
 /// How much is read at once when warming the page cache.
 const WARM_BYTES: usize = 1 << 20;

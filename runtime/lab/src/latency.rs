@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, TaskKind};
-use napreduce_live::{JobDetail, PreemptionEnd, TaskCommand};
+use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -22,7 +22,6 @@ use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-use napreduce_live::ByteSize;
 
 pub use report::{Latencies, LatencyReport};
 

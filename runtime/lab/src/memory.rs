@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::LabError;
@@ -15,7 +16,6 @@ use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::table::{seconds, table};
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-use napreduce_live::ByteSize;
 
 /// Room per byte of input: the input, intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;

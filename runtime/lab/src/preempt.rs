@@ -12,6 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::LabError;
@@ -23,7 +24,6 @@ use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
 use crate::workspace::{WorkError, WorkFolder, WorkSettings};
-use napreduce_live::ByteSize;
 
 pub use cells::{Cell, TwoJobsRun, Verdict};
 pub use four_ways::{Way, WayRun};

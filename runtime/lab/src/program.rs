@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::process::CommandLine;
-use napreduce_live::ByteSize;
 
 /// An example job that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -7,6 +7,8 @@ mod report;
 
 use std::path::PathBuf;
 
+use contender::Contender;
+use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::LabError;
@@ -17,8 +19,6 @@ use crate::peers::{self, InstalledPeer, PeerSettings};
 use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-use contender::Contender;
-use napreduce_live::ByteSize;
 
 pub use contender::Run;
 pub use report::{ContenderReport, Measurement, SpeedReport};

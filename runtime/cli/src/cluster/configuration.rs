@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use napreduce_core::PreemptionSettings;
-use napreduce_live::ByteSize;
+use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::{SchedulerName, SchedulerTables};
 use serde::{Deserialize, Deserializer};
 
 use crate::coordinator::Fsync;
-use napreduce_live::parse_time;
 
 /// Everything a file may say; what it does not say is left to defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

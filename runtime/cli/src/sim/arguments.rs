@@ -8,13 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use napreduce_core::{Primitive, Slots, Span, SuspendedMax, Time};
-use napreduce_live::ByteSize;
+use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Cost, SimulationSettings};
 
 use super::source::Source;
 use crate::format::FormatArguments;
-use napreduce_live::parse_time;
 
 /// Simulate a workload or a trace under one or several schedulers
 ///

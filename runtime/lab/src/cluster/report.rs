@@ -1,6 +1,7 @@
 //! Owns the results of the comparison of a cluster with the embedded run: what goes into JSON, and the table.
 //! A ratio is a path's median time over that of the embedded run: 1.15 means 15 % more.
 
+use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use super::{ClusterRun, ClusterSettings, ShufflePath};
@@ -8,7 +9,6 @@ use crate::machine::Machine;
 use crate::program::Resources;
 use crate::statistics::{Interval, Summary, ratio_interval};
 use crate::table::{seconds, table};
-use napreduce_live::ByteSize;
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]

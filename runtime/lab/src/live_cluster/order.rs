@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use napreduce_live::ByteSize;
+
 use crate::jobs::{JOB_PROGRAM, PARENT_VARIABLE, Work};
 use crate::process::CommandLine;
-use napreduce_live::ByteSize;
 
 /// A job of the lab's program.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use napreduce_core::JobId;
-use napreduce_live::{JobDetail, PreemptionEnd, PreemptionSummary};
+use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, PreemptionSummary};
 
 use super::cells::TwoJobsRun;
 use super::report::PreemptReport;
@@ -19,7 +19,6 @@ use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
 use crate::workspace::remove;
-use napreduce_live::ByteSize;
 
 /// Steps in a second of work: how fine a task can be preempted, and how fine its progress is. A reduce tells its progress
 /// each time it has done about a thousand groups.

@@ -1,6 +1,7 @@
 //! Owns the results of a comparison: what goes into JSON, and the table for people.
 //! A ratio is a peer's median time over ours: 2.0 means that the peer takes twice as long.
 
+use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use super::Conditions;
@@ -9,7 +10,6 @@ use crate::machine::Machine;
 use crate::program::Program;
 use crate::statistics::{Interval, Summary, ratio_interval};
 use crate::table::{seconds, table};
-use napreduce_live::ByteSize;
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]

@@ -88,3 +88,18 @@ impl CoordinatorConfiguration {
         EngineRules { settings, scheduler: self.scheduler.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_decides_by_what_was_configured() {
+        let directory = ClusterDirectory::resolve(Some("/srv/nap".into())).expect("a place");
+        let mut configuration = CoordinatorConfiguration::new(directory);
+        let of_engine = EngineSettings::default();
+        assert_eq!(configuration.rules().settings.crashes_max, of_engine.crashes_max);
+        configuration.crashes_max = 7;
+        assert_eq!(configuration.rules().settings.crashes_max, 7);
+    }
+}

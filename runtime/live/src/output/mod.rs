@@ -32,4 +32,6 @@ pub(crate) use places::{Surroundings, check_place};
 pub(crate) use record::{ClaimToken, Owner};
 pub use reservation::OutputReservation;
 pub(crate) use storage::Disk;
+#[cfg(test)]
+pub(crate) use storage::script::Script;
 pub(crate) use trouble::Trouble;

@@ -6,8 +6,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
-use super::books::Books;
 use napreduce_core::{JobId, TaskKind};
+
+use super::books::Books;
 
 /// Why a slot went to nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

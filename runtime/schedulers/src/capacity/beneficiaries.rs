@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use napreduce_core::{ClusterView, Job, JobId, Ratio, TaskKind};
+
 use super::books::Books;
 use super::monitor::{Claim, Outcome, Pass, QueueTree, Victim};
 use super::order::Need;
-use napreduce_core::{ClusterView, Job, JobId, Ratio, TaskKind};
 
 /// Hands the slots of one round to jobs.
 pub(super) struct Beneficiaries<'a> {

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use napreduce_core::{ByKind, ClusterView, Job, JobId, Ratio, TaskKind, Time};
+
 use super::configuration::ApplicationOrder;
 use super::queues::Queues;
-use napreduce_core::{ByKind, ClusterView, Job, JobId, Ratio, TaskKind, Time};
 
 /// The place of a job in the order of its queue.
 pub(super) type Place = (i64, Time, JobId);

@@ -2,11 +2,10 @@
 //!
 //! Owns the values, their published defaults and their bounds. Does not own the tree that follows from the queues.
 
+use napreduce_core::{Primitive, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
 use super::error::CapacityError;
-use napreduce_core::{Primitive, Ratio, Span};
-
 use crate::serving::DelaySettings;
 
 /// The order of the applications of one queue.

@@ -2,6 +2,7 @@
 //!
 //! Owns the two schedulers. Does not own any decision: the assignment gives slots, the watch takes them.
 
+use napreduce_core::{Actions, ClusterView, Event, JobId, Offer, Scheduler, Time};
 use serde::{Deserialize, Serialize};
 
 use super::assignment::{Assignment, Refused};
@@ -10,8 +11,6 @@ use super::configuration::{CapacityConfiguration, Mode};
 use super::error::CapacityError;
 use super::queues::Queues;
 use super::watch::{Remembered, Watch};
-use napreduce_core::{Actions, ClusterView, Event, JobId, Offer, Scheduler, Time};
-
 use crate::serving::Delay;
 
 /// Slots by queue: each queue has its share guaranteed, and its jobs get slots in the order of the queue.

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use napreduce_core::Ratio;
+
 use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::error::CapacityError;
-use napreduce_core::Ratio;
 
 /// The name of the queue that all others are below of.
 pub(super) const ROOT: &str = "root";

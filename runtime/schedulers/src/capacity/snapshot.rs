@@ -3,12 +3,13 @@
 //!
 //! Owns that translation. Does not own what the monitor makes of it.
 
+use napreduce_core::{AttemptId, AttemptState, ClusterView, Job, Ratio, TaskKind, Time};
+
 use super::books::Books;
 use super::configuration::MonitorConfiguration;
 use super::monitor::{
     Application, Container, IntraQueue, QueueSettings, QueueState, QueueTree, RoundSettings,
 };
-use napreduce_core::{AttemptId, AttemptState, ClusterView, Job, Ratio, TaskKind, Time};
 
 /// The queues.
 pub(super) fn tree(books: &Books, kind: TaskKind, slots: u32) -> QueueTree {

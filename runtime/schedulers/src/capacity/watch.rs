@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use napreduce_core::{Actions, AttemptId, ClusterView, JobId, Preempt, Span, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;
@@ -12,7 +13,6 @@ use super::books::Books;
 use super::configuration::MonitorConfiguration;
 use super::monitor::{Order, Pass, QueueTree, Round, Rounds, Victim};
 use super::snapshot;
-use napreduce_core::{Actions, AttemptId, ClusterView, JobId, Preempt, Span, TaskKind, Time};
 
 /// The monitor with what it remembers.
 #[derive(Debug, Clone)]

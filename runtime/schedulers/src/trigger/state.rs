@@ -4,14 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
-use super::rules::{Condition, Deed, Target};
-use super::text::read_rules;
 use napreduce_core::{
     Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Ratio, TaskId, TaskKind, TaskState, Time,
     WorkerId,
 };
+use serde::{Deserialize, Serialize};
+
+use super::rules::{Condition, Deed, Target};
+use super::text::read_rules;
 
 /// Something a rule wants launched, and where.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,8 +11,9 @@
 //! TARGET    := JOB | JOB/m0 | JOB/r0
 //! ```
 
-use super::rules::{Condition, Deed, Rule, Target};
 use napreduce_core::{TaskKind, Time, WorkerId};
+
+use super::rules::{Condition, Deed, Rule, Target};
 
 /// A rule cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,10 +12,10 @@ use napreduce_lab::{
     IdentitySettings, LatencySettings, MemoryLimit, PreemptSettings, Session, Strategy, TaskForm, Way,
     Weight, WorkSettings,
 };
+use napreduce_live::{ByteSize, parse_time};
 use serde::Serialize;
 
 use crate::arguments::{Format, binaries};
-use napreduce_live::{ByteSize, parse_time};
 
 /// Compare wait, kill, suspend and checkpoint on real tasks
 ///

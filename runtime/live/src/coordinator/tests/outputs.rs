@@ -8,7 +8,7 @@ use std::fs;
 use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, Report};
 
 use super::{ClientRequest, DEADLINE, JobEnd, Running, Scene, Worker, WorkerOrder};
-use crate::output::Owner;
+use crate::output::{Owner, Script};
 use crate::protocol::Submission;
 
 /// Polls until a job is explained with these words.
@@ -151,7 +151,13 @@ async fn a_job_is_held_while_its_storage_is_away_at_a_restart() {
 }
 
 async fn map_at_work(scene: &Scene, submission: Box<Submission>) -> (Running, Worker, AttemptId) {
-    let coordinator = scene.start();
+    map_at_work_under(scene.start(), submission).await
+}
+
+async fn map_at_work_under(
+    coordinator: Running,
+    submission: Box<Submission>,
+) -> (Running, Worker, AttemptId) {
     let mut worker = Worker::join(&coordinator, "w", 1).await;
     coordinator.submit(submission).await;
     let map = worker.launched().await;
@@ -178,6 +184,22 @@ async fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_ag
     explained(&coordinator, job, "its output directory is out of reach").await;
     explained(&coordinator, job, "it goes on by itself when that is back").await;
     fs::rename(scene.path("away"), scene.path("out")).expect("it is back");
+    let again = launched_after_a_hold(&mut worker).await;
+    assert_eq!((again.task, again.number), (map.task, map.number + 1));
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn storage_that_does_not_answer_holds_its_job_and_nobody_else() {
+    let scene = Scene::new();
+    let (disk, script) = Script::disk(&scene.path("out"), None);
+    let coordinator = scene.start_changed(|coordinator| coordinator.disk = disk);
+    let (coordinator, mut worker, map) = map_at_work_under(coordinator, scene.submission(1, 1, 1)).await;
+    let job = map.task.job;
+    let stalled = script.stall();
+    worker.happened(map, out_of_output());
+    explained(&coordinator, job, "it did not answer for 250 ms").await;
+    drop(stalled);
     let again = launched_after_a_hold(&mut worker).await;
     assert_eq!((again.task, again.number), (map.task, map.number + 1));
     coordinator.stop().await;

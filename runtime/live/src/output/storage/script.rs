@@ -5,13 +5,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Call, Disk};
 
 /// What happens to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::output) enum Fault {
+pub(crate) enum Fault {
     /// It is not done, and says so with this number of the system.
     Refused(i32),
     /// It is done, and says that there is no such file.
@@ -44,18 +44,28 @@ struct State {
 
 /// What goes wrong on a disk.
 #[derive(Debug)]
-pub(in crate::output) struct Script {
+pub(crate) struct Script {
     /// Paths of calls are relative to it, or absolute.
     root: PathBuf,
     state: Mutex<State>,
 }
 
+/// A disk that does not answer.
+pub(crate) struct Stall<'a> {
+    _answers: MutexGuard<'a, State>,
+}
+
 impl Script {
     /// A disk on which the call of that number, counted from 0, goes wrong, if any; `root` is the output directory.
-    pub(in crate::output) fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<Script>) {
+    pub(crate) fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<Script>) {
         let state = Mutex::new(State { fault, ..State::default() });
         let script = Arc::new(Script { root: root.to_owned(), state });
         (Disk { script: Some(Arc::clone(&script)) }, script)
+    }
+
+    /// Until it is dropped, calls wait for an answer.
+    pub(crate) fn stall(&self) -> Stall<'_> {
+        Stall { _answers: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// How many calls there were.

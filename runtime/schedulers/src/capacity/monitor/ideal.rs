@@ -2,9 +2,9 @@
 //!
 //! Owns the distribution from the root down. Does not own what is taken from a queue that has more.
 
-use super::tree::{QueueTree, Surplus};
 use napreduce_core::Ratio;
 
+use super::tree::{QueueTree, Surplus};
 use crate::capacity::order::Need;
 
 /// How what is left is distributed.

@@ -2,12 +2,12 @@
 //!
 //! Owns which containers are taken for it. Does not own how much: that is the arithmetic of shares.
 
+use napreduce_core::Ratio;
+
 use super::round::Round;
 use super::shares::{Leaf, Shares};
 use super::victims::{Pass, Victim};
 use super::{IntraQueue, RoundSettings};
-use napreduce_core::Ratio;
-
 use crate::capacity::configuration::IntraQueueOrder;
 
 /// An application for which others of its queue give something.

@@ -2,11 +2,12 @@
 //!
 //! Owns that selector. Does not own the order of queues for anything else.
 
+use napreduce_core::{Ratio, Span};
+
 use super::reserved::{Occupants, OnNode};
 use super::round::Round;
 use super::tree::QueueTree;
 use super::victims::{Pass, Victim};
-use napreduce_core::{Ratio, Span};
 
 /// Chooses containers of less important queues on the nodes where a queue below its guarantee waits for longer than
 /// `delay`.

@@ -5,9 +5,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use napreduce_core::Ratio;
+
 use super::round::Round;
 use super::victims::{Container, Pass, Victim};
-use napreduce_core::Ratio;
 
 /// A reservation that waits, or a container that runs, on a node.
 #[derive(Debug, Clone, Copy)]

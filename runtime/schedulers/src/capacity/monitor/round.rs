@@ -2,12 +2,13 @@
 //!
 //! Owns which passes there are and what they hand to each other. Does not own how any of them decides.
 
+use napreduce_core::Ratio;
+
 use super::ideal::{Distribution, Sharing};
 use super::take::obtained;
 use super::tree::QueueTree;
 use super::victims::{Application, Chosen, Demand, Pass, Victim, take_from_leaf};
 use super::{Claim, RoundSettings, intra, priority, reserved};
-use napreduce_core::Ratio;
 
 /// What a round came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,10 +5,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::victims::{Application, Chosen};
-use super::{IntraQueue, QueueSettings};
 use napreduce_core::Ratio;
 
+use super::victims::{Application, Chosen};
+use super::{IntraQueue, QueueSettings};
 use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
 
 /// A leaf as that pass sees it.

@@ -3,10 +3,11 @@
 //! Owns the limit of a round, the dead zone and the allowance for tasks that end by themselves. Does not own from whom
 //! in a queue it is taken.
 
+use napreduce_core::Ratio;
+
 use super::RoundSettings;
 use super::ideal::{Distribution, rounded_half_up};
 use super::tree::QueueTree;
-use napreduce_core::Ratio;
 
 /// How much of each queue is to be taken; of parents nothing, it is their leaves' business.
 pub(super) fn obtained(
