@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use napreduce_live::{
-    ClientError, ClusterClient, ClusterPlace, FollowOptions, JobError, JobPlan, JobReport, OnInterrupt,
-    Patience, ProgressMode, SubmitOptions, parse_time,
+    ClusterClient, ClusterPlace, FollowOptions, JobError, JobPlan, JobReport, OnInterrupt, Patience,
+    ProgressMode, SubmitOptions, parse_time,
 };
 
 use super::error::Error;
@@ -202,8 +202,8 @@ impl Cluster {
             JobError::Failed { job, reason } => JobError::Failed { job, reason: typed(reason) },
             JobError::Killed { job, reason } => JobError::Killed { job, reason: typed(reason) },
             JobError::Interrupted { signal, left } => JobError::Interrupted { signal, left: typed(left) },
-            JobError::Cluster(ClientError::Refused { status, reason }) => {
-                ClientError::Refused { status, reason: typed(reason) }.into()
+            JobError::Cluster { reason, exit_status } => {
+                JobError::Cluster { reason: typed(reason), exit_status }
             }
             other => other,
         }

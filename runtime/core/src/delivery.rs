@@ -20,12 +20,12 @@ use serde::{Deserialize, Serialize};
 /// The sender's side: messages that the receiver has not acknowledged, and the number of the next one.
 ///
 /// ```
-/// use napreduce_core::delivery::{Arrival, Inbox, Outbox};
+/// use napreduce_core::delivery::{Receipt, Inbox, Outbox};
 ///
 /// let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());
 /// outbox.push("launch");
 /// outbox.push("kill");
-/// assert_eq!(inbox.accept(1), Arrival::Fresh);
+/// assert_eq!(inbox.accept(1), Receipt::Fresh);
 /// // The connection breaks here; the new one begins with what was received.
 /// outbox.acknowledge(inbox.received())?;
 /// let again: Vec<_> = outbox.unacknowledged().collect();
@@ -47,7 +47,7 @@ pub struct Inbox {
 
 /// What a message that arrived is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub enum Receipt {
     /// The next one: carry it out.
     Fresh,
     /// It was taken in before: drop it.
@@ -139,14 +139,14 @@ impl<M> Outbox<M> {
 
 impl Inbox {
     /// Takes in a message by its number, or says why it is not to be carried out.
-    pub fn accept(&mut self, number: u64) -> Arrival {
+    pub fn accept(&mut self, number: u64) -> Receipt {
         if number <= self.received {
-            Arrival::Duplicate
+            Receipt::Duplicate
         } else if number == self.received + 1 {
             self.received = number;
-            Arrival::Fresh
+            Receipt::Fresh
         } else {
-            Arrival::Gap
+            Receipt::Gap
         }
     }
 
@@ -220,12 +220,12 @@ mod tests {
     #[test]
     fn each_number_is_taken_once_and_in_order() {
         let mut inbox = Inbox::default();
-        assert_eq!(inbox.accept(0), Arrival::Duplicate);
-        assert_eq!(inbox.accept(2), Arrival::Gap);
-        assert_eq!(inbox.accept(1), Arrival::Fresh);
-        assert_eq!(inbox.accept(1), Arrival::Duplicate);
-        assert_eq!(inbox.accept(2), Arrival::Fresh);
-        assert_eq!(inbox.accept(u64::MAX), Arrival::Gap);
+        assert_eq!(inbox.accept(0), Receipt::Duplicate);
+        assert_eq!(inbox.accept(2), Receipt::Gap);
+        assert_eq!(inbox.accept(1), Receipt::Fresh);
+        assert_eq!(inbox.accept(1), Receipt::Duplicate);
+        assert_eq!(inbox.accept(2), Receipt::Fresh);
+        assert_eq!(inbox.accept(u64::MAX), Receipt::Gap);
         assert_eq!(inbox.received(), 2);
     }
 

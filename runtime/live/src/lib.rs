@@ -58,71 +58,47 @@ compile_error!(
 );
 
 mod blobs;
-mod body;
 mod chain;
-mod checkpoint;
 mod client;
 mod cluster_directory;
-mod command;
 mod coordinator;
-mod counters;
 mod directory_mark;
 mod embedded;
-#[cfg(any(test, feature = "fuzzing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 mod journal;
 mod log;
 mod output;
-mod path_bytes;
-mod plan;
-mod process;
 mod progress;
-mod protocol;
-mod report;
 mod shuffle;
-mod task;
-mod text;
-mod transport;
-mod units;
 mod user;
 mod worker;
 
-pub use blobs::{Digest, DigestError};
-pub use body::{
-    Definitions, InputSplit, JobBody, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask,
-    SavedCheckpoint, Split,
-};
 pub use chain::Chain;
-pub use checkpoint::{
-    Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, OutputPiece, Stage,
-};
 pub use client::{
-    AttemptSummary, ClientError, ClusterClient, ClusterPlace, CommandOutcome, FollowOptions, HistoryLine,
-    JobCommand, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, OnInterrupt, Patience,
-    PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary, SideFileSource, SubmitOptions,
-    TaskCommand, TaskSummary, WorkerSummary,
+    ClientError, ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SideFileSource,
+    SubmitOptions,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
-pub use command::{CommandError, CommandPlace, RunningCommand, TakeOutput};
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedEvent, replay_journal, run_coordinator,
 };
-pub use counters::{
-    Counter, CounterValues, Counters, UserCounter, counter, set_user_counters, user_counters,
-};
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
-pub use embedded::run_embedded;
+pub use embedded::{EmbeddedSettings, run_embedded};
 pub use journal::{FsyncPolicy, JournalError};
-pub use output::{OutputReservation, check_output};
-pub use plan::{CheckpointSupport, EmbeddedSettings, JobPlan, ProgressMode};
-pub use progress::{JobProgress, PhaseProgress};
-pub use report::{JobEnd, JobError, JobReport, PartReport};
-pub use task::{
-    Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, SuspendHooks, TaskContext,
-    TaskError, TaskProgress, is_gone, no_try_helps, progress, task_process_main, task_process_requested,
+pub use napreduce_protocol::{
+    AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
+    Counters, Digest, DigestError, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd, JobError,
+    JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask, PartOutput,
+    PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, ReduceTask, RestoreSummary, ResumeSummary,
+    Secret, SecretError, Split, TaskCommand, TaskError, TaskSummary, WorkerSummary, is_gone, no_try_helps,
+    one_line, parse_time, several_lines,
 };
-pub use text::{one_line, several_lines};
-pub use transport::{Secret, SecretError};
-pub use units::{ByteSize, ByteSizeError, parse_time};
+pub use napreduce_task::{
+    Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CommandError, CommandPlace, Definitions,
+    FetchedInput, JobBody, MapResult, NeededInput, OutputPiece, Position, PositionUnit, Presence,
+    ReadPosition, ReduceResult, RunningCommand, SavedCheckpoint, Script, Stage, SuspendHooks, TakeOutput,
+    TaskContext, TaskProgress, UserCounter, counter, progress, set_user_counters, task_process_main,
+    task_process_requested, user_counters,
+};
+pub use output::{OutputReservation, check_output};
+pub use progress::ProgressMode;
 pub use worker::{PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker};

@@ -4,7 +4,7 @@
 
 use std::time::SystemTime;
 
-use crate::text::one_line;
+use napreduce_protocol::one_line;
 
 /// Columns of a line that are written; what is said may have been made up by others.
 const COLUMNS_MAX: usize = 4_000;

@@ -33,15 +33,15 @@ const UNSAFE_MODULES: [(&str, &str); 11] = [
     ("runtime/data/src/collect/slots.rs", "keeps accumulators in mapped memory"),
     ("runtime/data/src/segment/reader.rs", "maps segment files"),
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
-    ("runtime/live/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
+    ("runtime/task/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
     (
-        "runtime/live/src/process/pauses.rs",
+        "runtime/task/src/process/pauses.rs",
         "handles signals and stops this process, which the C library alone can",
     ),
-    ("runtime/live/src/process/stop_signals.rs", "handles a signal, which the C library alone can"),
-    ("runtime/live/src/process/heap.rs", "asks the allocator of the C library to give memory back"),
-    ("runtime/live/src/process/paging.rs", "advises the kernel about the memory of another process"),
-    ("runtime/live/src/process/spawn.rs", "has a descriptor watched, which tokio cannot check"),
+    ("runtime/task/src/process/stop_signals.rs", "handles a signal, which the C library alone can"),
+    ("runtime/task/src/process/heap.rs", "asks the allocator of the C library to give memory back"),
+    ("runtime/task/src/process/paging.rs", "advises the kernel about the memory of another process"),
+    ("runtime/task/src/process/spawn.rs", "has a descriptor watched, which tokio cannot check"),
 ];
 
 fn is_core(file: &SourceFile) -> bool {

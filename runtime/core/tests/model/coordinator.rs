@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::delivery::{Arrival, Inbox, Outbox};
+use napreduce_core::delivery::{Inbox, Outbox, Receipt};
 use napreduce_core::{
     Effect, Engine, EngineSettings, EngineSnapshot, Event, Order, Report, SetAsideSettings, Span,
     SpeculationSettings, Time, WorkerId, WorkerState,
@@ -77,7 +77,7 @@ impl Coordinator {
     }
 
     /// A numbered report arrived: whether it is news. It is taken in only with its entry in the journal.
-    pub fn accepts(&self, worker: WorkerId, number: u64) -> Arrival {
+    pub fn accepts(&self, worker: WorkerId, number: u64) -> Receipt {
         let mut inbox = self.sessions[&worker].inbox;
         inbox.accept(number)
     }
@@ -94,7 +94,7 @@ impl Coordinator {
         self.handled += 1;
         if let (Some(number), Event::Reported { worker, .. }) = (entry.number, &entry.event) {
             let session = self.sessions.get_mut(worker).expect("a worker that reports has joined");
-            assert_eq!(session.inbox.accept(number), Arrival::Fresh, "the journal holds what is no news");
+            assert_eq!(session.inbox.accept(number), Receipt::Fresh, "the journal holds what is no news");
         }
         if let Event::WorkerJoined { worker, .. } = entry.event {
             self.sessions.insert(worker, Session::default());

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::delivery::Arrival;
+use napreduce_core::delivery::Receipt;
 use napreduce_core::{Effect, WorkerId};
 
 use crate::coordinator::{Coordinator, job_of};
@@ -39,12 +39,12 @@ impl World {
                     return;
                 }
                 match self.coordinator.accepts(id, number) {
-                    Arrival::Fresh => {
+                    Receipt::Fresh => {
                         let event = Coordinator::reported(id, attempt, report);
                         self.handle(event, Some(number));
                     }
-                    Arrival::Duplicate => self.network.note("duplicate dropped"),
-                    Arrival::Gap => self.disconnect_for_a_gap(id),
+                    Receipt::Duplicate => self.network.note("duplicate dropped"),
+                    Receipt::Gap => self.disconnect_for_a_gap(id),
                 }
             }
             Message::WorkerReceived(through) => {
@@ -73,9 +73,9 @@ impl World {
             self.connected.remove(&id);
         }
         match arrival {
-            Arrival::Fresh => {}
-            Arrival::Duplicate => self.network.note("duplicate dropped"),
-            Arrival::Gap => self.disconnect_for_a_gap(id),
+            Receipt::Fresh => {}
+            Receipt::Duplicate => self.network.note("duplicate dropped"),
+            Receipt::Gap => self.disconnect_for_a_gap(id),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::delivery::{Arrival, Inbox, Outbox};
+use napreduce_core::delivery::{Inbox, Outbox, Receipt};
 use napreduce_core::{AttemptId, JobSpec, Order, Report, Slots, TaskKind, WorkerId};
 use rand::Rng;
 use rand_pcg::Pcg32;
@@ -45,9 +45,9 @@ impl Worker {
     }
 
     /// A message of the coordinator arrived.
-    pub fn receive(&mut self, rng: &mut Pcg32, number: u64, message: ToWorker, spec: &JobSpec) -> Arrival {
+    pub fn receive(&mut self, rng: &mut Pcg32, number: u64, message: ToWorker, spec: &JobSpec) -> Receipt {
         let arrival = self.inbox.accept(number);
-        if arrival == Arrival::Fresh {
+        if arrival == Receipt::Fresh {
             self.obeyed.push(message.clone());
             match message {
                 ToWorker::Obey(order) => self.obey(rng, order, spec),

@@ -5,9 +5,8 @@
 
 use std::io;
 
+use napreduce_protocol::Digest;
 use thiserror::Error;
-
-use super::Digest;
 
 /// What went wrong with a blob.
 #[derive(Debug, Error)]

@@ -5,12 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use napreduce_protocol::{
+    Blob, CHUNK_BYTES, Connection, Digest, FromCoordinator, HANDSHAKE_DEADLINE, Role, Secret, ToCoordinator,
+    TransportError, transport,
+};
 use thiserror::Error;
 use tokio::time::timeout;
 
-use super::{BlobError, BlobIntake, BlobStore, Digest, PinnedBlob};
-use crate::protocol::{Blob, CHUNK_BYTES, FromCoordinator, ToCoordinator};
-use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, Secret, TransportError};
+use super::{BlobError, BlobIntake, BlobStore, PinnedBlob};
 
 /// A coordinator that sends nothing for so long is not waited for.
 const SILENCE_MAX: Duration = Duration::from_secs(30);

@@ -3,7 +3,6 @@
 //! Owns how they are named, kept within a bound, taken in and verified. What is in them nobody here looks at, except
 //! to say for which processor a program is.
 
-mod digest;
 mod error;
 mod executable;
 mod fetch;
@@ -14,7 +13,6 @@ mod store;
 mod tests;
 mod writer;
 
-pub use digest::{Digest, DigestError};
 pub(crate) use error::BlobError;
 pub(crate) use executable::program_architecture;
 pub(crate) use fetch::{FetchError, fetch};

@@ -5,10 +5,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use napreduce_protocol::CHUNK_BYTES;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::spawn_blocking;
-
-use crate::protocol::CHUNK_BYTES;
 
 /// Chunks that may wait for the network.
 const CHUNKS_WAITING_MAX: usize = 2;

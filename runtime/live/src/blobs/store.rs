@@ -10,10 +10,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use napreduce_protocol::{Blob, Digest};
+
+use super::BlobError;
 use super::stamp::Stamp;
 use super::writer::{BlobWriter, MODE, UNFINISHED};
-use super::{BlobError, Digest};
-use crate::protocol::Blob;
 
 /// The blobs of a coordinator or a worker.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use napreduce_protocol::{Blob, Digest};
 use tempfile::TempDir;
 
-use super::{BlobError, BlobIntake, BlobStore, Digest, PinnedBlob};
-use crate::protocol::Blob;
+use super::{BlobError, BlobIntake, BlobStore, PinnedBlob};
 
 struct Scene {
     folder: TempDir,

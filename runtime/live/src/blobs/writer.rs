@@ -8,13 +8,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use napreduce_protocol::{Blob, Digester};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::BlobError;
-use super::digest::Digester;
 use super::store::{BlobStore, PinnedBlob};
-use crate::protocol::Blob;
 
 /// How the names of unfinished files end.
 pub(super) const UNFINISHED: &str = ".unfinished";

@@ -9,12 +9,12 @@ mod root;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::JobError;
+use napreduce_task::ProcessIdentity;
+use root::{Owner, beside, make, remove_remains};
 pub(crate) use root::{Removal, is_root, remove};
 
 use crate::client::{ChainKeeper, ClusterPlace};
-use crate::process::ProcessIdentity;
-use crate::report::JobError;
-use root::{Owner, beside, make, remove_remains};
 
 /// The jobs of one run of a program.
 #[derive(Debug)]

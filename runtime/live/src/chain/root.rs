@@ -8,11 +8,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use napreduce_task::ProcessIdentity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-
-use crate::process::ProcessIdentity;
 
 /// Says whose the directory is.
 const MARKER: &str = ".napreduce-intermediate";

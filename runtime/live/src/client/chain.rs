@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use napreduce_protocol::{FromCoordinator, ToCoordinator};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use super::session::{Patience, Session, Trouble, ask};
 use super::{ClientError, ClusterPlace};
-use crate::protocol::{FromCoordinator, ToCoordinator};
 
 /// How long somebody waits at the end of a program for the coordinator to hear of it.
 const LAST_WORD: Duration = Duration::from_secs(10);

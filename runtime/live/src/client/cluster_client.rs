@@ -8,18 +8,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
+use napreduce_protocol::{
+    CommandOutcome, FromCoordinator, JobCommand, JobDetail, JobError, JobPlan, JobReport, JobSummary,
+    LogStream, TaskCommand, TaskSummary, ToCoordinator, WorkerSummary,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use super::run::{self, FollowOptions};
 use super::session::{Patience, Session, Trouble, ask, receive};
 use super::submission::{Parcel, SubmitOptions};
-use super::{
-    ClientError, ClusterPlace, CommandOutcome, JobCommand, JobDetail, JobSummary, LogStream, TaskCommand,
-    TaskSummary, WorkerSummary,
-};
-use crate::plan::JobPlan;
-use crate::protocol::{FromCoordinator, ToCoordinator};
-use crate::report::{JobError, JobReport};
+use super::{ClientError, ClusterPlace};
 
 /// A piece of a log comes from another host.
 const PIECE_DEADLINE: Duration = Duration::from_secs(60);

@@ -6,11 +6,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use napreduce_protocol::{JobError, TransportError};
 use thiserror::Error;
 
 use super::ClusterPlace;
 use crate::cluster_directory::ClusterDirectoryError;
-use crate::transport::TransportError;
 
 /// Of a program whose service is not there; what `sysexits.h` calls it.
 const UNAVAILABLE: u8 = 69;
@@ -133,5 +133,11 @@ impl ClientError {
     pub(super) fn nonsense(answer: &impl std::fmt::Debug) -> ClientError {
         let answer: String = format!("{answer:?}").chars().take(80).collect();
         ClientError::Nonsense { answer }
+    }
+}
+
+impl From<ClientError> for JobError {
+    fn from(error: ClientError) -> JobError {
+        JobError::Cluster { reason: error.to_string(), exit_status: error.exit_status() }
     }
 }

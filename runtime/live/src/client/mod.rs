@@ -7,12 +7,10 @@ mod chain;
 mod cluster_client;
 mod error;
 mod place;
-mod preemptions;
 mod run;
 mod sending;
 mod session;
 mod submission;
-mod summaries;
 #[cfg(test)]
 mod tests;
 
@@ -20,14 +18,7 @@ pub(crate) use chain::ChainKeeper;
 pub use cluster_client::ClusterClient;
 pub use error::ClientError;
 pub use place::ClusterPlace;
-pub use preemptions::{
-    CommandOutcome, JobCommand, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary, TaskCommand,
-};
 pub use run::{FollowOptions, OnInterrupt};
 pub use sending::SideFileSource;
 pub use session::Patience;
 pub use submission::SubmitOptions;
-pub use summaries::{
-    AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskSummary,
-    WorkerSummary,
-};

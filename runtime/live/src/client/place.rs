@@ -6,9 +6,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::Secret;
+
 use super::ClientError;
 use crate::cluster_directory::{ClusterDirectory, ClusterDirectoryError};
-use crate::transport::Secret;
 
 /// Names the secret file of a cluster that is named by an address.
 const SECRET_VARIABLE: &str = "NAPREDUCE_SECRET_FILE";

@@ -8,17 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_core::JobId;
+use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobProgress, JobReport, ToCoordinator};
+use napreduce_task::{Interrupts, signal_name};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::session::{Session, Trouble, receive};
 use super::submission::Parcel;
 use super::{ClientError, SubmitOptions};
-use crate::plan::{JobPlan, ProgressMode};
-use crate::process::{Interrupts, signal_name};
-use crate::progress::{JobProgress, ProgressDisplay};
-use crate::protocol::{FromCoordinator, ToCoordinator};
-use crate::report::{JobEnd, JobError, JobReport};
+use crate::progress::{ProgressDisplay, ProgressMode};
 
 /// The coordinator says something about a job that is followed every few seconds.
 const FOLLOW_SILENCE_MAX: Duration = Duration::from_secs(30);

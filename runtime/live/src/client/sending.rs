@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, ToCoordinator};
+
 use super::ClientError;
 use super::session::{Trouble, ask, receive};
-use crate::blobs::{Digest, chunks_of, program_architecture};
-use crate::protocol::{Blob, FromCoordinator, Payload, ToCoordinator};
-use crate::transport::Connection;
+use crate::blobs::{chunks_of, program_architecture};
 
 /// This program, also when its file was replaced or removed while it runs.
 const OWN_PROGRAM: &str = "/proc/self/exe";

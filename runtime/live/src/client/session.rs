@@ -5,12 +5,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use napreduce_protocol::{
+    Connection, FromCoordinator, HANDSHAKE_DEADLINE, Role, ToCoordinator, TransportError, transport,
+};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{ClientError, ClusterPlace};
 use crate::cluster_directory::ClusterDirectoryError;
-use crate::protocol::{FromCoordinator, ToCoordinator};
-use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);

@@ -8,12 +8,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use napreduce_core::JobId;
+use napreduce_protocol::{FromCoordinator, JobPlan, SideFile, Submission, ToCoordinator};
 
 use super::ClientError;
 use super::sending::{ProgramFile, Reading, SideFileSource, SourceFile, offer};
 use super::session::{Session, ask};
-use crate::plan::JobPlan;
-use crate::protocol::{FromCoordinator, SideFile, Submission, ToCoordinator};
 use crate::user::current_user;
 
 /// What is said about a job beside its plan.

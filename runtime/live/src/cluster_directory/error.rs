@@ -6,10 +6,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use napreduce_protocol::SecretError;
 use thiserror::Error;
 
 use crate::directory_mark::DirectoryMarkError;
-use crate::transport::SecretError;
 use crate::user::whom;
 
 /// A cluster directory that cannot be used as asked.

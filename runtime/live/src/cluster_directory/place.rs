@@ -8,9 +8,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::Secret;
+
 use super::error::ClusterDirectoryError;
 use crate::directory_mark::{DirectoryKind, take_directory};
-use crate::transport::Secret;
 
 const MODE: u32 = 0o700;
 /// What may be in a directory before a coordinator is started there: what people write, and what workers of other clusters

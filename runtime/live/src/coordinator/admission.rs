@@ -5,12 +5,12 @@
 //! (the framework, which says so in the plan).
 
 use napreduce_core::TaskKind;
+use napreduce_protocol::JobPlan;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use super::daemon::Coordinator;
 use super::requests::Refusal;
 use crate::journal::EngineRules;
-use crate::plan::JobPlan;
 
 impl Coordinator {
     /// Refuses a job that the rules would have checkpointed and that cannot be, or whose queue means nothing. An embedded
@@ -76,9 +76,9 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use napreduce_core::EngineSettings;
+    use napreduce_protocol::CheckpointSupport;
 
     use super::*;
-    use crate::plan::CheckpointSupport;
 
     fn check_under(scheduler: SchedulerName, map: bool, reduce: bool) -> Result<(), String> {
         let (settings, scheduler) = (EngineSettings::default(), SchedulerConfiguration::named(scheduler));

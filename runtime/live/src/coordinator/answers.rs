@@ -8,6 +8,7 @@ use napreduce_core::{
     AttemptId, AttemptState, Explanation, Job, JobId, Start, TaskId, TaskKind, TaskState, WorkerId,
     WorkerState,
 };
+use napreduce_protocol::{JobDetail, JobSummary, LiveAttempt, Submission, TaskSummary, WorkerSummary};
 
 use super::claims::is_out_of_reach;
 use super::clock::unix_micros;
@@ -18,9 +19,7 @@ use super::history::EndedJob;
 use super::job::LiveJob;
 use super::requests::{ClientRequest, Following, Refusal, Reply};
 use super::submissions::Submitter;
-use crate::client::{JobDetail, JobSummary, LiveAttempt, TaskSummary, WorkerSummary};
 use crate::output::ClaimMark;
-use crate::protocol::Submission;
 
 /// So many commands are named for a whole job.
 const WAYS_MAX: usize = 5;

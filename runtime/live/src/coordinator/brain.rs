@@ -11,6 +11,7 @@ use napreduce_core::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
     Report, Start, Time, WorkerId,
 };
+use napreduce_protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
 
 use super::chains::KnownChain;
 use super::entry::{Accepted, Entry, Happening, Identity};
@@ -18,7 +19,6 @@ use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
 use super::link::Link;
 use super::replay::{Recording, ReplayedEvent};
-use crate::protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
 
 /// All that a coordinator knows.
 pub(super) struct Brain {

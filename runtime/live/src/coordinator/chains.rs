@@ -13,7 +13,8 @@ use super::brain::Brain;
 use super::daemon::{Coordinator, Input};
 use super::entry::Happening;
 use super::requests::{Refusal, Reply};
-use crate::chain::{self, Removal};
+use crate::chain;
+use crate::chain::Removal;
 
 /// Between two tries to remove a directory that could not be removed.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -22,7 +23,7 @@ const RETRY_MAX: Duration = Duration::from_secs(300);
 /// A chain as the journal knows it, until what it left is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KnownChain {
-    #[serde(with = "crate::path_bytes")]
+    #[serde(with = "napreduce_protocol::path_bytes")]
     pub(super) root: PathBuf,
     /// No job follows any more.
     pub(super) over: bool,

@@ -7,11 +7,11 @@ use std::sync::mpsc::{SendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use napreduce_core::{FailureClass, FaultPlace, JobId, Report};
+use napreduce_protocol::WorkerReport;
 
 use super::daemon::{Coordinator, Input};
 use super::entry::Happening;
 use crate::output::{Lease, OutputClaim, Resumed, Trouble};
-use crate::protocol::WorkerReport;
 
 /// The first wait before something is tried again, and the longest.
 const WAIT_FIRST: Duration = Duration::from_millis(250);

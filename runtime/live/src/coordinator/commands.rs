@@ -4,12 +4,12 @@
 //! (the engine).
 
 use napreduce_core::{AttemptId, AttemptState, JobId, Primitive, TaskId, WorkerId};
+use napreduce_protocol::{JobCommand, TaskCommand};
 
 use super::answers::unknown_job;
 use super::daemon::Coordinator;
 use super::entry::Happening;
 use super::requests::Refusal;
-use crate::client::{JobCommand, TaskCommand};
 
 impl Coordinator {
     pub(super) fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {

@@ -10,6 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{Engine, EngineSettings, JobId, Slots, SuspendedMax, WorkerId};
+use napreduce_protocol::{
+    FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, WorkerOrder,
+    several_lines,
+};
 use napreduce_schedulers::{Fifo, SchedulerName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
@@ -29,11 +33,6 @@ use crate::blobs::{BlobStore, PinnedBlob};
 use crate::chain::Removal;
 use crate::journal::{Journal, JournalError};
 use crate::output::{Disk, OutputClaim, Resumed, Trouble};
-use crate::plan::JobPlan;
-use crate::progress::JobProgress;
-use crate::protocol::{FromWorker, Hello, ToWorker, WorkerNews, WorkerOrder};
-use crate::report::{JobEnd, JobError};
-use crate::text::several_lines;
 
 /// How often followers hear of progress, and what is due is looked at.
 const TICK: Duration = Duration::from_millis(100);

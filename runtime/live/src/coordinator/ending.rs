@@ -6,16 +6,14 @@
 use std::time::{Duration, Instant};
 
 use napreduce_core::{JobId, JobOutcome};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, PartOutput, PartReport};
 
 use super::claims::{Claim, wait_after};
 use super::daemon::{Coordinator, Input};
 use super::entry::Happening;
 use super::history::{self, EndedJob};
 use super::job::LiveJob;
-use crate::body::PartOutput;
-use crate::client::{JobDetail, JobPhase};
 use crate::output::{CommittedPart, Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
-use crate::report::{JobEnd, JobReport, PartReport};
 
 /// How long a program of its own tries to commit, before it says that it could not.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use napreduce_core::{
     AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots, Span, Time, WorkerId,
 };
+use napreduce_protocol::{Blob, Counter, JobPlan, SideFile, WorkerReport};
 use serde::{Deserialize, Serialize};
 
 use super::chains::KnownChain;
 use crate::blobs::{BlobStore, PinnedBlob};
-use crate::counters::Counter;
 use crate::output::{ClaimMark, ClaimRequest, Owner};
-use crate::plan::JobPlan;
-use crate::protocol::{Blob, SideFile, WorkerReport};
 
 /// Something that happened at a time of the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,7 +72,7 @@ pub(super) struct Identity {
     /// Where it serves segments and logs; empty for an embedded worker, which serves nobody.
     pub(super) data_address: String,
     /// Where it keeps what it serves.
-    #[serde(with = "crate::path_bytes")]
+    #[serde(with = "napreduce_protocol::path_bytes")]
     pub(super) directory: PathBuf,
     pub(super) architecture: String,
 }

@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 
 use napreduce_core::{Slots, WorkerId};
+use napreduce_protocol::WorkerSummary;
 use serde::{Deserialize, Serialize};
 
 use super::entry::Identity;
-use crate::client::WorkerSummary;
 
 /// So many are remembered; of more the oldest are forgotten.
 const GONE_MAX: usize = 200;

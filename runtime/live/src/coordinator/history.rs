@@ -8,10 +8,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
+use napreduce_protocol::{JobDetail, JobEnd, JobSummary};
 use serde::{Deserialize, Serialize};
-
-use crate::client::{JobDetail, JobSummary};
-use crate::report::JobEnd;
 
 /// Version of the files.
 const HISTORY_VERSION: u32 = 1;

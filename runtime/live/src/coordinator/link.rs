@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use napreduce_core::JobId;
-use napreduce_core::delivery::{Arrival, Inbox, NeverSent, Outbox};
+use napreduce_core::delivery::{Inbox, NeverSent, Outbox, Receipt};
+use napreduce_protocol::{ToWorker, WorkerOrder};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::entry::Identity;
-use crate::protocol::{ToWorker, WorkerOrder};
 
 /// One worker.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Link {
     }
 
     /// What a report of this number is; a fresh one is to be journaled and then taken in.
-    pub(super) fn look(&self, number: u64) -> Arrival {
+    pub(super) fn look(&self, number: u64) -> Receipt {
         self.kept.reports.clone().accept(number)
     }
 

@@ -5,10 +5,10 @@
 use napreduce_core::{
     Attempt, AttemptId, AttemptState, Order, Primitive, Record, Requester, Start, WorkerId,
 };
+use napreduce_protocol::PreemptionAccount;
 
 use super::brain::Brain;
 use super::preemptions::{OPERATOR, PreemptionBook, Requested};
-use crate::protocol::PreemptionAccount;
 
 impl Brain {
     fn book(&mut self, attempt: AttemptId) -> Option<&mut PreemptionBook> {

@@ -4,11 +4,11 @@
 //! (`commands`) nor what is kept of preemptions (`preemptions`).
 
 use napreduce_core::{AttemptId, AttemptState, JobId};
+use napreduce_protocol::{CommandOutcome, PreemptionEnd, PreemptionSummary, TaskCommand};
 
 use super::daemon::Coordinator;
 use super::preemptions::PreemptionBook;
 use super::requests::Refusal;
-use crate::client::{CommandOutcome, PreemptionEnd, PreemptionSummary, TaskCommand};
 
 impl Coordinator {
     /// Of these attempts of a job, or of all that are live, which a command to the whole job is about.

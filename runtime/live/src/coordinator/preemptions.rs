@@ -4,11 +4,11 @@
 //! and what workers account for; as plain data that a snapshot holds. Does not own a decision (the engine).
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, WorkerId};
+use napreduce_protocol::{
+    Counter, CounterValues, Preempted, PreemptionAccount, PreemptionEnd, PreemptionSummary, RestoreSummary,
+    ResumeSummary,
+};
 use serde::{Deserialize, Serialize};
-
-use crate::client::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
-use crate::counters::{Counter, CounterValues};
-use crate::protocol::{Preempted, PreemptionAccount};
 
 /// Whose wish a preemption is that no scheduler has.
 pub(super) const OPERATOR: &str = "operator";

@@ -6,14 +6,11 @@
 use std::path::PathBuf;
 
 use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
-use tokio::sync::{oneshot, watch};
-
-use crate::client::{
-    CommandOutcome, JobCommand, JobDetail, JobSummary, TaskCommand, TaskSummary, WorkerSummary,
+use napreduce_protocol::{
+    CommandOutcome, JobCommand, JobDetail, JobEnd, JobError, JobProgress, JobSummary, Submission,
+    TaskCommand, TaskSummary, WorkerSummary,
 };
-use crate::progress::JobProgress;
-use crate::protocol::Submission;
-use crate::report::{JobEnd, JobError};
+use tokio::sync::{oneshot, watch};
 
 /// Why a request is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use napreduce_protocol::{Incoming, Listener, Role, TransportError};
+use napreduce_task::{Interrupts, raise_descriptors, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -20,8 +22,6 @@ use crate::blobs::{BlobError, BlobStore};
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::journal::JournalError;
 use crate::log;
-use crate::process::{Interrupts, raise_descriptors, signal_name};
-use crate::transport::{Arrival, Listener, Role, TransportError};
 
 /// Threads for connections; the loop itself is one task.
 const THREADS: usize = 2;
@@ -145,8 +145,8 @@ struct Gate {
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 impl Gate {
-    fn let_in(&self, arrival: Arrival) {
-        let Arrival { role, connection, peer } = arrival;
+    fn let_in(&self, arrival: Incoming) {
+        let Incoming { role, connection, peer } = arrival;
         match role {
             Role::Worker => {
                 let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);

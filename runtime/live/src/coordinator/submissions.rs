@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::JobId;
+use napreduce_protocol::{JobError, JobPlan};
 use tokio::sync::oneshot;
 
 use super::claims::Claim;
@@ -16,8 +17,6 @@ use super::entry::{Accepted, Happening};
 use super::requests::{Following, Refusal, Reply};
 use crate::blobs::PinnedBlob;
 use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place};
-use crate::plan::JobPlan;
-use crate::report::JobError;
 use crate::user::current_user;
 
 /// Who waits for a submission to be accepted.

@@ -5,13 +5,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use napreduce_protocol::{
+    Connection, FromWorker, HANDSHAKE_DEADLINE, MessageReceiver, ToWorker, TransportError,
+};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use super::daemon::Input;
 use crate::log;
-use crate::protocol::{FromWorker, ToWorker};
-use crate::transport::{Connection, HANDSHAKE_DEADLINE, MessageReceiver, TransportError};
 
 /// Messages sent with one write.
 const BATCH: usize = 64;

@@ -5,14 +5,14 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_core::delivery::Arrival;
+use napreduce_core::delivery::Receipt;
 use napreduce_core::{WorkerId, WorkerState};
+use napreduce_protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews, WorkerReport};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::daemon::Coordinator;
 use super::entry::{Happening, Identity};
 use super::link::Link;
-use crate::protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews, WorkerReport};
 
 impl Coordinator {
     /// A worker on a new connection: one that is known goes on where it was, any other gets a number.
@@ -140,12 +140,12 @@ impl Coordinator {
         match message {
             FromWorker::Hello(_) => self.hang_up(connection, worker, "it said hello twice"),
             FromWorker::Reported { number, report } => match link.look(number) {
-                Arrival::Fresh => {
+                Receipt::Fresh => {
                     let report = self.look_at_storage(report);
                     self.enter(Happening::Reported { worker, number, report });
                 }
-                Arrival::Duplicate => {}
-                Arrival::Gap => self.hang_up(connection, worker, "one of its reports is missing"),
+                Receipt::Duplicate => {}
+                Receipt::Gap => self.hang_up(connection, worker, "one of its reports is missing"),
             },
             FromWorker::Received { through } => {
                 if let Err(error) = link.acknowledge(through) {

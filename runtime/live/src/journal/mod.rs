@@ -22,12 +22,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use directory::{Journal, Recovered};
 use napreduce_core::EngineSettings;
 use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-pub(crate) use directory::{Journal, Recovered};
 
 /// Version of the files' form and of the entries in them.
 pub(crate) const JOURNAL_VERSION: u32 = 2;

@@ -6,12 +6,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use napreduce_protocol::JobError;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::layout::TEMPORARY;
 use super::places::{Surroundings, check_place};
-use crate::report::JobError;
 
 /// Refuses an output directory that holds something, unless it may be overwritten, or that another run writes into.
 /// Blocking.

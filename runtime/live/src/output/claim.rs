@@ -8,18 +8,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
+use napreduce_protocol::{ClaimToken, JobError};
+use napreduce_task::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
 use super::holder::Holding;
 use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in, staged};
 use super::manifest::Written;
-use super::record::{ClaimRecord, ClaimToken, Owner, Step};
+use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
 use super::standing::{make_way, set_aside};
 use super::storage::{Disk, Locked, Storage};
 use super::trouble::Trouble;
-use crate::process::ProcessIdentity;
-use crate::report::JobError;
 
 /// Who wants which directory.
 #[derive(Debug, Clone, Copy)]

@@ -15,12 +15,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::ClaimToken;
 use serde::{Deserialize, Serialize};
 
 use super::claim::{OutputClaim, Whose, whose};
 use super::layout::{JobPaths, SUCCESS, is_part, is_unfinished_success};
 use super::manifest::{Manifest, Written};
-use super::record::{ClaimToken, Step};
+use super::record::Step;
 use super::removal::{in_shares, share_of};
 use super::storage::{Found, Storage};
 use super::trouble::Trouble;

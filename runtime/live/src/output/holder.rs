@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use super::record::ClaimToken;
-use crate::process::{Life, ProcessIdentity};
+use napreduce_protocol::ClaimToken;
+use napreduce_task::{Life, ProcessIdentity};
 
 /// Claims that this process holds at this moment.
 static HELD: Mutex<BTreeSet<ClaimToken>> = Mutex::new(BTreeSet::new());

@@ -23,8 +23,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-
-use super::record::ClaimToken;
+use napreduce_protocol::ClaimToken;
 
 /// Work in progress; its presence without a running job means that a run was killed.
 pub(crate) const TEMPORARY: &str = "_temporary";

@@ -5,12 +5,10 @@
 use std::collections::BTreeMap;
 
 use napreduce_core::{AttemptId, JobId};
+use napreduce_protocol::{ClaimToken, CounterValues, PartReport};
 use serde::{Deserialize, Serialize};
 
-use super::record::ClaimToken;
 use super::trouble::Trouble;
-use crate::counters::CounterValues;
-use crate::report::PartReport;
 
 /// Version of the text of `_SUCCESS`.
 const MANIFEST_VERSION: u32 = 1;

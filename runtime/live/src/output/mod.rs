@@ -29,9 +29,9 @@ pub(crate) use commit::commit;
 pub(crate) use layout::JobPaths;
 pub(crate) use manifest::{CommittedPart, Manifest};
 pub(crate) use places::{Surroundings, check_place};
-pub(crate) use record::{ClaimToken, Owner};
+pub(crate) use record::Owner;
 pub use reservation::OutputReservation;
 pub(crate) use storage::Disk;
 #[cfg(test)]
-pub(crate) use storage::script::Script;
+pub(crate) use storage::script::DiskScript;
 pub(crate) use trouble::Trouble;

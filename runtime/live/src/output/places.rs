@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::report::JobError;
+use napreduce_protocol::JobError;
 
 /// Directories of the system, which hold what everybody needs. What is below them may be an output.
 const SYSTEM: [&str; 34] = [

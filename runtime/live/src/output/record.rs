@@ -2,22 +2,16 @@
 //!
 //! Owns the token and the form of the file. Does not own when it is written (`claim`, `commit`).
 
-use std::fmt;
-use std::io;
 use std::path::Path;
-use std::str::FromStr;
+use std::{fmt, io};
 
 use napreduce_core::JobId;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::process::ProcessIdentity;
+use napreduce_protocol::ClaimToken;
+use napreduce_task::ProcessIdentity;
+use serde::{Deserialize, Serialize};
 
 /// Version of the file.
 const CLAIM_VERSION: u32 = 1;
-
-/// Drawn at random for each claim: who reads another one knows that the directory is not his any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub(crate) struct ClaimToken(u64);
 
 /// How far a job is with its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,52 +48,6 @@ pub(super) struct ClaimRecord {
     pub(super) holder: ProcessIdentity,
     /// How many directories the claim made: the output directory, its parent and so on.
     pub(super) made: u32,
-}
-
-impl ClaimToken {
-    /// A new one, unlike any other.
-    pub(crate) fn draw() -> io::Result<ClaimToken> {
-        Ok(ClaimToken(getrandom::u64().map_err(io::Error::from)?))
-    }
-}
-
-impl From<u64> for ClaimToken {
-    fn from(token: u64) -> ClaimToken {
-        ClaimToken(token)
-    }
-}
-
-impl fmt::Display for ClaimToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl FromStr for ClaimToken {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<ClaimToken, Self::Err> {
-        u64::from_str_radix(text, 16).map(ClaimToken)
-    }
-}
-
-/// Text where people read it, since JSON numbers are not read exactly everywhere; a number in messages.
-impl Serialize for ClaimToken {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serializer.is_human_readable() {
-            true => serializer.collect_str(self),
-            false => self.0.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for ClaimToken {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ClaimToken, D::Error> {
-        match deserializer.is_human_readable() {
-            true => String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom),
-            false => u64::deserialize(deserializer).map(ClaimToken),
-        }
-    }
 }
 
 impl ClaimRecord {

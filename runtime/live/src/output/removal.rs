@@ -3,10 +3,9 @@
 //! Owns doing it on several threads: the kernel gives back the memory of a gigabyte of segments at some 0.1 s, which is
 //! much of a job that takes one. Does not own when it is due.
 
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::{io, thread};
 
 use super::layout::retired;
 use super::storage::Storage;

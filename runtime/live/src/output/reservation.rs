@@ -6,13 +6,13 @@
 use std::path::Path;
 
 use napreduce_core::JobId;
+use napreduce_protocol::JobError;
 
 use super::claim::{ClaimRequest, OutputClaim};
 use super::places::{Surroundings, check_place};
 use super::record::Owner;
 use super::storage::Disk;
 use super::trouble::refused;
-use crate::report::JobError;
 
 /// The part of a claim that no job has.
 const NO_JOB: JobId = JobId(0);

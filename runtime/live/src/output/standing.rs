@@ -6,16 +6,17 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use napreduce_protocol::{ClaimToken, JobError};
+use napreduce_task::Life;
+
 use super::claim::ClaimRequest;
 use super::commit::roll_forward;
 use super::holder::life_of;
 use super::layout::{JobPaths, TEMPORARY, claim_in, is_remains, retired, staged};
-use super::record::{ClaimRecord, ClaimToken, Owner, Step};
+use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
 use super::storage::{Locked, Storage};
 use super::trouble::{Trouble, refused};
-use crate::process::Life;
-use crate::report::JobError;
 
 /// A holder of another host, which did not renew his claim for so long, has lost it. In seconds.
 const LEASE_SECONDS: i64 = 60;

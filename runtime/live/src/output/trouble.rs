@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::report::JobError;
+use napreduce_protocol::JobError;
 
 /// A step that did not succeed.
 #[derive(Debug)]

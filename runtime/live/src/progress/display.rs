@@ -7,16 +7,27 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use napreduce_core::TaskKind;
+use napreduce_protocol::{JobProgress, PhaseProgress};
 
 use super::line::phase_text;
-use super::snapshot::{JobProgress, PhaseProgress};
-use crate::plan::ProgressMode;
 
 /// A job shorter than this shows nothing unless asked to.
 const QUIET_START: Duration = Duration::from_secs(1);
 /// Plain lines come no more often than this.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 const BAR_STEPS: u64 = 100;
+
+/// When progress is shown on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProgressMode {
+    /// Bars on a terminal, else plain lines every 2 s or so; nothing for a job of less than a second.
+    #[default]
+    Auto,
+    /// As `Auto`, from the start of the job on.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// Shows the progress of one job.
 pub(crate) struct ProgressDisplay {

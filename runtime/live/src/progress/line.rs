@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::snapshot::PhaseProgress;
+use napreduce_protocol::PhaseProgress;
 
 /// A rate over less time than this says nothing.
 const RATE_AFTER: Duration = Duration::from_millis(100);

@@ -1,11 +1,10 @@
 //! Progress of a job for people.
 //!
-//! Owns the numbers of a moment, the text made of them and where it appears. Does not own where the numbers come from
+//! Owns the text made of the numbers of a moment, and where it appears. Does not own where the numbers come from
 //! (`coordinator`) nor the summary at the end (the framework, from the report).
 
 mod display;
 mod line;
-mod snapshot;
 
 pub(crate) use display::ProgressDisplay;
-pub use snapshot::{JobProgress, PhaseProgress};
+pub use display::ProgressMode;

@@ -9,10 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_core::AttemptId;
+use napreduce_task::{ProcessMemory, SpareMemory, stalled_micros};
 use rustix::process::Pid;
 
 use super::configuration::SuspendRules;
-use crate::process::{ProcessMemory, SpareMemory, stalled_micros};
 
 /// Over which time pressure is measured.
 const PRESSURE_WINDOW: Duration = Duration::from_secs(2);

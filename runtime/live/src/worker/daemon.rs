@@ -9,6 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, FaultPlace, JobId, Report, WorkerId};
+use napreduce_protocol::{
+    AttemptProgress, JobDescription, LaunchWork, ReduceInputs, TaskError, WorkerNews, WorkerOrder,
+    WorkerReport,
+};
+use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -22,11 +27,6 @@ use super::job::{KnownJob, Launching, Readiness};
 use super::outfit::outfit;
 use super::preparation::{Prepared, prepare};
 use super::station::Station;
-use crate::process::Spawner;
-use crate::protocol::{
-    AttemptProgress, JobDescription, LaunchWork, ReduceInputs, WorkerNews, WorkerOrder, WorkerReport,
-};
-use crate::task::TaskError;
 
 /// How a worker works.
 #[derive(Debug, Clone)]

@@ -5,12 +5,12 @@
 use std::io;
 use std::path::PathBuf;
 
+use napreduce_protocol::TransportError;
 use thiserror::Error;
 
 use crate::blobs::BlobError;
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::directory_mark::DirectoryMarkError;
-use crate::transport::TransportError;
 
 /// A worker's daemon that cannot do what it was asked for.
 #[derive(Debug, Error)]

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::delivery::{Arrival, Inbox, Outbox};
+use napreduce_core::delivery::{Inbox, Outbox, Receipt};
 use napreduce_core::{AttemptId, WorkerId};
-
-use crate::protocol::{AttemptProgress, FromWorker, WorkerNews, WorkerOrder, WorkerReport};
+use napreduce_protocol::{AttemptProgress, FromWorker, WorkerNews, WorkerOrder, WorkerReport};
 
 /// The worker's side of the conversation.
 #[derive(Debug, Default)]
@@ -95,7 +94,7 @@ impl Exchange {
     }
 
     /// What an order is; only a fresh one is to be followed.
-    pub(super) fn on_order(&mut self, number: u64) -> Arrival {
+    pub(super) fn on_order(&mut self, number: u64) -> Receipt {
         self.orders.accept(number)
     }
 
@@ -172,7 +171,7 @@ mod tests {
             let mut exchange = Exchange::default();
             exchange.on_welcome(7, WorkerId(1), 0);
             exchange.on_news(started(0));
-            assert_eq!(exchange.on_order(1), Arrival::Fresh);
+            assert_eq!(exchange.on_order(1), Receipt::Fresh);
             assert_eq!(exchange.on_welcome(journal, worker, 0), Welcomed::Anew);
             assert!(exchange.take_unsent().is_empty());
             assert_eq!((exchange.number(), exchange.received()), (Some((journal, worker)), 0));
@@ -195,9 +194,9 @@ mod tests {
     fn orders_are_acknowledged_once() {
         let mut exchange = Exchange::default();
         exchange.on_welcome(7, WorkerId(1), 0);
-        assert_eq!(exchange.on_order(1), Arrival::Fresh);
-        assert_eq!(exchange.on_order(1), Arrival::Duplicate);
-        assert_eq!(exchange.on_order(3), Arrival::Gap);
+        assert_eq!(exchange.on_order(1), Receipt::Fresh);
+        assert_eq!(exchange.on_order(1), Receipt::Duplicate);
+        assert_eq!(exchange.on_order(3), Receipt::Gap);
         assert_eq!(exchange.take_acknowledgement(), Some(FromWorker::Received { through: 1 }));
         assert_eq!(exchange.take_acknowledgement(), None);
     }

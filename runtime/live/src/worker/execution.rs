@@ -7,10 +7,9 @@ use std::io;
 use std::path::Path;
 
 use napreduce_core::FaultPlace;
+use napreduce_protocol::{TaskError, is_limit};
+use napreduce_task::Program;
 use rustix::fs::{StatVfsMountFlags, statvfs};
-
-use crate::process::Program;
-use crate::task::{TaskError, is_limit};
 
 /// The error of an attempt whose process could not be started: another worker may do better.
 pub(super) fn explain_start(error: &io::Error, program: Option<&Program>, host: Option<&str>) -> TaskError {
@@ -56,8 +55,9 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
+    use napreduce_task::{Launch, Spawner};
+
     use super::*;
-    use crate::process::{Launch, Spawner};
 
     /// What is said of a file with this content and mode.
     async fn said_of(content: &[u8], mode: u32) -> String {

@@ -9,15 +9,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, TaskKind, WorkerId};
+use napreduce_protocol::{
+    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, Place, ReduceInputs, ReduceTask, ReduceWork,
+    TaskDescription, Work,
+};
+use napreduce_task::Variable;
 
 use super::preparation::Prepared;
 use super::station::Station;
-use crate::body::{InputSplit, MapTask, ReduceTask};
 use crate::log::say;
 use crate::output::JobPaths;
-use crate::process::Variable;
-use crate::protocol::{JobDescription, LaunchWork, ReduceInputs, ReduceWork, TaskDescription, Work};
-use crate::shuffle::{MapInput, Place};
 
 /// A job that was defined and not yet forgotten.
 pub(super) struct KnownJob {

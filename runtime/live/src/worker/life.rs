@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::WorkerId;
+use napreduce_protocol::{WorkerNews, WorkerOrder};
+use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -15,8 +17,6 @@ use super::daemon::{Worker, WorkerSettings};
 use super::home::{clear_jobs, keep_logs_of};
 use super::station::Station;
 use crate::log::say;
-use crate::process::Spawner;
-use crate::protocol::{WorkerNews, WorkerOrder};
 
 /// What all lives of a worker have in common.
 pub(super) struct Body {

@@ -13,8 +13,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::delivery::Arrival;
+use napreduce_core::delivery::Receipt;
 use napreduce_core::{Slots, WorkerId};
+use napreduce_protocol::{
+    Connection, FromWorker, HANDSHAKE_DEADLINE, Hello, MessageReceiver, MessageSender, Role, ToWorker,
+    TransportError, WorkerNews, WorkerOrder, WorkerReport, transport,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::error::WorkerError;
@@ -24,10 +28,6 @@ use super::life::{Body, Life};
 use super::standing::Standing;
 use super::station::Station;
 use crate::client::ClusterPlace;
-use crate::protocol::{FromWorker, Hello, ToWorker, WorkerNews, WorkerOrder, WorkerReport};
-use crate::transport::{
-    self, Connection, HANDSHAKE_DEADLINE, MessageReceiver, MessageSender, Role, TransportError,
-};
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
@@ -268,9 +268,9 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
     fn on_received(&mut self, received: Result<Option<ToWorker>, TransportError>) -> Followed {
         match received {
             Ok(Some(ToWorker::Ordered { number, order })) => match self.exchange.on_order(number) {
-                Arrival::Fresh => Followed::Order(order),
-                Arrival::Duplicate => Followed::Nothing,
-                Arrival::Gap => Followed::Broken("an order is missing"),
+                Receipt::Fresh => Followed::Order(order),
+                Receipt::Duplicate => Followed::Nothing,
+                Receipt::Gap => Followed::Broken("an order is missing"),
             },
             Ok(Some(ToWorker::Received { through })) => match self.exchange.on_received(through) {
                 true => Followed::Nothing,

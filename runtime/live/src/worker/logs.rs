@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use napreduce_core::{AttemptId, JobId};
+use napreduce_task::TaskOutput;
 
 use super::paths::WorkerPaths;
-use crate::process::TaskOutput;
 
 /// The two streams of one attempt.
 #[derive(Debug)]

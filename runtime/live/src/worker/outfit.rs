@@ -2,17 +2,15 @@
 //!
 //! Owns making what a process of a cluster finds. Does not own starting it (`attempt`).
 
-use std::fs;
-use std::io;
+use std::{fs, io};
 
 use napreduce_core::AttemptId;
+use napreduce_protocol::{LaunchWork, TaskError};
+use napreduce_task::Launch;
 
 use super::daemon::WorkerSettings;
 use super::job::{KnownJob, Readiness};
 use super::logs::AttemptLogs;
-use crate::process::Launch;
-use crate::protocol::LaunchWork;
-use crate::task::TaskError;
 
 /// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and prints to files.
 pub(super) fn outfit(

@@ -3,13 +3,14 @@
 //! Owns the order of things, how often a coordinator that is away is asked again, and the words for what is wrong. Does
 //! not own how blobs are fetched and kept (`blobs`) nor which attempts wait (`daemon`).
 
-use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use napreduce_core::FaultPlace;
+use napreduce_protocol::{Blob, JobDescription, SideFile, TaskError};
+use napreduce_task::Program;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
@@ -17,9 +18,6 @@ use super::error::WorkerError;
 use super::home::make;
 use super::station::Station;
 use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_architecture};
-use crate::process::Program;
-use crate::protocol::{Blob, JobDescription, SideFile};
-use crate::task::TaskError;
 
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(2);
@@ -186,8 +184,9 @@ fn copy_file(from: &PinnedBlob, unfinished: &Path, to: &Path) -> io::Result<Stam
 
 #[cfg(test)]
 mod tests {
+    use napreduce_protocol::Digest;
+
     use super::*;
-    use crate::blobs::Digest;
 
     #[test]
     fn the_name_of_a_side_file_leads_nowhere_else() {

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, Slots};
+use napreduce_protocol::{Listener, LogStream, Secret};
+use napreduce_task::{Interrupts, Spawner, check_kernel, raise_descriptors, signal_name};
 use tokio::runtime::Builder;
 use tokio::sync::Mutex;
 
@@ -19,12 +21,10 @@ use super::logs::{LogBounds, LogShelf};
 use super::paths::WorkerPaths;
 use super::station::Station;
 use crate::blobs::BlobStore;
-use crate::client::{ClusterPlace, LogStream};
+use crate::client::ClusterPlace;
 use crate::cluster_directory::ClusterDirectory;
 use crate::log::say;
-use crate::process::{Interrupts, Spawner, check_kernel, raise_descriptors, signal_name};
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
-use crate::transport::{Listener, Secret};
 
 /// Runs a worker's daemon until it may leave its cluster, blocking.
 ///

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, MapOutput, WorkerId};
+use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, ReduceInputs, Secret};
 use tokio::sync::Mutex;
 
 use super::disk::Disk;
@@ -15,9 +16,6 @@ use super::logs::LogShelf;
 use super::paths::WorkerPaths;
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
-use crate::protocol::{Peer, ReduceInputs};
-use crate::shuffle::{DataNetwork, FetchLimits, MapInput, Place};
-use crate::transport::Secret;
 
 /// The surroundings of a worker of a cluster.
 #[derive(Debug)]

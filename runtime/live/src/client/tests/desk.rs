@@ -6,13 +6,11 @@
 use std::time::Duration;
 
 use napreduce_core::JobId;
+use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, Role, ToCoordinator, connect};
 use serde::Serialize;
 
 use super::scene::{Coordinator, DEADLINE, Job, Scene};
-use crate::blobs::Digest;
 use crate::coordinator::ClientRequest;
-use crate::protocol::{Blob, FromCoordinator, Payload, ToCoordinator};
-use crate::transport::{Connection, Role, connect};
 
 fn on_runtime<T>(act: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -7,16 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use napreduce_protocol::{CommandOutcome, JobCommand, JobEnd, JobError, Secret, TaskCommand};
 
 use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
-use crate::client::{
-    ClientError, ClusterClient, ClusterPlace, CommandOutcome, FollowOptions, JobCommand, Patience,
-    TaskCommand,
-};
+use crate::client::{ClientError, ClusterClient, ClusterPlace, FollowOptions, Patience};
 use crate::coordinator::{ClientRequest, Refusal};
-use crate::plan::ProgressMode;
-use crate::report::{JobEnd, JobError};
-use crate::transport::Secret;
+use crate::progress::ProgressMode;
 
 fn quietly() -> FollowOptions {
     FollowOptions { progress: ProgressMode::Never, quiet: true, ..FollowOptions::default() }

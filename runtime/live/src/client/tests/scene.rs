@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use napreduce_core::JobId;
+use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport, Listener};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::unbounded_channel;
@@ -21,11 +22,6 @@ use crate::blobs::BlobStore;
 use crate::client::{ClusterClient, ClusterPlace, Patience, SubmitOptions};
 use crate::cluster_directory::ClusterDirectory;
 use crate::coordinator::{ClientDesk, ClientLimits, ClientRequest, Following};
-use crate::counters::CounterValues;
-use crate::plan::JobPlan;
-use crate::progress::JobProgress;
-use crate::report::{JobEnd, JobReport};
-use crate::transport::Listener;
 
 /// Long enough for a slow machine, short enough for an impatient person.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);

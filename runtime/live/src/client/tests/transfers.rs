@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_protocol::{Blob, Digest, Listener, LogStream, Submission};
 
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
-use crate::blobs::{self, BlobStore, Digest, FetchError};
-use crate::client::{LogStream, SideFileSource};
+use crate::blobs;
+use crate::blobs::{BlobStore, FetchError};
+use crate::client::SideFileSource;
 use crate::coordinator::{ClientRequest, Refusal};
-use crate::protocol::{Blob, Submission};
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
-use crate::transport::Listener;
 
 /// A coordinator that takes every job.
 fn willing(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {

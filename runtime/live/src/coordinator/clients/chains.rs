@@ -4,11 +4,11 @@
 
 use std::path::PathBuf;
 
+use napreduce_protocol::{FromCoordinator, ToCoordinator};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Client, Parting};
 use crate::coordinator::requests::ClientRequest;
-use crate::protocol::{FromCoordinator, ToCoordinator};
 
 /// Tells the loop when the connection is gone, however it went.
 struct Held {

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::blobs::{Digest, PinnedBlob, program_architecture};
+use napreduce_protocol::{Blob, Digest, Submission};
+
+use crate::blobs::{PinnedBlob, program_architecture};
 use crate::coordinator::requests::Refusal;
-use crate::protocol::{Blob, Submission};
-use crate::text;
 
 /// Side files that one job may take along.
 pub(super) const FILES_MAX: usize = 1000;
@@ -18,7 +18,7 @@ const NAME_BYTES_MAX: usize = 255;
 pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>) -> Result<(), Refusal> {
     let plan = &submission.plan;
     plan.check().map_err(refusal)?;
-    text::check_name("user", &submission.user, "USER").map_err(refusal)?;
+    napreduce_protocol::check_name("user", &submission.user, "USER").map_err(refusal)?;
     if !plan.output.is_absolute() {
         return Err(refusal(format!("output directory {} is not absolute", plan.output.display())));
     }

@@ -5,13 +5,11 @@
 use std::time::Duration;
 
 use napreduce_core::JobId;
+use napreduce_protocol::{FromCoordinator, JobEnd, JobProgress, ToCoordinator};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Client, Parting, Refusal};
 use crate::coordinator::requests::{ClientRequest, Following};
-use crate::progress::JobProgress;
-use crate::protocol::{FromCoordinator, ToCoordinator};
-use crate::report::JobEnd;
 
 /// What happens within it is told at once.
 const COALESCED: Duration = Duration::from_millis(100);

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use napreduce_core::AttemptId;
+use napreduce_protocol::{
+    CHUNK_BYTES, Connection, FromCoordinator, FromDataServer, HANDSHAKE_DEADLINE, LogStream, PIECE_BYTES_MAX,
+    Payload, Role, ToDataServer, TransportError, transport,
+};
 use tokio::time::timeout;
 
 use super::{Client, Parting, Refusal};
 use crate::coordinator::requests::ClientRequest;
-use crate::protocol::{
-    CHUNK_BYTES, FromCoordinator, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload, ToDataServer,
-};
-use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
 
 /// A worker that does not send a piece of a log within so long is stopped or cut off.
 const PIECE_DEADLINE: Duration = Duration::from_secs(10);

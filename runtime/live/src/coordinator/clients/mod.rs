@@ -17,16 +17,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::JobId;
+use napreduce_protocol::{
+    Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, Secret, Submission, ToCoordinator,
+    TransportError,
+};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use uploads::Uploads;
 
 use super::requests::{ClientRequest, Refusal, Reply};
-use crate::blobs::{BlobStore, Digest, PinnedBlob};
-use crate::protocol::{FromCoordinator, Submission, ToCoordinator};
-use crate::transport::{Connection, MessageReceiver, MessageSender, Secret, TransportError};
-use uploads::Uploads;
+use crate::blobs::{BlobStore, PinnedBlob};
 
 /// What operators give as a reason is kept with the job, and is no place for more.
 const REASON_CHARS_MAX: usize = 1_000;
@@ -103,7 +105,7 @@ enum Parting {
     OutOfTurn { got: &'static str, expected: &'static str },
     #[error(
         "a piece of a blob has {length} bytes; 1 to {} are allowed, and {left} were left",
-        crate::protocol::CHUNK_BYTES
+        napreduce_protocol::CHUNK_BYTES
     )]
     ChunkLength { length: usize, left: u64 },
     #[error("it took nothing for {0:?}")]

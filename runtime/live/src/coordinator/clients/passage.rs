@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
+use napreduce_protocol::{Blob, CHUNK_BYTES, Digest, FromCoordinator, Payload, ToCoordinator};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::{Client, Parting};
-use crate::blobs::{BlobError, BlobIntake, Digest, PinnedBlob, chunks_of};
-use crate::protocol::{Blob, CHUNK_BYTES, FromCoordinator, Payload, ToCoordinator};
+use crate::blobs::{BlobError, BlobIntake, PinnedBlob, chunks_of};
 
 /// The blobs of one submission.
 const PINS_MAX: usize = super::checks::FILES_MAX + 1;
@@ -72,7 +72,7 @@ impl Client {
                     let (got, expected) = ("a request", "a piece of a blob");
                     return Err(Parting::OutOfTurn { got, expected });
                 }
-                None => return Err(crate::transport::TransportError::CutShort.into()),
+                None => return Err(napreduce_protocol::TransportError::CutShort.into()),
             }
         }
         Ok(intake.finish().await)

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use napreduce_protocol::Digest;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::timeout;
-
-use crate::blobs::Digest;
 
 /// Whoever has waited so long for another's upload sends the blob itself.
 const PATIENCE: Duration = Duration::from_secs(10);

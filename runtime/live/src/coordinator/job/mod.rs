@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use napreduce_core::{
     AttemptId, ClusterView, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, WorkerId,
 };
+use napreduce_protocol::{
+    AttemptSummary, Counter, CounterValues, HistoryLine, JobDescription, JobPhase, JobSummary, LaunchWork,
+    PartOutput, Preempted, PreemptionAccount, PreemptionEnd, ReduceInputs,
+};
 use serde::{Deserialize, Serialize};
 
 use super::entry::Accepted;
 use super::preemptions::PreemptionBook;
-use crate::body::PartOutput;
-use crate::client::{AttemptSummary, HistoryLine, JobPhase, JobSummary, PreemptionEnd};
-use crate::counters::{Counter, CounterValues};
-use crate::protocol::{JobDescription, LaunchWork, Preempted, PreemptionAccount, ReduceInputs};
 
 /// A job from submission until it is in history.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,11 +3,9 @@
 //! Owns the estimate of bytes that are not known yet. Does not own the state of its tasks (the engine).
 
 use napreduce_core::{AttemptState, ClusterView, Start, TaskId, TaskKind, TaskState};
+use napreduce_protocol::{Counter, InputSplit, JobProgress, PhaseProgress};
 
 use super::LiveJob;
-use crate::body::InputSplit;
-use crate::counters::Counter;
-use crate::progress::{JobProgress, PhaseProgress};
 
 impl LiveJob {
     /// How far it is.

@@ -6,11 +6,10 @@ use std::fs;
 use std::time::Duration;
 
 use napreduce_core::{FailureClass, FaultPlace, JobId, Report, TaskId, TaskKind};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, TaskCommand, WorkerOrder};
 
-use super::{ClientRequest, JobEnd, Scene, Worker, WorkerOrder, attempt};
-use crate::client::{JobDetail, JobPhase, TaskCommand};
+use super::{ClientRequest, Scene, Worker, attempt};
 use crate::output::Owner;
-use crate::report::JobReport;
 
 #[tokio::test]
 async fn a_job_runs_to_its_end_and_into_history() {

@@ -20,6 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
+use napreduce_protocol::{
+    Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobEnd, JobPlan, PartOutput, Split,
+    Submission, ToWorker, WorkerOrder, WorkerReport,
+};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -31,15 +35,10 @@ use super::daemon::{Coordinator, Input};
 use super::recovery::RecoveryError;
 use super::replay::Recording;
 use super::requests::{ClientRequest, Following, Refusal, Reply};
-use crate::blobs::{BlobStore, Digest};
-use crate::body::{PartOutput, Split};
+use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectory;
-use crate::counters::CounterValues;
 use crate::journal::JournalError;
 use crate::output::{ClaimRequest, Disk, OutputClaim, Owner};
-use crate::plan::{CheckpointSupport, JobPlan};
-use crate::protocol::{Blob, FromWorker, Hello, Submission, ToWorker, WorkerOrder, WorkerReport};
-use crate::report::JobEnd;
 
 /// Nothing here takes long; a test that waits so long has failed.
 const DEADLINE: Duration = Duration::from_secs(20);

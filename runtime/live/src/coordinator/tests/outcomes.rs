@@ -3,10 +3,10 @@
 //! Owns the outcomes of commands, over what workers say. Does not own the commands themselves (`preemption`).
 
 use napreduce_core::{AttemptId, Report};
+use napreduce_protocol::{CommandOutcome, JobCommand, TaskCommand};
 
 use super::preemption::running;
 use super::{ClientRequest, Running, Scene};
-use crate::client::{CommandOutcome, JobCommand, TaskCommand};
 
 impl Running {
     async fn outcome(&self, id: AttemptId, command: TaskCommand) -> CommandOutcome {

@@ -6,10 +6,10 @@
 use std::fs;
 
 use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, Report};
+use napreduce_protocol::{JobEnd, Submission, WorkerOrder};
 
-use super::{ClientRequest, DEADLINE, JobEnd, Running, Scene, Worker, WorkerOrder};
-use crate::output::{Owner, Script};
-use crate::protocol::Submission;
+use super::{ClientRequest, DEADLINE, Running, Scene, Worker};
+use crate::output::{DiskScript, Owner};
 
 /// Polls until a job is explained with these words.
 async fn explained(coordinator: &Running, job: JobId, words: &str) {
@@ -192,7 +192,7 @@ async fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_ag
 #[tokio::test]
 async fn storage_that_does_not_answer_holds_its_job_and_nobody_else() {
     let scene = Scene::new();
-    let (disk, script) = Script::disk(&scene.path("out"), None);
+    let (disk, script) = DiskScript::disk(&scene.path("out"), None);
     let coordinator = scene.start_changed(|coordinator| coordinator.disk = disk);
     let (coordinator, mut worker, map) = map_at_work_under(coordinator, scene.submission(1, 1, 1)).await;
     let job = map.task.job;

@@ -4,15 +4,15 @@
 //! they are told to. Does not own restarts (`preemption_recovery`).
 
 use napreduce_core::{AttemptId, JobId, Primitive, Report, TaskKind};
+use napreduce_protocol::{
+    CheckpointSupport, JobCommand, JobDetail, Preempted, PreemptionAccount, PreemptionEnd, TaskCommand,
+    TaskSummary, WorkerOrder, WorkerReport,
+};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
-
 use tokio::time::timeout;
 
-use super::{ClientRequest, DEADLINE, Running, Scene, Worker, WorkerOrder, attempt};
-use crate::client::{JobCommand, JobDetail, PreemptionEnd, TaskCommand, TaskSummary};
+use super::{ClientRequest, DEADLINE, Running, Scene, Worker, attempt};
 use crate::coordinator::Refusal;
-use crate::plan::CheckpointSupport;
-use crate::protocol::{Preempted, PreemptionAccount, WorkerReport};
 
 pub(super) fn account(what: Preempted, active_millis: u64) -> PreemptionAccount {
     PreemptionAccount {

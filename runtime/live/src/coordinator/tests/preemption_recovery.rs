@@ -3,10 +3,10 @@
 //! Owns what of them is still there afterwards. Does not own how they came to be (`preemption`).
 
 use napreduce_core::{Slots, TaskKind};
+use napreduce_protocol::{PreemptionEnd, TaskCommand};
 
 use super::preemption::{JOB, running};
 use super::{Scene, Worker, attempt};
-use crate::client::{PreemptionEnd, TaskCommand};
 
 /// Suspends, restarts, resumes, checkpoints, restarts, restores: with a coordinator that is killed after each step.
 async fn preempted_with_a_kill_at_every_step(scene: &Scene) {

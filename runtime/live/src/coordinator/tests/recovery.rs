@@ -5,8 +5,9 @@
 use std::fs;
 
 use napreduce_core::{Report, TaskKind};
+use napreduce_protocol::{FromWorker, JobEnd, WorkerOrder};
 
-use super::{ClientRequest, FromWorker, JobEnd, Scene, Worker, WorkerOrder, attempt};
+use super::{ClientRequest, Scene, Worker, attempt};
 
 /// Does a whole job with a coordinator that is killed after each step.
 async fn job_with_a_kill_at_every_step(scene: &Scene) {

@@ -6,15 +6,13 @@
 use std::time::Duration;
 
 use napreduce_core::{Effect, FailureClass, FaultPlace, Record, Report, TaskKind};
+use napreduce_protocol::{CounterValues, PartOutput, ToWorker, WorkerOrder, WorkerReport};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
-use super::{Running, Scene, Worker, WorkerOrder};
-use crate::body::PartOutput;
+use super::{Running, Scene, Worker};
 use crate::coordinator::replay::{Recording, ReplayedEvent, replay_journal};
-use crate::counters::CounterValues;
-use crate::protocol::{ToWorker, WorkerReport};
 
 /// A worker that answers every order, some of them by failing.
 struct Answering {

@@ -5,12 +5,11 @@
 use std::time::{Duration, Instant};
 
 use napreduce_core::{Report, TaskKind, WorkerId};
+use napreduce_protocol::{FromWorker, ToWorker, WorkerOrder, WorkerReport};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
-use super::{
-    ClientRequest, DEADLINE, FromWorker, Input, Scene, ToWorker, Worker, WorkerOrder, WorkerReport, attempt,
-};
+use super::{ClientRequest, DEADLINE, Input, Scene, Worker, attempt};
 
 #[tokio::test]
 async fn a_report_that_is_repeated_counts_once() {

@@ -16,19 +16,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use beneath::open_beneath;
+pub(super) use locks::Locked;
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, fsync, mkdirat, open, renameat,
     statat, unlinkat, utimensat,
 };
 
-use beneath::open_beneath;
-pub(super) use locks::Locked;
-
 /// The file systems of this machine; in tests, with what goes wrong there.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Disk {
     #[cfg(test)]
-    script: Option<std::sync::Arc<script::Script>>,
+    script: Option<std::sync::Arc<script::DiskScript>>,
 }
 
 /// One call, as a script is told of it. Paths are as the caller gave them.

@@ -44,7 +44,7 @@ struct State {
 
 /// What goes wrong on a disk.
 #[derive(Debug)]
-pub(crate) struct Script {
+pub(crate) struct DiskScript {
     /// Paths of calls are relative to it, or absolute.
     root: PathBuf,
     state: Mutex<State>,
@@ -55,11 +55,11 @@ pub(crate) struct Stall<'a> {
     _answers: MutexGuard<'a, State>,
 }
 
-impl Script {
+impl DiskScript {
     /// A disk on which the call of that number, counted from 0, goes wrong, if any; `root` is the output directory.
-    pub(crate) fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<Script>) {
+    pub(crate) fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<DiskScript>) {
         let state = Mutex::new(State { fault, ..State::default() });
-        let script = Arc::new(Script { root: root.to_owned(), state });
+        let script = Arc::new(DiskScript { root: root.to_owned(), state });
         (Disk { script: Some(Arc::clone(&script)) }, script)
     }
 

@@ -3,7 +3,7 @@
 //! Owns the oracle: the output is the old one whole, the new one whole, or none with a clear failure, and whoever comes next
 //! succeeds. Does not own what a loss of power takes away (`power`).
 
-use super::super::storage::script::{Fault, Script};
+use super::super::storage::script::{DiskScript, Fault};
 use super::*;
 
 const FAULTS: [Fault; 6] = [
@@ -71,7 +71,7 @@ impl Case {
         self,
         place: &Place,
         disk: &Disk,
-        script: &Script,
+        script: &DiskScript,
         written: impl FnOnce(),
     ) -> (Ended, Option<ClaimMark>) {
         let real = place.disk();
@@ -225,7 +225,7 @@ fn check(run: Case, fault: (usize, Fault), recover: bool) {
     let case = format!("{run:?}, {fault:?}");
     let place = run.place();
     let before = visible(&place);
-    let (disk, script) = Script::disk(&place.out(), Some(fault));
+    let (disk, script) = DiskScript::disk(&place.out(), Some(fault));
     let (ended, mark) = run.run(&place, &disk, &script, || {});
     assert_whole_or_absent(&place, &before, &case);
     match &ended {
@@ -243,7 +243,7 @@ fn after_a_fault_at_any_call_the_output_is_old_or_new_or_absent_and_a_rerun_succ
     for run in CASES {
         let (disk, script) = {
             let place = run.place();
-            let (disk, script) = Script::disk(&place.out(), None);
+            let (disk, script) = DiskScript::disk(&place.out(), None);
             let (ended, _) = run.run(&place, &disk, &script, || {});
             assert!(matches!(ended, Ended::Committed | Ended::Discarded), "{ended:?}");
             (disk, script)

@@ -12,14 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_protocol::{CounterValues, JobError, PartReport};
 use tempfile::TempDir;
 
-use super::storage::script::Script;
+use super::storage::script::DiskScript;
 use super::{
     ClaimMark, ClaimRequest, CommittedPart, Disk, Manifest, OutputClaim, Owner, Resumed, Trouble, commit,
 };
-use crate::counters::CounterValues;
-use crate::report::{JobError, PartReport};
 
 const JOB: JobId = JobId(7);
 /// The parts of the job.
@@ -56,7 +55,7 @@ impl Place {
 
     /// On which nothing goes wrong.
     fn disk(&self) -> Disk {
-        Script::disk(&self.out(), None).0
+        DiskScript::disk(&self.out(), None).0
     }
 
     fn file(&self, name: &str) -> PathBuf {

@@ -6,7 +6,7 @@
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::super::storage::script::{Done, Fault, Script};
+use super::super::storage::script::{DiskScript, Done, Fault};
 use super::faults::{
     CASES, Case, Ended, assert_new, assert_recovers, assert_rerun, assert_whole_or_absent, visible,
 };
@@ -205,7 +205,7 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
     let keep = tempfile::tempdir_in(place.folder.path().parent().expect("a parent")).expect("a directory");
     let top = place.folder.path().to_owned();
     let tree = known_tree(&top, keep.path());
-    let (disk, script) = Script::disk(&place.out(), last.map(|last| (last, Fault::Last)));
+    let (disk, script) = DiskScript::disk(&place.out(), last.map(|last| (last, Fault::Last)));
     let mut written = None;
     let (ended, mark) = run.run(&place, &disk, &script, || {
         // What tasks write they sync before their job is committed.
@@ -244,7 +244,7 @@ fn after_a_loss_of_power_the_output_is_old_or_new_or_absent_and_the_job_goes_on(
     for run in CASES {
         let calls = {
             let place = run.place();
-            let (disk, script) = Script::disk(&place.out(), None);
+            let (disk, script) = DiskScript::disk(&place.out(), None);
             run.run(&place, &disk, &script, || {});
             script.calls()
         };

@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_core::AttemptId;
+use napreduce_protocol::{
+    Connection, FromDataServer, Incoming, Listener, LogStream, Role, ToDataServer, TransportError,
+};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::indexes::Indexes;
 use self::session::Session;
-use crate::protocol::{FromDataServer, LogStream, ToDataServer};
-use crate::transport::{Arrival, Connection, Listener, Role, TransportError};
 
 /// How long a peer that is put off for want of room may take to hear it.
 const REFUSAL_MAX: Duration = Duration::from_secs(2);
@@ -140,7 +141,7 @@ impl Drop for DataServer {
 }
 
 impl Floor {
-    fn receive(self: &Arc<Self>, Arrival { role, connection, peer }: Arrival) {
+    fn receive(self: &Arc<Self>, Incoming { role, connection, peer }: Incoming) {
         if role != Role::Data {
             return (self.log)(&format!("refused {peer}: this address serves data connections only"));
         }

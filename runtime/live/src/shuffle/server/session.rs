@@ -13,17 +13,14 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, TaskKind};
 use napreduce_data::{PartitionExtent, SegmentError};
+use napreduce_protocol::blocking::BlockingConnection;
+use napreduce_protocol::{
+    CREDIT_BYTES_MAX, DataConnection, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX,
+    Payload, ToDataServer, TransportError, is_gone, is_limit,
+};
 use thiserror::Error;
 
 use super::{BUSY_MILLIS, Floor};
-use crate::protocol::{
-    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload,
-    ToDataServer,
-};
-use crate::shuffle::line::Line;
-use crate::task::{is_gone, is_limit};
-use crate::transport::TransportError;
-use crate::transport::blocking::BlockingConnection;
 
 /// Items that may wait on one connection.
 const WAITING_MAX: usize = 4 * FETCH_ITEMS_MAX;
@@ -43,7 +40,7 @@ pub(super) enum SessionError {
 }
 
 pub(super) struct Session<'a> {
-    line: Line,
+    line: DataConnection,
     floor: &'a Floor,
     /// What was asked for and not answered yet, in order.
     waiting: VecDeque<(u32, FetchItem)>,
@@ -83,7 +80,7 @@ impl Session<'_> {
         let served = match agree(&mut connection, floor) {
             Ok(None) => Ok(()),
             Ok(Some(encrypted)) => {
-                let line = Line::agreed(connection, encrypted)?;
+                let line = DataConnection::agreed(connection, encrypted)?;
                 Session { line, floor, waiting: VecDeque::new(), credit: 0 }.run()
             }
             Err(error) => Err(error),

@@ -54,7 +54,7 @@ fn the_server_may_want_encryption_when_the_client_does_not() {
     let gathered = reduce.gather(served.inputs(1));
     check_equal(&gathered, &served.shelf, 0);
     let line = served.client(false);
-    assert!(matches!(line, line::Line::Sealed(_)));
+    assert!(matches!(line, DataConnection::Sealed(_)));
 }
 
 #[test]

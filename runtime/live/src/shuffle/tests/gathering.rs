@@ -3,7 +3,6 @@
 //! Owns the rules about one input of each map. Does not own how one is fetched.
 
 use napreduce_core::{FailureClass, FaultPlace};
-use napreduce_data::WriteError;
 
 use super::*;
 
@@ -21,7 +20,7 @@ fn inputs_that_are_named_later_are_waited_for() {
     let served = Served::start().with_maps(4, 500);
     let mut reduce = Reduce::new(4);
     let [first, second, third, fourth] = served.inputs(4).try_into().unwrap();
-    reduce.arrived.send(Arrival::Named(vec![third, second])).unwrap();
+    reduce.arrived.send(InputEvent::Named(vec![third, second])).unwrap();
     let (later, context) = (reduce.arrived.clone(), Arc::clone(&reduce.context));
     let before = context.progress().signs_of_life();
     let naming = std::thread::spawn(move || {
@@ -29,7 +28,7 @@ fn inputs_that_are_named_later_are_waited_for() {
         while context.progress().signs_of_life() == before {
             std::thread::yield_now();
         }
-        later.send(Arrival::Named(vec![fourth])).unwrap();
+        later.send(InputEvent::Named(vec![fourth])).unwrap();
     });
     let gathered = reduce.gather(vec![first]);
     naming.join().unwrap();
@@ -43,8 +42,8 @@ fn inputs_that_are_named_later_are_waited_for() {
 fn a_later_output_of_a_map_replaces_the_earlier_one() {
     let again = attempt(TaskKind::Map, 0, 2);
     let mut reduce = Reduce::new(2);
-    reduce.arrived.send(Arrival::Named(vec![local(again, "again".into())])).unwrap();
-    reduce.arrived.send(Arrival::Named(vec![local(map(1), "other".into())])).unwrap();
+    reduce.arrived.send(InputEvent::Named(vec![local(again, "again".into())])).unwrap();
+    reduce.arrived.send(InputEvent::Named(vec![local(map(1), "other".into())])).unwrap();
     let gathered = reduce.gather(vec![local(map(0), "first".into())]);
     assert_eq!(gathered, [(again, "again".into()), (map(1), "other".into())]);
 }
@@ -59,8 +58,8 @@ fn an_output_that_is_fetched_is_not_replaced() {
             std::thread::yield_now();
         }
         // Told after it was fetched, though maybe before that was heard: neither may be fetched from nowhere for ever.
-        later.send(Arrival::Named(vec![remote(again, "127.0.0.1:1")])).unwrap();
-        later.send(Arrival::Named(vec![local(map(1), "other".into())])).unwrap();
+        later.send(InputEvent::Named(vec![remote(again, "127.0.0.1:1")])).unwrap();
+        later.send(InputEvent::Named(vec![local(map(1), "other".into())])).unwrap();
     });
     let gathered = reduce
         .gather_with(served.inputs(1), |lost| {
@@ -121,13 +120,4 @@ fn a_scratch_that_cannot_be_written_ends_the_attempt_and_is_named() {
     assert!(error.message.contains(gone.to_str().unwrap()), "{error}");
     assert!(reduce.lost.is_empty(), "the map is not to blame");
     std::fs::create_dir(&gone).unwrap();
-}
-
-#[test]
-fn a_full_scratch_sends_the_reduce_elsewhere_and_names_the_file() {
-    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-    let error = WriteError { doing: "write", path: "scratch/x".into(), source: full };
-    let failed = fetch::write_failed(&error);
-    assert_eq!((failed.class, failed.place), (FailureClass::Retryable, FaultPlace::LocalDisk));
-    assert!(failed.message.contains("scratch/x") && failed.message.contains("free space"), "{failed}");
 }

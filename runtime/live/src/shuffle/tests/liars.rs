@@ -5,10 +5,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_data::{PartitionExtent, SegmentIndex};
+use napreduce_protocol::{DataConnection, Payload};
 
 use super::*;
-use crate::protocol::Payload;
-use crate::shuffle::line::Line;
 
 /// Answers every request for a segment with these messages.
 struct Liar {
@@ -54,7 +53,7 @@ fn tell(mut connection: BlockingConnection, opened: &FromDataServer, lies: &[Fro
     if connection.send(opened).is_err() {
         return;
     }
-    let Ok(mut line) = Line::agreed(connection, *encrypted) else { return };
+    let Ok(mut line) = DataConnection::agreed(connection, *encrypted) else { return };
     while let Ok(Some(message)) = line.receive() {
         if matches!(message, ToDataServer::Fetch { .. }) {
             for lie in lies {

@@ -2,10 +2,11 @@
 //!
 //! Owns readers that are slow, greedy or gone. Does not own requests that break the rules (`requests`).
 
-use super::*;
-use crate::protocol::FetchItem;
+use napreduce_protocol::FetchItem;
 
-fn ask(line: &mut line::Line, bytes: u64) {
+use super::*;
+
+fn ask(line: &mut DataConnection, bytes: u64) {
     let items = vec![FetchItem { attempt: map(0), from_block: 0 }];
     line.send(&ToDataServer::Fetch { partition: 0, items }).unwrap();
     line.send(&ToDataServer::Grant { bytes }).unwrap();
@@ -13,11 +14,11 @@ fn ask(line: &mut line::Line, bytes: u64) {
 }
 
 /// Takes the next piece, and says how long it is.
-fn piece(line: &mut line::Line) -> Option<u64> {
+fn piece(line: &mut DataConnection) -> Option<u64> {
     match line.receive().unwrap() {
         Some(FromDataServer::Chunk(bytes)) => Some(bytes.0.len() as u64),
         Some(FromDataServer::Blocks { length }) => {
-            let line::Line::Plain(plain) = line else { panic!("raw bytes on an encrypted connection") };
+            let DataConnection::Plain(plain) = line else { panic!("raw bytes on an encrypted connection") };
             let mut left = length as usize;
             while left > 0 {
                 left -= plain.receive_raw(left, |_| {}).unwrap();
@@ -59,7 +60,7 @@ fn no_more_is_sent_than_was_granted() {
 #[test]
 fn a_reader_that_takes_nothing_holds_up_nobody() {
     let served = Served::start().with_maps(1, 200_000);
-    let mut slow: Vec<line::Line> = (0..4).map(|index| served.client(index % 2 == 0)).collect();
+    let mut slow: Vec<DataConnection> = (0..4).map(|index| served.client(index % 2 == 0)).collect();
     for line in &mut slow {
         ask(line, 200 << 20);
     }

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use napreduce_core::AttemptId;
+use napreduce_protocol::{
+    FromDataServer, LogStream, Payload, Role, Secret, ToDataServer, TransportError, connect,
+};
 use thiserror::Error;
 use tokio::time::timeout;
-
-use crate::protocol::{FromDataServer, LogStream, Payload, ToDataServer};
-use crate::transport::{Role, Secret, TransportError, connect};
 
 /// A piece of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,19 +22,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use logs::{LogPiece, read_log};
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_data::{Collector, CollectorSettings, Compression, Partitioning, Segment};
+use napreduce_protocol::blocking::BlockingConnection;
+use napreduce_protocol::{
+    Counter, DataConnection, DataNetwork, FetchLimits, FromDataServer, Listener, LogStream, MapInput, Place,
+    ReduceTask, Role, Secret, TaskError, ToDataServer, blocking,
+};
+use napreduce_task::{Gathered, Gathering, InputEvent, TaskContext};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::body::ReduceTask;
-use crate::counters::Counter;
-use crate::protocol::{FromDataServer, LogStream, ToDataServer};
-use crate::task::{TaskContext, TaskError};
-use crate::transport::blocking::{self, BlockingConnection};
-use crate::transport::{Listener, Role, Secret};
-use logs::{LogPiece, read_log};
 
 /// Long enough that only what hangs for good exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -165,13 +165,13 @@ impl Served {
     }
 
     /// A client that has said its first word, for tests that speak for themselves.
-    pub(super) fn client(&self, encrypt: bool) -> line::Line {
+    pub(super) fn client(&self, encrypt: bool) -> DataConnection {
         let mut connection = self.stranger();
         connection.send(&ToDataServer::Open { encrypt }).unwrap();
         let Some(FromDataServer::Opened { encrypted }) = connection.receive().unwrap() else {
             panic!("the server does not open");
         };
-        line::Line::agreed(connection, encrypted).unwrap()
+        DataConnection::agreed(connection, encrypted).unwrap()
     }
 
     /// A client that knows the secret and has said nothing yet.
@@ -208,8 +208,8 @@ pub(super) struct Reduce {
     /// The directory of all checkpoints, and the one to start from.
     pub(super) checkpoints: PathBuf,
     pub(super) restore: Option<AttemptId>,
-    pub(super) arrived: Sender<Arrival>,
-    arrivals: Receiver<Arrival>,
+    pub(super) arrived: Sender<InputEvent>,
+    arrivals: Receiver<InputEvent>,
     /// Everything it reported as lost.
     pub(super) lost: Vec<(Vec<AttemptId>, String)>,
 }
@@ -273,7 +273,7 @@ impl Reduce {
         };
         let (lost, arrived) = (&mut self.lost, &self.arrived);
         gathering.gather(named, |attempts, _, reason| {
-            arrived.send(Arrival::Named(replace(&attempts))).unwrap();
+            arrived.send(InputEvent::Named(replace(&attempts))).unwrap();
             lost.push((attempts, reason));
             Ok(())
         })

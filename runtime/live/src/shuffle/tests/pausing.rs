@@ -4,9 +4,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use napreduce_protocol::{FromTask, WireError};
+use napreduce_task::Worker;
+
 use super::*;
-use crate::protocol::{FromTask, WireError};
-use crate::task::gate::Worker;
 
 /// Without an end to them, a machine with much else to do would never come to fetch anything.
 const SUSPENDS_MAX: u32 = 100;
@@ -34,7 +35,7 @@ fn suspend_while_gathering(encrypt: bool) -> u32 {
         for epoch in 1..=SUSPENDS_MAX {
             context.gate().suspend(epoch, false);
             // The gathering may be over by now, and then nobody comes to the gate.
-            arrived.send(Arrival::Asked).unwrap();
+            arrived.send(InputEvent::Asked).unwrap();
             loop {
                 match heard.recv_timeout(Duration::from_millis(10)) {
                     Ok(message) => break assert_eq!(message, FromTask::Ready { epoch }),

@@ -5,8 +5,9 @@
 
 use std::io::{Read, Write};
 
+use napreduce_protocol::{CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem};
+
 use super::*;
-use crate::protocol::{CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem};
 
 fn item(attempt: AttemptId, from_block: u64) -> FetchItem {
     FetchItem { attempt, from_block }
@@ -16,7 +17,7 @@ fn fetch(partition: u32, items: Vec<FetchItem>) -> ToDataServer {
     ToDataServer::Fetch { partition, items }
 }
 
-fn next(line: &mut line::Line) -> FromDataServer {
+fn next(line: &mut DataConnection) -> FromDataServer {
     line.receive().unwrap().expect("the server is still there")
 }
 

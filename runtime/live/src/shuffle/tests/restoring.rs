@@ -4,10 +4,10 @@
 //! Owns checkpoints of a gathering. Does not own going on with a merge.
 
 use napreduce_data::{ReduceInput, ReduceSettings, SavePlace, SavedReduceInput};
+use napreduce_protocol::CounterValues;
+use napreduce_task::{Checkpoint, CheckpointDirectory, NeededInput, Stage};
 
 use super::*;
-use crate::checkpoint::{Checkpoint, CheckpointDirectory, NeededInput, Stage};
-use crate::counters::CounterValues;
 
 fn reduce_attempt(number: u32) -> AttemptId {
     attempt(TaskKind::Reduce, 0, number)
@@ -42,7 +42,7 @@ impl Reduce {
                 std::thread::yield_now();
             }
             context.gate().checkpoint();
-            arrived.send(Arrival::Asked).expect("it listens");
+            arrived.send(InputEvent::Asked).expect("it listens");
         });
         let gathered =
             self.gather_task(named, |lost| panic!("{lost:?} should not be lost")).expect("no error");
@@ -201,7 +201,7 @@ fn positions_in_an_output_that_was_replaced_are_of_no_use() {
         while !(is_fetched(0) && is_fetched(2)) {
             std::thread::yield_now();
         }
-        later.send(Arrival::Named(vec![remote(again, &address)])).unwrap();
+        later.send(InputEvent::Named(vec![remote(again, &address)])).unwrap();
     });
     let named = vec![remote(map(0), &served.address), remote(map(2), &served.address)];
     let gathered = complete(second.gather_task(named, |_| vec![]).expect("no error"));
@@ -219,7 +219,7 @@ fn a_merge_that_is_not_yet_gone_on_with_stays_what_is_saved() {
     let (position, _) = saved_merge(&served, &first, 500);
     let mut second = first.next();
     second.context.gate().checkpoint();
-    second.arrived.send(Arrival::Asked).unwrap();
+    second.arrived.send(InputEvent::Asked).unwrap();
     let gathered = second.gather_task(served.inputs(2), |_| vec![]).expect("no error");
     assert!(matches!(gathered, Gathered::Checkpointed(_)), "{gathered:?}");
     let saved = second.saved();

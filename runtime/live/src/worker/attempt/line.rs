@@ -4,10 +4,9 @@
 
 use std::io;
 
+use napreduce_protocol::{FrameBuffer, FromTask, ToTask, WireError, encode_onto};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
-
-use crate::protocol::{FrameBuffer, FromTask, ToTask, WireError, encode_onto};
 
 /// Bytes read from a control channel at once; messages of tasks are small.
 const READ_BYTES: usize = 4096;
@@ -105,7 +104,7 @@ impl ControlLine {
 
     fn take_messages(&mut self, heard: &mut Heard) {
         loop {
-            match self.inbox.next() {
+            match self.inbox.next_message() {
                 Ok(Some(message)) => heard.messages.push(message),
                 Ok(None) => return,
                 Err(error) => {

@@ -21,6 +21,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, FailureClass, FaultPlace};
+use napreduce_protocol::{
+    CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, TaskDescription, TaskError, ToTask,
+    Work,
+};
+use napreduce_task::{Launch, Spawner};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use self::line::ControlLine;
@@ -30,12 +35,6 @@ use super::admission::Admission;
 use super::execution::explain_start;
 use super::hang::Limits;
 use super::logs::AttemptLogs;
-use crate::body::PartOutput;
-use crate::counters::CounterValues;
-use crate::process::{Launch, Spawner};
-use crate::protocol::{PreemptionAccount, ReduceWork, TaskDescription, ToTask, Work};
-use crate::shuffle::MapInput;
-use crate::task::TaskError;
 
 /// What the worker wants of a supervised attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]

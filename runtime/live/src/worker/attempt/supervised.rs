@@ -13,6 +13,10 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use napreduce_core::FaultPlace;
+use napreduce_protocol::{
+    FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
+};
+use napreduce_task::{TaskProcess, Turn, describe_exit, oom_kills};
 use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -22,11 +26,6 @@ use super::line::ControlLine;
 use super::preemption::{Input, Preemption, Stage, Step, Wish};
 use super::suspension::{Occurrence, Suspension};
 use super::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
-use crate::body::PartOutput;
-use crate::process::{TaskProcess, Turn, describe_exit, oom_kills};
-use crate::protocol::{FromTask, PROTOCOL_VERSION, Preempted, PreemptionAccount, ToTask};
-use crate::shuffle::MapInput;
-use crate::task::TaskError;
 
 /// How often the logs of an attempt are cut to their bound, at least.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);

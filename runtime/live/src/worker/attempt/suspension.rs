@@ -12,6 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use napreduce_core::AttemptId;
+use napreduce_protocol::{Preempted, PreemptionAccount};
+use napreduce_task::{
+    Awaited, PagedProcess, Paging, ProcessMemory, SpareMemory, Turn, await_stopped_members, await_turn,
+    oom_score_adjustment, set_oom_score_adjustment,
+};
 use rustix::process::Pid;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Sleep, sleep};
@@ -19,11 +24,6 @@ use tokio::time::{Sleep, sleep};
 use super::super::admission::Admission;
 use super::super::configuration::PageOut;
 use super::swap::SwapAccount;
-use crate::process::{
-    Awaited, PagedProcess, Paging, ProcessMemory, SpareMemory, Turn, await_stopped_members, await_turn,
-    oom_score_adjustment, set_oom_score_adjustment,
-};
-use crate::protocol::{Preempted, PreemptionAccount};
 
 /// A stop that was not seen after so long is sent again: somebody may have continued the process before it was.
 const STOP_AGAIN: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@
 //! has read meanwhile: a page may still be in memory that counts as swapped. Pages that were read in advance stay in swap by
 //! the process's own count until it touches them: they are counted when they are read.
 
-use crate::process::ProcessMemory;
+use napreduce_task::ProcessMemory;
 
 /// The smallest piece that comes back by one fault, in bytes.
 const PAGE_BYTES: u64 = 4096;

@@ -6,9 +6,9 @@ use std::fs;
 use std::time::Duration;
 
 use napreduce_core::Report;
+use napreduce_protocol::{FromWorker, ToWorker, WorkerOrder};
 
 use super::script::*;
-use crate::protocol::{FromWorker, ToWorker, WorkerOrder};
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_worker_says_who_it_is_and_that_it_is_there() {

@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
 use napreduce_core::Report;
+use napreduce_protocol::{WorkerOrder, WorkerReport};
 use rustix::process::Signal;
 
 use super::script::*;
-use crate::protocol::{WorkerOrder, WorkerReport};
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_worker_that_may_leave_ends_well() {

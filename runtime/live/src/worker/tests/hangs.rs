@@ -58,7 +58,7 @@ async fn a_task_that_waits_for_others_does_not_hang() {
     line.more_inputs(reduce(1), map(1)).await;
     line.assert_happened(4, reduce(1), Report::CommitRequested).await;
     line.hear_nothing_for(Duration::from_millis(1_500)).await;
-    line.order(crate::protocol::WorkerOrder::Commit { attempt: reduce(1) }).await;
+    line.order(napreduce_protocol::WorkerOrder::Commit { attempt: reduce(1) }).await;
     line.assert_finished(5, reduce(1)).await;
 }
 
@@ -75,7 +75,7 @@ async fn a_daemon_that_was_stopped_does_not_take_its_attempts_for_hung() {
     tokio::time::sleep(Duration::from_secs(4)).await;
     daemon.signal(Signal::CONT);
     // It has told so that it looked at everything again.
-    while !matches!(line.next().await, Some(crate::protocol::FromWorker::Heartbeat { .. })) {}
+    while !matches!(line.next().await, Some(napreduce_protocol::FromWorker::Heartbeat { .. })) {}
     moment.go_on().await;
     line.assert_finished(2, map(1)).await;
 }

@@ -5,10 +5,9 @@
 use std::fs;
 
 use napreduce_core::{FailureClass, JobId, Report};
+use napreduce_protocol::{JobDescription, LaunchWork, Split, WorkerOrder};
 
 use super::script::*;
-use crate::body::Split;
-use crate::protocol::{JobDescription, LaunchWork, WorkerOrder};
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_job_uses_shared_storage_for_parts_only() {

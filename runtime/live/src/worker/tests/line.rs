@@ -5,14 +5,13 @@
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, FailureClass, MapOutput, Report, WorkerId};
+use napreduce_protocol::{
+    Connection, FromWorker, Hello, JobDescription, LaunchWork, PreemptionAccount, ReduceInputs, ToWorker,
+    WorkerOrder, WorkerReport,
+};
 use tokio::time::timeout;
 
 use super::script::{JOURNAL, soon};
-use crate::protocol::{
-    FromWorker, Hello, JobDescription, LaunchWork, PreemptionAccount, ReduceInputs, ToWorker, WorkerOrder,
-    WorkerReport,
-};
-use crate::transport::Connection;
 
 /// A connection to the worker.
 pub struct Line {

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use napreduce_core::{FailureClass, JobId, Report};
+use napreduce_protocol::{JobDescription, WorkerOrder};
 
 use super::script::*;
-use crate::protocol::{JobDescription, WorkerOrder};
 
 /// The reason why the first attempt of a job with this program fails.
 async fn refusal(program: Vec<u8>) -> String {

@@ -13,6 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Report, TaskId, TaskKind};
+use napreduce_protocol::{
+    Blob, CHUNK_BYTES, ClaimToken, Connection, Digest, FromCoordinator, JobDescription, LaunchWork, Listener,
+    Payload, Role, SideFile, Split, ToCoordinator, WorkerReport,
+};
 use rustix::process::Pid;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -23,15 +27,7 @@ use tokio::time::timeout;
 
 use super::line::Line;
 use super::processes::{Daemon, Moment, Process};
-use crate::blobs::Digest;
-use crate::body::Split;
 use crate::cluster_directory::ClusterDirectory;
-use crate::output::ClaimToken;
-use crate::protocol::{
-    Blob, CHUNK_BYTES, FromCoordinator, JobDescription, LaunchWork, Payload, SideFile, ToCoordinator,
-    WorkerReport,
-};
-use crate::transport::{Connection, Listener, Role};
 
 /// Far beyond what anything here takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);

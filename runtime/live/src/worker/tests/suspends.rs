@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use napreduce_core::{FailureClass, Report};
+use napreduce_protocol::{Preempted, PreemptionAccount, WorkerOrder};
+use napreduce_task::ProcessMemory;
 use rustix::process::{Pid, Signal};
 
 use super::line::Line;
 use super::processes::{Daemon, Moment, states_of};
 use super::script::*;
-use crate::process::ProcessMemory;
-use crate::protocol::{Preempted, PreemptionAccount, WorkerOrder};
 
 /// A map attempt that lives in this manner.
 struct Scene {
@@ -205,7 +205,7 @@ async fn somebody_elses_sigcont_does_not_wake_a_suspended_attempt_for_long() {
 async fn a_sigtstp_from_outside_is_passed_on_and_stops_nothing() {
     let mut scene = living("tame", &[]).await;
     scene.moment.process.signal(Signal::TSTP);
-    let wanted = crate::protocol::WorkerReport::SuspendWanted { attempt: map(1) };
+    let wanted = napreduce_protocol::WorkerReport::SuspendWanted { attempt: map(1) };
     assert_eq!(scene.line.report().await.1, wanted);
     assert!(!scene.moment.process.states().contains('T'));
     scene.suspend().await;
@@ -240,7 +240,7 @@ async fn memory_is_moved_out_or_it_is_said_why_not() {
     let account = scene.suspend().await;
     let most = 32 << 20;
     assert!(account.resident_bytes > most, "{account:?}");
-    if crate::process::SpareMemory::read().unwrap().swap_free < 3 * most {
+    if napreduce_task::SpareMemory::read().unwrap().swap_free < 3 * most {
         println!("not all of it was tested: there is no swap");
         assert_eq!(account.notes, ["its memory was not moved out: there is no free swap"]);
         scene.resume().await;

@@ -1,7 +1,0 @@
-//! Fuzzes what a worker's data server may answer a fetcher.
-//! What must hold is in `napreduce_live::fuzzing`.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| napreduce_live::fuzzing::run("from_data_server", bytes));

@@ -1,7 +1,0 @@
-//! Fuzzes what a worker may send to the coordinator.
-//! What must hold is in `napreduce_live::fuzzing`.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| napreduce_live::fuzzing::run("from_worker", bytes));

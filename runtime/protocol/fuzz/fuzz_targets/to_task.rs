@@ -1,0 +1,7 @@
+//! Fuzzes what a worker may send to a task process.
+//! What must hold is in `napreduce_protocol::fuzzing`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| napreduce_protocol::fuzzing::run("to_task", bytes));

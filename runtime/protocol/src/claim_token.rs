@@ -1,0 +1,58 @@
+//! By what the claim of a job on its output directory is known.
+//!
+//! Owns the token and its forms. Does not own the claim (`napreduce-live`).
+
+use std::str::FromStr;
+use std::{fmt, io};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Drawn at random for each claim: who reads another one knows that the directory is not his any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ClaimToken(u64);
+
+impl ClaimToken {
+    /// A new one, unlike any other.
+    pub fn draw() -> io::Result<ClaimToken> {
+        Ok(ClaimToken(getrandom::u64().map_err(io::Error::from)?))
+    }
+}
+
+impl From<u64> for ClaimToken {
+    fn from(token: u64) -> ClaimToken {
+        ClaimToken(token)
+    }
+}
+
+impl fmt::Display for ClaimToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for ClaimToken {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<ClaimToken, Self::Err> {
+        u64::from_str_radix(text, 16).map(ClaimToken)
+    }
+}
+
+/// Text where people read it, since JSON numbers are not read exactly everywhere; a number in messages.
+impl Serialize for ClaimToken {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => serializer.collect_str(self),
+            false => self.0.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimToken {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ClaimToken, D::Error> {
+        match deserializer.is_human_readable() {
+            true => String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom),
+            false => u64::deserialize(deserializer).map(ClaimToken),
+        }
+    }
+}

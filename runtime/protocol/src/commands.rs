@@ -1,0 +1,64 @@
+//! What an operator can have done to tasks and jobs, and what becomes of it.
+//!
+//! Owns the words. Does not own the carrying out (`core`, the worker).
+
+use serde::{Deserialize, Serialize};
+
+/// What an operator can have done to an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TaskCommand {
+    /// Stop it where it is. It keeps its memory, gives up its slot, and goes on when it is told to.
+    Suspend,
+    /// Let a suspended one go on when a slot of its worker is free.
+    Resume,
+    /// Save its work and end it; the task goes on from there, on whichever worker has a slot.
+    Checkpoint,
+    /// End it and lose its work; the task is run again, and it counts as no failure.
+    Kill,
+}
+
+impl TaskCommand {
+    /// As it is typed.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            TaskCommand::Suspend => "suspend",
+            TaskCommand::Resume => "resume",
+            TaskCommand::Checkpoint => "checkpoint",
+            TaskCommand::Kill => "kill",
+        }
+    }
+}
+
+/// What an operator can have done to a job, beside ending it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum JobCommand {
+    /// Suspend what runs of it, and start nothing of it until it is resumed.
+    Suspend,
+    /// Let it go on.
+    Resume,
+}
+
+impl JobCommand {
+    /// As it is typed.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            JobCommand::Suspend => "suspend",
+            JobCommand::Resume => "resume",
+        }
+    }
+}
+
+/// What has become of a command to an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommandOutcome {
+    /// It is ordered, and nothing is known yet.
+    Pending,
+    /// It waits for a free slot, which may take any time: a resumed attempt does.
+    Queued,
+    /// It is done, as far as it can be known: a stop is verified, a checkpoint is complete.
+    Done,
+    /// It could not be done, for this reason; the attempt goes on.
+    Refused(String),
+    /// Something else happened first, such as `finished`.
+    Overtaken(String),
+}

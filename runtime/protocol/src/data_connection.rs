@@ -1,0 +1,166 @@
+//! A data connection after its handshake: messages and raw payload, encrypted or not, with calls that block.
+//!
+//! Owns the two forms a connection may have, and the agreement on one of them. Does not own what is said on it.
+//! Unencrypted, the peer is the one that proved itself when the connection began, and every length and checksum is still
+//! looked at; what an attacker on the wire could still do is what `--encrypt-shuffle` is for.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use rustix::fs::sendfile;
+use rustix::net::{SendFlags, send};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::messages::{FromDataServer, Payload};
+use crate::transport::TransportError;
+use crate::transport::blocking::BlockingConnection;
+use crate::wire::{FrameBuffer, encode};
+
+/// Bytes read from an unencrypted socket at once.
+pub const BUFFER_BYTES: usize = 256 << 10;
+/// Bytes of blocks in one encrypted message. Such a message counts only as a whole, so it fits one record.
+const CHUNK_BYTES: u32 = 60 << 10;
+
+/// One end of a data connection.
+pub enum DataConnection {
+    Plain(PlainConnection),
+    Sealed(Box<BlockingConnection>),
+}
+
+impl DataConnection {
+    /// Goes on as both sides agreed.
+    pub fn agreed(connection: BlockingConnection, encrypted: bool) -> Result<DataConnection, TransportError> {
+        if encrypted {
+            return Ok(DataConnection::Sealed(Box::new(connection)));
+        }
+        Ok(DataConnection::Plain(PlainConnection::new(connection.into_plain()?)))
+    }
+
+    pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+        match self {
+            DataConnection::Plain(line) => Ok(line.socket.write_all(&encode(message)?)?),
+            DataConnection::Sealed(connection) => connection.send(message),
+        }
+    }
+
+    /// The next message; `None` when the peer has ended the stream between two messages. `Silent` when nothing came for
+    /// the time the socket was given; another call goes on where it was.
+    pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+        match self {
+            DataConnection::Plain(line) => line.receive(),
+            DataConnection::Sealed(connection) => connection.receive(),
+        }
+    }
+
+    /// Sends a part of a file, a piece of blocks; `false` when the file is shorter than that and the peer now waits in
+    /// vain.
+    pub fn send_piece(&mut self, file: &File, offset: u64, length: u32) -> Result<bool, TransportError> {
+        match self {
+            DataConnection::Plain(line) => line.send_file(file, offset, length),
+            DataConnection::Sealed(connection) => {
+                let mut sent = 0;
+                while sent < length {
+                    let mut bytes = vec![0; (length - sent).min(CHUNK_BYTES) as usize];
+                    match file.read_exact_at(&mut bytes, offset + u64::from(sent)) {
+                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+                        read => read?,
+                    }
+                    sent += bytes.len() as u32;
+                    connection.send(&FromDataServer::Chunk(Payload(bytes)))?;
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// A socket on which messages and raw bytes take turns.
+pub struct PlainConnection {
+    socket: TcpStream,
+    /// What has arrived and was not looked at yet: messages, and maybe raw bytes.
+    arrived: FrameBuffer,
+    buffer: Vec<u8>,
+    /// How long the socket waits for the peer.
+    silence_max: Duration,
+}
+
+impl PlainConnection {
+    fn new(socket: TcpStream) -> PlainConnection {
+        let silence_max = socket.read_timeout().ok().flatten().unwrap_or_default();
+        PlainConnection { socket, arrived: FrameBuffer::default(), buffer: Vec::new(), silence_max }
+    }
+
+    fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+        loop {
+            if let Some(message) = self.arrived.next_message()? {
+                return Ok(Some(message));
+            }
+            self.buffer.resize(BUFFER_BYTES, 0);
+            match self.read(BUFFER_BYTES)? {
+                0 if self.arrived.is_between_frames() => return Ok(None),
+                0 => return Err(TransportError::CutShort),
+                count => self.arrived.push(&self.buffer[..count]),
+            }
+        }
+    }
+
+    /// Hands over the next raw bytes, at most `most`, and never none; how many. `Silent` as in `receive`.
+    pub fn receive_raw(&mut self, most: usize, take: impl FnOnce(&[u8])) -> Result<usize, TransportError> {
+        if !self.arrived.is_between_frames() {
+            let bytes = self.arrived.take_raw(most);
+            take(bytes);
+            return Ok(bytes.len());
+        }
+        self.buffer.resize(BUFFER_BYTES, 0);
+        // Not beyond the raw bytes, so that what comes next is found where messages are looked for.
+        match self.read(most.min(BUFFER_BYTES))? {
+            0 => Err(TransportError::CutShort),
+            count => {
+                take(&self.buffer[..count]);
+                Ok(count)
+            }
+        }
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, length: u32) -> Result<bool, TransportError> {
+        let announced = encode(&FromDataServer::Blocks { length })?;
+        // Together with the first bytes of the file, in one packet.
+        let sent = send(&self.socket, &announced, SendFlags::MORE | SendFlags::NOSIGNAL);
+        let sent = sent.map_err(|error| self.failed(error.into(), "room for a piece"))?;
+        let written = self.socket.write_all(&announced[sent..]);
+        written.map_err(|error| self.failed(error, "room for a piece"))?;
+        let (mut at, end) = (offset, offset + u64::from(length));
+        while at < end {
+            let left = (end - at) as usize;
+            match sendfile(&self.socket, file, Some(&mut at), left) {
+                Ok(0) => return Ok(false),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(self.failed(error.into(), "room for a piece")),
+            }
+        }
+        Ok(true)
+    }
+
+    fn read(&mut self, most: usize) -> Result<usize, TransportError> {
+        loop {
+            match self.socket.read(&mut self.buffer[..most]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read.map_err(|error| self.failed(error, "its next bytes")),
+            }
+        }
+    }
+
+    /// A timeout of a socket shows as either of two errors.
+    fn failed(&self, error: io::Error, awaited: &'static str) -> TransportError {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                TransportError::Silent { awaited, deadline: self.silence_max }
+            }
+            _ => error.into(),
+        }
+    }
+}

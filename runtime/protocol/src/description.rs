@@ -1,0 +1,133 @@
+//! The description of an attempt: all that a task process needs to know.
+//!
+//! Owns the plain data. Does not own the paths' layout (`output`) nor the carrying out (`task`).
+
+use std::path::PathBuf;
+
+use napreduce_core::AttemptId;
+use serde::{Deserialize, Serialize};
+
+use crate::data_network::DataNetwork;
+use crate::splits::InputSplit;
+
+/// What a task process is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskDescription {
+    pub attempt: AttemptId,
+    /// Which definition of the program to build, and its encoded parameters.
+    pub definition: String,
+    pub parameters: Vec<u8>,
+    /// Memory it may use, in bytes.
+    pub memory: u64,
+    pub work: Work,
+    /// Where its part file goes once it may commit; `None` for a map whose output is a segment.
+    #[serde(with = "crate::path_bytes::optional")]
+    pub promote_to: Option<PathBuf>,
+    /// Whether its part file is on the disk, not only in the page cache, before it asks for the commit.
+    pub sync_part: bool,
+}
+
+/// The call to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Work {
+    Map(MapTask),
+    Reduce(ReduceWork),
+}
+
+/// What one map attempt does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapTask {
+    /// What to read.
+    pub split: InputSplit,
+    /// Into how many partitions the output is divided; 0 for a map-only job.
+    pub partitions: u32,
+    /// The cut keys of a range partitioner, encoded, in ascending order; empty for any other partitioner.
+    pub cuts: Vec<Vec<u8>>,
+    /// Whether blocks of map output are to be compressed.
+    pub compress: bool,
+    /// The sealed segment file to write; the part file when the job is map-only. Its directory exists.
+    #[serde(with = "crate::path_bytes")]
+    pub output: PathBuf,
+    /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
+    #[serde(with = "crate::path_bytes")]
+    pub scratch: PathBuf,
+    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on storage
+    /// that every worker sees. Made when it is needed.
+    #[serde(with = "crate::path_bytes")]
+    pub checkpoint: PathBuf,
+    /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
+    #[serde(with = "crate::path_bytes::optional")]
+    pub restore: Option<PathBuf>,
+    /// Whether what is saved is on the disk, not only in the page cache, before it counts.
+    pub durable: bool,
+}
+
+/// What one reduce attempt does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReduceTask {
+    /// The partition to merge, from 0.
+    pub partition: u32,
+    /// The sealed segment file of each map task, in task order, with the attempt that wrote it.
+    #[serde(with = "crate::path_bytes::inputs")]
+    pub inputs: Vec<(AttemptId, PathBuf)>,
+    /// Whether `inputs` hold only what is still needed after the checkpoint in `restore`: paths may lead nowhere, and files
+    /// may begin in the middle of the partition. Then the task cannot start from scratch with them.
+    pub inputs_are_partial: bool,
+    /// Whether runs written by intermediate merges are to be compressed.
+    pub compress: bool,
+    /// The part file to write. Its directory exists.
+    #[serde(with = "crate::path_bytes")]
+    pub output: PathBuf,
+    /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
+    #[serde(with = "crate::path_bytes")]
+    pub scratch: PathBuf,
+    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on storage
+    /// that every worker sees. Made when it is needed.
+    #[serde(with = "crate::path_bytes")]
+    pub checkpoint: PathBuf,
+    /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
+    #[serde(with = "crate::path_bytes::optional")]
+    pub restore: Option<PathBuf>,
+    /// Whether what is saved is on the disk, not only in the page cache, before it counts.
+    pub durable: bool,
+}
+
+/// A reduce, and where the outputs of the maps are that it reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReduceWork {
+    /// The task process fills in `inputs` once there is one of each map task.
+    pub task: ReduceTask,
+    /// How many map tasks there are.
+    pub maps: u32,
+    /// The outputs that are there already; others follow as `MoreInputs`.
+    pub inputs: Vec<MapInput>,
+    /// How to fetch those that are elsewhere; `None` where all of them are local.
+    pub network: Option<DataNetwork>,
+}
+
+/// The output of one map attempt, and where a reduce finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapInput {
+    pub attempt: AttemptId,
+    pub place: Place,
+}
+
+/// Where a sealed segment is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// A file that this host can read: it is mapped where it is, without a copy.
+    Local(#[serde(with = "crate::path_bytes")] PathBuf),
+    /// The data server of the worker that holds it, `HOST:PORT`.
+    Remote(String),
+}
+
+/// A written part file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PartOutput {
+    /// Records in it.
+    pub records: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// xxh3-64 of its bytes.
+    pub digest: u64,
+}

@@ -1,0 +1,75 @@
+//! Entry points for fuzzing: whatever a socket or a journal may bring, as plain bytes.
+//!
+//! Owns what must hold for any bytes: no panic, no message that changes when it is encoded again, no memory in
+//! proportion to a claim. Does not own the fuzzer (`runtime/live/fuzz`), nor any use in a program.
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::messages::{
+    FromCoordinator, FromDataServer, FromTask, FromWorker, ToCoordinator, ToDataServer, ToTask, ToWorker,
+};
+use crate::transport::fuzzing::shake_hands;
+use crate::wire::{FrameBuffer, WireError, encode};
+
+/// An entry point and the name of its fuzz target.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All entry points.
+pub const TARGETS: [Target; 9] = [
+    ("from_worker", decode_any::<FromWorker>),
+    ("to_worker", decode_any::<ToWorker>),
+    ("to_coordinator", decode_any::<ToCoordinator>),
+    ("from_coordinator", decode_any::<FromCoordinator>),
+    ("to_data_server", decode_any::<ToDataServer>),
+    ("from_data_server", decode_any::<FromDataServer>),
+    ("from_task", decode_any::<FromTask>),
+    ("to_task", decode_any::<ToTask>),
+    ("handshake", shake_hands),
+];
+
+/// Runs the entry point of that name.
+///
+/// # Panics
+/// When there is none, or when the bytes have found an error.
+pub fn run(target: &str, bytes: &[u8]) {
+    let found = TARGETS.iter().find(|(name, _)| *name == target);
+    let (_, enter) = found.unwrap_or_else(|| panic!("there is no fuzz target {target}"));
+    enter(bytes);
+}
+
+/// The bytes as a stream that arrives in pieces, and as what one frame holds.
+fn decode_any<M: Serialize + DeserializeOwned>(bytes: &[u8]) {
+    let mut buffer = FrameBuffer::default();
+    let size = bytes.first().map_or(1, |first| usize::from(*first).max(1));
+    'stream: for piece in bytes.chunks(size) {
+        buffer.push(piece);
+        loop {
+            match buffer.next_message::<M>() {
+                Ok(Some(message)) => check_stable(&message),
+                Ok(None) => break,
+                Err(_) => break 'stream,
+            }
+        }
+    }
+    let mut frame = FrameBuffer::default();
+    frame.push(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+    frame.push(bytes);
+    match frame.next_message::<M>() {
+        Ok(Some(message)) => check_stable(&message),
+        Ok(None) => panic!("a whole frame was not noticed"),
+        Err(error) => assert!(!matches!(error, WireError::CutShort | WireError::Io(_)), "{error}"),
+    }
+}
+
+/// What was understood means the same when it is passed on.
+fn check_stable<M: Serialize + DeserializeOwned>(message: &M) {
+    let bytes = encode(message).expect("what was decoded can be encoded");
+    let mut buffer = FrameBuffer::default();
+    buffer.push(&bytes);
+    let again: M = buffer.next_message().expect("what was encoded can be decoded").expect("a frame is whole");
+    assert_eq!(encode(&again).expect("it could be encoded before"), bytes, "a message changed on the way");
+}

@@ -1,0 +1,55 @@
+//! What the processes of napreduce say to each other.
+//!
+//! Owns the messages between coordinator, worker, task process and client, the plain data in them, their form as bytes
+//! (the only use of bincode), and the authenticated connections that carry them. Does not own what anybody does about a
+//! message. `napreduce-core` is all it stands on.
+
+mod claim_token;
+mod commands;
+mod counters;
+mod data_connection;
+mod data_network;
+mod description;
+mod digest;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod messages;
+pub mod path_bytes;
+mod plan;
+mod preemptions;
+mod progress;
+mod report;
+mod splits;
+mod summaries;
+mod task_error;
+mod text;
+pub mod transport;
+mod units;
+mod wire;
+
+pub use claim_token::ClaimToken;
+pub use commands::{CommandOutcome, JobCommand, TaskCommand};
+pub use counters::{Counter, CounterValues, Counters};
+pub use data_connection::{BUFFER_BYTES, DataConnection};
+pub use data_network::{DataNetwork, FetchLimits};
+pub use description::{MapInput, MapTask, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work};
+pub use digest::{Digest, DigestError, Digester};
+pub use messages::*;
+pub use plan::{CheckpointSupport, JobPlan};
+pub use preemptions::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
+pub use progress::{JobProgress, PhaseProgress};
+pub use report::{JobEnd, JobError, JobReport, PartReport};
+pub use splits::{InputSplit, Split};
+pub use summaries::{
+    AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskSummary,
+    WorkerSummary,
+};
+pub use task_error::{TaskError, is_gone, is_limit, no_try_helps};
+pub use text::{check_name, one_line, several_lines};
+pub use transport::{
+    Connection, HANDSHAKE_DEADLINE, Incoming, Listener, MessageReceiver, MessageSender, Role, Secret,
+    SecretError, TransportError, blocking, connect,
+};
+pub use units::{ByteSize, ByteSizeError, parse_time};
+pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};

@@ -1,0 +1,21 @@
+//! What travels: messages between coordinator, worker and task process, and their form as bytes.
+//!
+//! Owns the vocabulary, named by direction, and the wire format. Every message is self-contained, so that any two
+//! parts may be in different processes. Does not own the channels and sockets that carry them.
+
+mod client;
+mod data;
+mod task;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use client::{CHUNK_BYTES, FromCoordinator, Submission, ToCoordinator};
+pub use data::{
+    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload, ToDataServer,
+};
+pub use task::{FromTask, PROTOCOL_VERSION, ToTask};
+pub use worker::{
+    AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, Peer, Preempted, PreemptionAccount,
+    ReduceInputs, SideFile, ToWorker, WorkerNews, WorkerOrder, WorkerReport,
+};

@@ -1,0 +1,99 @@
+//! The bytes of every message between processes of a cluster, as they have been since the version said in `golden.txt`.
+//!
+//! Owns the rule that no layout changes under a version. Does not own how values are made (`sampler`).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::super::*;
+use super::sampler::samples;
+use crate::transport::NETWORK_VERSION;
+use crate::wire::encode;
+
+const GOLDEN: &str = include_str!("golden.txt");
+const WRITE: &str = "NAPREDUCE_WRITE_GOLDEN";
+
+/// A line for each sample: the message, the variants in it, and the bytes of its frame.
+fn lines<M: Serialize + DeserializeOwned>(message: &str) -> Vec<String> {
+    let line = |(path, sample): (String, M)| {
+        let mut line = format!("{message} {path} ");
+        for byte in encode(&sample).unwrap() {
+            write!(line, "{byte:02x}").unwrap();
+        }
+        line
+    };
+    samples().into_iter().map(line).collect()
+}
+
+fn all_lines() -> Vec<String> {
+    [
+        lines::<FromWorker>("FromWorker"),
+        lines::<ToWorker>("ToWorker"),
+        lines::<ToCoordinator>("ToCoordinator"),
+        lines::<FromCoordinator>("FromCoordinator"),
+        lines::<ToDataServer>("ToDataServer"),
+        lines::<FromDataServer>("FromDataServer"),
+    ]
+    .concat()
+}
+
+/// Lines without their bytes, with them.
+fn by_name<'a>(lines: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, bytes) in lines.into_iter().filter_map(|line| line.rsplit_once(' ')) {
+        by_name.entry(name).or_default().push(bytes);
+    }
+    by_name
+}
+
+#[test]
+fn no_layout_changes_under_a_version() {
+    let lines = all_lines();
+    let text = format!("network version {NETWORK_VERSION}\n{}\n", lines.join("\n"));
+    if std::env::var_os(WRITE).is_some() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/messages/tests/golden.txt");
+        std::fs::write(file, text).unwrap();
+        return;
+    }
+    if GOLDEN == text {
+        return;
+    }
+    let (written, now) = (by_name(GOLDEN.lines().skip(1)), by_name(lines.iter().map(String::as_str)));
+    let changed = |name: &&&str| written.get(**name) != now.get(**name);
+    let mut names: Vec<&&str> = written.keys().chain(now.keys()).filter(changed).collect();
+    names.sort();
+    names.dedup();
+    panic!(
+        "these messages are other bytes than in golden.txt: {names:?}; processes of one version would misunderstand each \
+         other. If that version has been released, raise the version (NETWORK_VERSION, now {NETWORK_VERSION}). Then run \
+         this test with {WRITE}=1 to write golden.txt anew"
+    );
+}
+
+#[test]
+fn samples_have_every_variant_and_no_two_the_same_bytes() {
+    let lines = all_lines();
+    for path in [
+        "FromWorker Hello",
+        "FromWorker Reported.Happened",
+        "ToWorker Ordered.Launch",
+        "ToWorker Ordered.Leave",
+        "ToWorker Ordered.Suspend",
+        "FromWorker Reported.Preempted",
+        "ToCoordinator Workers",
+        "FromCoordinator Refused",
+        "FromDataServer Blocks",
+    ] {
+        let begins =
+            |line: &&String| line.starts_with(&format!("{path} ")) || line.starts_with(&format!("{path}."));
+        assert!(lines.iter().any(|line| begins(&line)), "no sample of {path}");
+    }
+    let mut unique = lines.clone();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), lines.len());
+}

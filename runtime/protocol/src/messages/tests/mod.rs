@@ -1,0 +1,244 @@
+//! Tests of the wire format: fixed bytes, limits, garbage, and messages that arrive in pieces.
+//!
+//! Owns what must not change between equal versions. Does not own what the messages bring about.
+
+mod golden;
+mod sampler;
+
+use std::path::PathBuf;
+
+use napreduce_core::{AttemptId, FaultPlace, JobId, TaskId, TaskKind};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::counters::CounterValues;
+use crate::data_network::{DataNetwork, FetchLimits};
+use crate::description::{
+    MapInput, MapTask, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work,
+};
+use crate::splits::Split;
+use crate::task_error::TaskError;
+use crate::transport::Secret;
+use crate::wire::*;
+
+fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
+}
+
+/// One of each that a task says.
+fn said_by_a_task() -> Vec<FromTask> {
+    let mut counters = CounterValues::default();
+    counters.add("bad rows", 3);
+    counters.add("MAP_INPUT_RECORDS", 1 << 40);
+    let lost = TaskError::lost_inputs("cannot read", vec![attempt(TaskKind::Map, 3, 1)]);
+    vec![
+        FromTask::Hello { version: PROTOCOL_VERSION },
+        FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 },
+        FromTask::CommitRequest { part: PartOutput { records: 1, bytes: 2, digest: u64::MAX } },
+        FromTask::Done { counters },
+        FromTask::Failed(lost),
+        FromTask::InputsLost {
+            attempts: vec![attempt(TaskKind::Map, 3, 1)],
+            place: FaultPlace::Path,
+            reason: "gone".into(),
+        },
+        FromTask::Ready { epoch: 1 },
+        FromTask::Resumed { epoch: 300 },
+        FromTask::Checkpointed { bytes: 1 << 33 },
+        FromTask::Restored,
+        FromTask::RestoreRefused { reason: "damaged".into() },
+        FromTask::StopSignalled,
+    ]
+}
+
+/// One of each that a task is told, with paths that are not UTF-8.
+fn told_to_a_task() -> Vec<ToTask> {
+    use std::os::unix::ffi::OsStringExt;
+    let odd = PathBuf::from(std::ffi::OsString::from_vec(vec![b'/', 0xff, b'x']));
+    let description = |work, promote_to| {
+        let (definition, parameters) = ("count".to_owned(), vec![0, 255]);
+        let attempt = attempt(TaskKind::Reduce, 7, 2);
+        ToTask::Start(Box::new(TaskDescription {
+            attempt,
+            definition,
+            parameters,
+            memory: 1,
+            work,
+            promote_to,
+            sync_part: true,
+        }))
+    };
+    let split = Split { path: odd.clone(), offset: 5, length: 6, file_length: 11 };
+    let map = MapTask {
+        split: split.into(),
+        partitions: 2,
+        cuts: vec![vec![], vec![1, 2]],
+        compress: true,
+        output: odd.clone(),
+        scratch: odd.clone(),
+        checkpoint: odd.clone(),
+        restore: None,
+        durable: true,
+    };
+    let reduce = ReduceTask {
+        partition: 7,
+        inputs: vec![(attempt(TaskKind::Map, 0, 1), odd.clone())],
+        inputs_are_partial: false,
+        compress: false,
+        output: odd.clone(),
+        scratch: odd.clone(),
+        checkpoint: odd.clone(),
+        restore: Some(odd.clone()),
+        durable: false,
+    };
+    let network =
+        DataNetwork { secret: Secret::from_bytes([9; 32]), encrypt: true, limits: FetchLimits::default() };
+    let inputs = vec![
+        MapInput { attempt: attempt(TaskKind::Map, 1, 2), place: Place::Local(odd.clone()) },
+        MapInput { attempt: attempt(TaskKind::Map, 2, 1), place: Place::Remote("there:7070".into()) },
+    ];
+    vec![
+        description(Work::Map(map), None),
+        description(
+            Work::Reduce(ReduceWork {
+                task: reduce,
+                maps: 3,
+                inputs: inputs.clone(),
+                network: Some(network),
+            }),
+            Some(odd),
+        ),
+        ToTask::CommitGranted,
+        ToTask::MoreInputs(inputs),
+        ToTask::Suspend { epoch: 1, page_out: true },
+        ToTask::Resume { epoch: 1, suspended_nanos: u64::MAX },
+        ToTask::Checkpoint,
+    ]
+}
+
+fn frames<T: serde::Serialize>(messages: &[T]) -> Vec<u8> {
+    messages.iter().flat_map(|message| encode(message).unwrap()).collect()
+}
+
+#[test]
+fn messages_are_these_bytes() {
+    let hello = encode(&FromTask::Hello { version: 1 }).unwrap();
+    assert_eq!(hello, [2, 0, 0, 0, 0, 1]);
+    let progress = encode(&FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 }).unwrap();
+    assert_eq!(progress, [10, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0, 3]);
+    assert_eq!(encode(&ToTask::CommitGranted).unwrap(), [1, 0, 0, 0, 1]);
+    let failed = TaskError::fatal("no");
+    assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [7, 0, 0, 0, 4, 2, 0, 2, b'n', b'o', 0]);
+}
+
+#[test]
+fn what_is_sent_is_received() {
+    let bytes = frames(&said_by_a_task());
+    let mut stream = bytes.as_slice();
+    for message in said_by_a_task() {
+        assert_eq!(read_message(&mut stream).unwrap(), Some(message));
+    }
+    assert_eq!(read_message::<FromTask>(&mut stream).unwrap(), None);
+
+    let bytes = frames(&told_to_a_task());
+    let mut stream = bytes.as_slice();
+    for message in told_to_a_task() {
+        assert_eq!(read_message(&mut stream).unwrap(), Some(message));
+    }
+}
+
+#[test]
+fn a_stream_that_ends_inside_a_frame_is_an_error() {
+    let bytes = encode(&FromTask::Progress { bytes_done: 1, bytes_total: 2, signs: 0 }).unwrap();
+    for length in 1..bytes.len() {
+        let read = read_message::<FromTask>(&bytes[..length]);
+        assert!(matches!(read, Err(WireError::CutShort)), "{length}: {read:?}");
+        let mut buffer = FrameBuffer::default();
+        buffer.push(&bytes[..length]);
+        assert_eq!(buffer.next_message::<FromTask>().unwrap(), None);
+        assert!(!buffer.is_between_frames());
+    }
+}
+
+#[test]
+fn a_frame_that_is_too_long_is_refused_before_it_is_read() {
+    let bytes = [1, 0, 0, 4, 0];
+    let refused = "a message of 67108865 bytes is longer than the 67108864 bytes a frame may have";
+    assert_eq!(read_message::<FromTask>(bytes.as_slice()).unwrap_err().to_string(), refused);
+    let mut buffer = FrameBuffer::default();
+    buffer.push(&bytes);
+    assert_eq!(buffer.next_message::<FromTask>().unwrap_err().to_string(), refused);
+    let parameters = vec![0_u8; (64 << 20) + 1];
+    assert!(encode(&parameters).is_err());
+}
+
+#[test]
+fn a_message_must_fill_its_frame() {
+    let bytes = [3, 0, 0, 0, 0, 1, 9];
+    let error = read_message::<FromTask>(bytes.as_slice()).unwrap_err();
+    assert_eq!(error.to_string(), "a frame of 3 bytes holds a message of 2 bytes");
+}
+
+#[test]
+fn a_length_inside_a_message_is_not_believed() {
+    // Failed, Task, user code, and a text of 2^63 bytes.
+    let bytes = [12, 0, 0, 0, 4, 1, 0, 253, 0, 0, 0, 0, 0, 0, 0, 0x80];
+    assert!(matches!(read_message::<FromTask>(bytes.as_slice()), Err(WireError::Undecodable { .. })));
+}
+
+#[test]
+fn a_length_inside_a_message_makes_no_room_beyond_what_its_frame_could_hold() {
+    for (frame, claim) in [(20, 8 << 10), (2_000, 128 << 10), (20_000, 2 << 20), (300_000, 32 << 20)] {
+        // Failed, Task, user code, and a text.
+        let mut bytes = vec![4, 1, 0, 252];
+        bytes.extend_from_slice(&(claim as u32).to_le_bytes());
+        bytes.resize(frame, b'x');
+        bytes.splice(..0, (frame as u32).to_le_bytes());
+        let error = read_message::<FromTask>(bytes.as_slice()).unwrap_err().to_string();
+        assert!(error.contains("LimitExceeded"), "{frame}: {error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_an_error_or_a_message_but_never_a_panic(bytes in vec(any::<u8>(), 0..200)) {
+        let mut frame = (bytes.len() as u32).to_le_bytes().to_vec();
+        frame.extend_from_slice(&bytes);
+        for stream in [&bytes, &frame] {
+            let _ = read_message::<FromTask>(stream.as_slice());
+            let _ = read_message::<ToTask>(stream.as_slice());
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_an_error_or_another_message(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+        let mut bytes = frames(&told_to_a_task());
+        let at = at.index(bytes.len());
+        bytes[at] = to;
+        let mut buffer = FrameBuffer::default();
+        buffer.push(&bytes);
+        while let Ok(Some(_)) = buffer.next_message::<ToTask>() {}
+    }
+
+    #[test]
+    fn pieces_of_any_size_make_the_same_messages(sizes in vec(1_usize..40, 1..200)) {
+        let bytes = frames(&said_by_a_task());
+        let mut rest = bytes.as_slice();
+        let mut buffer = FrameBuffer::default();
+        let mut received = Vec::new();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at((*size).min(rest.len()));
+            rest = after;
+            buffer.push(piece);
+            while let Some(message) = buffer.next_message::<FromTask>().unwrap() {
+                received.push(message);
+            }
+        }
+        prop_assert_eq!(received, said_by_a_task());
+        prop_assert!(buffer.is_between_frames());
+    }
+}

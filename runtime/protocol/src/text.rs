@@ -1,0 +1,132 @@
+//! Text of others as a terminal may show it: names, reasons, what user code has said.
+//!
+//! Owns what is escaped (control characters, what turns the direction of writing, what cannot be seen) and how long
+//! lines are cut. Does not own where text is shown, nor JSON, which holds it as it is.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Columns of a line that are shown of text of others.
+const LINE_COLUMNS_MAX: usize = 2_000;
+/// Characters of a name at most: of a job, a queue, a user.
+pub const NAME_CHARS_MAX: usize = 200;
+
+/// Text as one line of at most so many columns: line ends and tabs are escaped, too, and what is cut off is an ellipsis.
+///
+/// ```
+/// use napreduce_protocol::one_line;
+///
+/// assert_eq!(one_line("a\u{1b}[2J\nb", 80), "a\\u{1b}[2J\\nb");
+/// assert_eq!(one_line("a long name", 6), "a lon…");
+/// ```
+pub fn one_line(text: &str, columns_max: usize) -> String {
+    let (mut line, mut columns, mut fits) = (String::new(), 0, 0);
+    for character in text.chars() {
+        if is_shown(character) {
+            line.push(character);
+            columns += character.width().unwrap_or(0);
+        } else {
+            let escaped = character.escape_default();
+            columns += escaped.len();
+            line.extend(escaped);
+        }
+        if columns < columns_max {
+            fits = line.len();
+        } else if columns > columns_max {
+            line.truncate(fits);
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
+/// The same for text of several lines, which stay lines.
+pub fn several_lines(text: &str) -> String {
+    text.split('\n').map(|line| one_line(line, LINE_COLUMNS_MAX)).collect::<Vec<_>>().join("\n")
+}
+
+/// Why a text cannot be a name, if it cannot: `what` says of what, and `flag` where another can be given.
+pub fn check_name(what: &str, name: &str, flag: &str) -> Result<(), String> {
+    let chars = name.chars().count();
+    if chars > NAME_CHARS_MAX {
+        return Err(format!(
+            "the {what} {} has {chars} characters; at most {NAME_CHARS_MAX} are allowed, give a shorter one with {flag}",
+            one_line(name, 40)
+        ));
+    }
+    if name.chars().all(is_shown) {
+        return Ok(());
+    }
+    let shown = one_line(name, NAME_CHARS_MAX);
+    Err(format!("the {what} {shown} has characters that cannot be shown; give another one with {flag}"))
+}
+
+/// Whether a terminal shows the character and nothing else happens.
+fn is_shown(character: char) -> bool {
+    let turns_or_hides = matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    );
+    !character.is_control() && !turns_or_hides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left_in_a_line() {
+        for (text, shown) in [
+            ("plain text, größer, 日本", "plain text, größer, 日本"),
+            ("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
+            ("row\nrow\r\ttab", "row\\nrow\\r\\ttab"),
+            ("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}"),
+            ("abc\u{202e}cba\u{2066}", "abc\\u{202e}cba\\u{2066}"),
+            ("a\u{200b}b\u{feff}", "a\\u{200b}b\\u{feff}"),
+        ] {
+            assert_eq!(one_line(text, 80), shown);
+        }
+        assert_eq!(several_lines("one\ntwo\u{1b}\nthree"), "one\ntwo\\u{1b}\nthree");
+    }
+
+    #[test]
+    fn a_line_is_cut_by_columns_and_says_so() {
+        for (text, columns, shown) in [
+            ("12345", 5, "12345"),
+            ("123456", 5, "1234…"),
+            ("日本語", 6, "日本語"),
+            ("日本語x", 6, "日本…"),
+            ("123\n", 4, "123…"),
+            ("e\u{301}e\u{301}e", 3, "e\u{301}e\u{301}e"),
+        ] {
+            assert_eq!(one_line(text, columns), shown);
+        }
+        let endless = "x".repeat(1 << 20);
+        assert_eq!(several_lines(&endless).chars().count(), LINE_COLUMNS_MAX);
+    }
+
+    #[test]
+    fn a_name_can_be_shown_and_is_short() {
+        assert_eq!(check_name("name", "Größen, 日本", "--name"), Ok(()));
+        assert_eq!(check_name("name", &"x".repeat(NAME_CHARS_MAX), "--name"), Ok(()));
+        let error = check_name("name", &"x".repeat(5_000), "--name").expect_err("too long");
+        assert!(
+            error.contains("has 5000 characters; at most 200 are allowed, give a shorter one with --name"),
+            "{error}"
+        );
+        assert!(error.len() < 200, "{error}");
+        let error = check_name("queue", "a\nb", "--queue").expect_err("two lines");
+        assert_eq!(
+            error,
+            "the queue a\\nb has characters that cannot be shown; give another one with --queue"
+        );
+    }
+}

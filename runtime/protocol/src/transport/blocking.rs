@@ -1,0 +1,182 @@
+//! Connections for task processes, which have no tokio.
+//!
+//! Owns blocking sockets with deadlines. Does not own the computations (`handshake`, `records`).
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::connection::closed_or_broken;
+use super::error::TransportError;
+use super::handshake::{Initiator, Keys, NOISE_BYTES};
+use super::preamble::{self, ANSWER_BYTES, Role};
+use super::records::{Opener, Sealer};
+use super::secret::Secret;
+
+/// An authenticated connection whose calls block.
+#[derive(Debug)]
+pub struct BlockingConnection {
+    socket: TcpStream,
+    sealer: Sealer,
+    records: Vec<u8>,
+    opener: Opener,
+    silence_max: Duration,
+}
+
+/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. Later calls fail when the peer neither
+/// sends nor takes anything for `silence_max`.
+pub fn connect(
+    address: &str,
+    role: Role,
+    secret: &Secret,
+    deadline: Duration,
+    silence_max: Duration,
+) -> Result<BlockingConnection, TransportError> {
+    let mut handshake = Handshake { deadline, end: Instant::now() + deadline, awaited: "the connection" };
+    let mut socket = handshake.connect(address)?;
+    socket.set_nodelay(true)?;
+    let keys = handshake.introduce(&mut socket, role, secret)?;
+    BlockingConnection::new(socket, keys, silence_max)
+}
+
+/// The client's part of the handshake, until a moment.
+struct Handshake {
+    deadline: Duration,
+    end: Instant,
+    awaited: &'static str,
+}
+
+impl Handshake {
+    /// Tries all addresses of a name, as far as time allows.
+    fn connect(&self, address: &str) -> Result<TcpStream, TransportError> {
+        let unreachable = |source| TransportError::Unreachable { address: address.to_owned(), source };
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for resolved in address.to_socket_addrs().map_err(unreachable)? {
+            match TcpStream::connect_timeout(&resolved, self.left()?) {
+                Ok(socket) => return Ok(socket),
+                Err(error) => last = error,
+            }
+        }
+        Err(unreachable(last))
+    }
+
+    fn introduce(
+        &mut self,
+        socket: &mut TcpStream,
+        role: Role,
+        secret: &Secret,
+    ) -> Result<Keys, TransportError> {
+        let (initiator, opening) = Initiator::open(role, secret)?;
+        self.give(socket, &opening)?;
+        self.awaited = "the server's version";
+        let answer: [u8; ANSWER_BYTES] = self.take(socket)?;
+        preamble::check_answer(&answer)?;
+        self.awaited = "the server's proof";
+        let proof: [u8; NOISE_BYTES] = self.take(socket).map_err(|error| match error {
+            TransportError::ClosedEarly { .. } => TransportError::SecretRefused,
+            error => error,
+        })?;
+        let (keys, confirmation) = initiator.finish(&proof)?;
+        self.give(socket, &confirmation)?;
+        Ok(keys)
+    }
+
+    /// The socket's buffer is empty, so this does not wait for the peer.
+    fn give(&self, socket: &mut TcpStream, bytes: &[u8]) -> Result<(), TransportError> {
+        socket.set_write_timeout(Some(self.left()?))?;
+        Ok(socket.write_all(bytes)?)
+    }
+
+    fn take<const COUNT: usize>(&self, socket: &mut TcpStream) -> Result<[u8; COUNT], TransportError> {
+        let mut bytes = [0; COUNT];
+        let mut have = 0;
+        while have < COUNT {
+            socket.set_read_timeout(Some(self.left()?))?;
+            match socket.read(&mut bytes[have..]) {
+                Ok(0) => return Err(TransportError::ClosedEarly { awaited: self.awaited }),
+                Ok(count) => have += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_timeout(&error) => return Err(self.silent()),
+                Err(error) => return Err(closed_or_broken(error, self.awaited)),
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn left(&self) -> Result<Duration, TransportError> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(self.silent()) } else { Ok(left) }
+    }
+
+    fn silent(&self) -> TransportError {
+        TransportError::Silent { awaited: self.awaited, deadline: self.deadline }
+    }
+}
+
+impl BlockingConnection {
+    pub(super) fn new(
+        socket: TcpStream,
+        keys: Keys,
+        silence_max: Duration,
+    ) -> Result<BlockingConnection, TransportError> {
+        socket.set_read_timeout(Some(silence_max))?;
+        socket.set_write_timeout(Some(silence_max))?;
+        let Keys { sealer, opener } = keys;
+        Ok(BlockingConnection { socket, sealer, records: Vec::new(), opener, silence_max })
+    }
+
+    /// The socket, for whoever has to end the connection from another thread.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// Sends one message. After an error the connection is of no more use.
+    pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+        self.sealer.stage([message])?;
+        loop {
+            self.sealer.seal(&mut self.records)?;
+            if self.records.is_empty() {
+                return Ok(());
+            }
+            let written = self.socket.write_all(&self.records);
+            written.map_err(|error| self.silent_or_broken(error, "room for our message"))?;
+        }
+    }
+
+    /// The next message; `None` when the peer has ended the stream between two messages.
+    pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+        loop {
+            if let Some(message) = self.opener.next()? {
+                return Ok(Some(message));
+            }
+            match self.socket.read(self.opener.room()) {
+                Ok(0) if self.opener.is_between_messages() => return Ok(None),
+                Ok(0) => return Err(TransportError::CutShort),
+                Ok(count) => self.opener.filled(count)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.silent_or_broken(error, "its next message")),
+            }
+        }
+    }
+
+    /// The socket, once both sides have agreed to go on without encryption; nothing has been read from it beyond the last
+    /// message, and its timeouts stay.
+    pub fn into_plain(self) -> Result<TcpStream, TransportError> {
+        if self.opener.is_between_messages() { Ok(self.socket) } else { Err(TransportError::InsideMessage) }
+    }
+
+    fn silent_or_broken(&self, error: io::Error, awaited: &'static str) -> TransportError {
+        if is_timeout(&error) {
+            return TransportError::Silent { awaited, deadline: self.silence_max };
+        }
+        error.into()
+    }
+}
+
+/// A timeout of a socket shows as either.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}

@@ -1,0 +1,256 @@
+//! Connections for the daemons, on tokio.
+//!
+//! Owns the sockets, the deadline of a handshake and the order of its steps. Does not own its computations (`handshake`,
+//! `records`), nor whose turn it is to speak afterwards.
+
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+use super::blocking::BlockingConnection;
+use super::error::TransportError;
+use super::handshake::{Initiator, Keys, NOISE_BYTES, Responder};
+use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
+use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
+use super::secret::Secret;
+
+/// What a refused peer may still send before the connection is closed on it.
+const FAREWELL_BYTES_MAX: usize = 1 << 10;
+
+/// An authenticated connection.
+#[derive(Debug)]
+pub struct Connection {
+    sender: MessageSender,
+    receiver: MessageReceiver,
+}
+
+/// The half that sends.
+#[derive(Debug)]
+pub struct MessageSender {
+    socket: OwnedWriteHalf,
+    sealer: Sealer,
+    records: Vec<u8>,
+    /// As much of the records the system has taken.
+    written: usize,
+}
+
+/// The half that receives.
+#[derive(Debug)]
+pub struct MessageReceiver {
+    socket: OwnedReadHalf,
+    opener: Opener,
+}
+
+/// Connects to a daemon and proves to it, as it to us, to belong to the cluster.
+pub async fn connect(
+    address: &str,
+    role: Role,
+    secret: &Secret,
+    deadline: Duration,
+) -> Result<Connection, TransportError> {
+    let mut awaited = "the connection";
+    let handshake = async {
+        let unreachable = |source| TransportError::Unreachable { address: address.to_owned(), source };
+        let mut socket = TcpStream::connect(address).await.map_err(unreachable)?;
+        socket.set_nodelay(true)?;
+        let keys = introduce(&mut socket, role, secret, &mut awaited).await?;
+        Ok(Connection::new(socket, keys))
+    };
+    let ended = timeout(deadline, handshake).await;
+    ended.unwrap_or_else(|_| Err(TransportError::Silent { awaited, deadline }))
+}
+
+/// Lets a peer in that connected to us, if it belongs to the cluster; the role it has asked for.
+pub(super) async fn accept(
+    mut socket: TcpStream,
+    secret: &Secret,
+    deadline: Duration,
+) -> Result<(Role, Connection), TransportError> {
+    let mut awaited = "its first bytes";
+    let handshake = async {
+        socket.set_nodelay(true)?;
+        let (role, keys) = examine(&mut socket, secret, &mut awaited).await?;
+        Ok((role, Connection::new(socket, keys)))
+    };
+    let ended = timeout(deadline, handshake).await;
+    ended.unwrap_or_else(|_| Err(TransportError::Silent { awaited, deadline }))
+}
+
+/// The client's part of the handshake.
+async fn introduce(
+    socket: &mut TcpStream,
+    role: Role,
+    secret: &Secret,
+    awaited: &mut &'static str,
+) -> Result<Keys, TransportError> {
+    let (initiator, opening) = Initiator::open(role, secret)?;
+    socket.write_all(&opening).await?;
+    *awaited = "the server's version";
+    let answer: [u8; ANSWER_BYTES] = take(socket, awaited).await?;
+    preamble::check_answer(&answer)?;
+    *awaited = "the server's proof";
+    let proof: [u8; NOISE_BYTES] = take(socket, awaited).await.map_err(|error| match error {
+        TransportError::ClosedEarly { .. } => TransportError::SecretRefused,
+        error => error,
+    })?;
+    let (keys, confirmation) = initiator.finish(&proof)?;
+    socket.write_all(&confirmation).await?;
+    Ok(keys)
+}
+
+/// The server's part of the handshake.
+async fn examine(
+    socket: &mut TcpStream,
+    secret: &Secret,
+    awaited: &mut &'static str,
+) -> Result<(Role, Keys), TransportError> {
+    let greeting: [u8; GREETING_BYTES] = take(socket, awaited).await?;
+    let role = match preamble::check_greeting(&greeting) {
+        Ok(role) => role,
+        // A stranger is told nothing; a relative learns what we are.
+        Err(error @ TransportError::NotNapreduce { .. }) => return Err(error),
+        Err(error) => {
+            refuse(socket).await;
+            return Err(error);
+        }
+    };
+    *awaited = "its proof";
+    let proof: [u8; NOISE_BYTES] = take(socket, awaited).await?;
+    let (responder, reply) = match Responder::reply(&greeting, &proof, secret) {
+        Err(error @ TransportError::OtherSecret) => {
+            refuse(socket).await;
+            return Err(error);
+        }
+        replied => replied?,
+    };
+    socket.write_all(&reply).await?;
+    *awaited = "its confirmation";
+    let confirmation: [u8; CONFIRMATION_BYTES] = take(socket, awaited).await?;
+    Ok((role, responder.confirm(&confirmation)?))
+}
+
+/// Names our version to a peer that will not do, and waits for it to hang up: closing while bytes of it are unread would
+/// take the answer back. Whatever fails here changes nothing, since the connection is given up anyway.
+async fn refuse(socket: &mut TcpStream) {
+    if socket.write_all(&preamble::answer()).await.is_ok() && socket.shutdown().await.is_ok() {
+        let mut unread = [0; FAREWELL_BYTES_MAX];
+        let mut room = &mut unread[..];
+        while let Ok(count @ 1..) = socket.read(room).await {
+            room = &mut room[count..];
+        }
+    }
+}
+
+/// Reads exactly as much as the next step needs.
+async fn take<const COUNT: usize>(
+    socket: &mut TcpStream,
+    awaited: &'static str,
+) -> Result<[u8; COUNT], TransportError> {
+    let mut bytes = [0; COUNT];
+    match socket.read_exact(&mut bytes).await {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(closed_or_broken(error, awaited)),
+    }
+}
+
+/// What an error of a socket means before the handshake is over: a reset is a way of hanging up.
+pub(super) fn closed_or_broken(error: io::Error, awaited: &'static str) -> TransportError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            TransportError::ClosedEarly { awaited }
+        }
+        _ => error.into(),
+    }
+}
+
+impl Connection {
+    fn new(socket: TcpStream, keys: Keys) -> Connection {
+        let (reads, writes) = socket.into_split();
+        let sender = MessageSender { socket: writes, sealer: keys.sealer, records: Vec::new(), written: 0 };
+        Connection { sender, receiver: MessageReceiver { socket: reads, opener: keys.opener } }
+    }
+
+    /// Both halves, for two tasks.
+    pub fn split(self) -> (MessageSender, MessageReceiver) {
+        (self.sender, self.receiver)
+    }
+
+    /// See [`MessageSender::send`].
+    pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+        self.sender.send(message).await
+    }
+
+    /// See [`MessageReceiver::receive`].
+    pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+        self.receiver.receive().await
+    }
+
+    /// The same connection for a thread that blocks. Later calls fail when the peer neither sends nor takes anything for
+    /// `silence_max`.
+    pub fn into_blocking(self, silence_max: Duration) -> Result<BlockingConnection, TransportError> {
+        if !self.sender.is_done() {
+            return Err(TransportError::InsideMessage);
+        }
+        let MessageSender { socket, sealer, .. } = self.sender;
+        let joined = self.receiver.socket.reunite(socket).expect("both halves come from one socket");
+        let socket = joined.into_std()?;
+        socket.set_nonblocking(false)?;
+        BlockingConnection::new(socket, Keys { sealer, opener: self.receiver.opener }, silence_max)
+    }
+}
+
+impl MessageSender {
+    /// Sends one message. When the future is dropped half-way, the rest is sent by the next call.
+    pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+        self.send_all([message]).await
+    }
+
+    /// Sends messages that are ready together, in as few writes as possible; none of them if one cannot be encoded.
+    pub async fn send_all<M: Serialize>(
+        &mut self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<(), TransportError> {
+        self.sealer.stage(messages)?;
+        loop {
+            while self.written < self.records.len() {
+                match self.socket.write(&self.records[self.written..]).await? {
+                    0 => return Err(TransportError::Io(io::ErrorKind::WriteZero.into())),
+                    count => self.written += count,
+                }
+            }
+            self.written = 0;
+            self.sealer.seal(&mut self.records)?;
+            if self.records.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether no call was dropped half-way that no later one has finished.
+    fn is_done(&self) -> bool {
+        self.written == self.records.len() && self.sealer.is_done()
+    }
+}
+
+impl MessageReceiver {
+    /// The next message; `None` when the peer has ended the stream between two messages. A future that is dropped loses
+    /// nothing: the next call goes on where it was.
+    pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+        loop {
+            if let Some(message) = self.opener.next()? {
+                return Ok(Some(message));
+            }
+            match self.socket.read(self.opener.room()).await? {
+                0 if self.opener.is_between_messages() => return Ok(None),
+                0 => return Err(TransportError::CutShort),
+                count => self.opener.filled(count)?,
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The handshake and the records for a fuzzer.
+//!
+//! Owns what it can reach: the computations, without sockets. Does not own the fuzzer (`crate::fuzzing`).
+
+use super::handshake::{Initiator, Responder};
+use super::preamble::{self, ANSWER_BYTES, MAGIC, Role};
+use super::secret::{SECRET_BYTES, Secret};
+
+/// The bytes as what a client sends to a server, as what a server answers a client, and as records after both.
+pub fn shake_hands(bytes: &[u8]) {
+    let secret = Secret::from_bytes([7; SECRET_BYTES]);
+    serve(bytes, &secret);
+    visit(bytes, &secret);
+    // What begins a connection is seldom a record; a handshake for each input takes most of the time.
+    if !bytes.starts_with(&MAGIC) {
+        converse(bytes, &secret);
+    }
+}
+
+fn serve(bytes: &[u8], secret: &Secret) {
+    let Some((greeting, rest)) = bytes.split_first_chunk() else { return };
+    if preamble::check_greeting(greeting).is_err() {
+        return;
+    }
+    let Some((proof, rest)) = rest.split_first_chunk() else { return };
+    let Ok((responder, _)) = Responder::reply(greeting, proof, secret) else { return };
+    let Some((confirmation, _)) = rest.split_first_chunk() else { return };
+    assert!(responder.confirm(confirmation).is_err(), "confirmed without knowing the server's key");
+}
+
+fn visit(bytes: &[u8], secret: &Secret) {
+    let Some((answer, rest)) = bytes.split_first_chunk() else { return };
+    if preamble::check_answer(answer).is_err() {
+        return;
+    }
+    let Some((proof, _)) = rest.split_first_chunk() else { return };
+    let (initiator, _) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
+    assert!(initiator.finish(proof).is_err(), "believed a server that does not know the client's key");
+}
+
+/// The records cannot be authentic, so none may be believed, and room is made for no more than one.
+fn converse(bytes: &[u8], secret: &Secret) {
+    let (initiator, opening) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
+    let (greeting, proof) = opening.split_first_chunk().expect("an opening begins with a greeting");
+    let proof = proof.first_chunk().expect("and goes on with a proof");
+    let (_, reply) = Responder::reply(greeting, proof, secret).expect("a genuine proof is answered");
+    let proof = reply[ANSWER_BYTES..].first_chunk().expect("a reply ends with a proof");
+    let (mut keys, _) = initiator.finish(proof).expect("a genuine reply is believed");
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let room = keys.opener.room();
+        let count = room.len().min(rest.len());
+        room[..count].copy_from_slice(&rest[..count]);
+        rest = &rest[count..];
+        if keys.opener.filled(count).is_err() {
+            return;
+        }
+        let message = keys.opener.next::<Vec<u8>>();
+        assert!(matches!(message, Ok(None)), "a message came out of records that are not authentic");
+    }
+}

@@ -1,0 +1,195 @@
+//! Where a daemon is connected to.
+//!
+//! Owns the listening socket, the handshakes that are under way and the one line that is said about each peer that is
+//! refused. Does not own what becomes of a peer that was let in.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::HANDSHAKE_DEADLINE;
+use super::connection::{Connection, accept};
+use super::error::TransportError;
+use super::preamble::Role;
+use super::secret::Secret;
+
+/// Handshakes at a time. A genuine peer's takes milliseconds, a stranger's as long as we let it.
+const PENDING_MAX: usize = 256;
+/// With so many pending, how long one may take before it makes room for the next.
+const CROWDED_DEADLINE: Duration = Duration::from_millis(500);
+/// After an error of the listening socket itself, such as too many open files.
+const RECOVERY: Duration = Duration::from_millis(100);
+/// A host that answers none of so many questions, the first after this silence, is gone.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_TRIES: u32 = 3;
+
+/// Listens, and lets in who belongs to the cluster.
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    secret: Secret,
+    limits: Limits,
+    handshakes: JoinSet<Handshake>,
+    /// In the order of their beginning.
+    pending: VecDeque<Pending>,
+    recovered: Instant,
+    refused: Box<dyn Fn(&str) + Send>,
+}
+
+/// A handshake that has ended in one way or another.
+struct Handshake {
+    peer: SocketAddr,
+    result: Result<(Role, Connection), TransportError>,
+}
+
+/// How much patience a listener has; other values than the default are for tests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) pending_max: usize,
+    pub(super) deadline: Duration,
+    pub(super) crowded_deadline: Duration,
+}
+
+struct Pending {
+    id: Id,
+    peer: SocketAddr,
+    began: Instant,
+    task: AbortHandle,
+}
+
+/// A peer that has been let in.
+#[derive(Debug)]
+pub struct Incoming {
+    pub role: Role,
+    pub connection: Connection,
+    pub peer: SocketAddr,
+}
+
+/// Has the kernel find out that the other host is gone, for connections on which nothing is said for long. One that cannot
+/// is found out about when something is said.
+fn watch_over(socket: &TcpStream) {
+    let _ = sockopt::set_socket_keepalive(socket, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE))
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL))
+        .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEPALIVE_TRIES));
+}
+
+impl Listener {
+    /// Listens on `address`, of which port 0 means any. `refused` is given one line about each peer that is not let in.
+    pub async fn bind(
+        address: &str,
+        secret: Secret,
+        refused: impl Fn(&str) + Send + 'static,
+    ) -> Result<Listener, TransportError> {
+        let limits = Limits {
+            pending_max: PENDING_MAX,
+            deadline: HANDSHAKE_DEADLINE,
+            crowded_deadline: CROWDED_DEADLINE,
+        };
+        Listener::bind_with(address, secret, limits, refused).await
+    }
+
+    pub(super) async fn bind_with(
+        address: &str,
+        secret: Secret,
+        limits: Limits,
+        refused: impl Fn(&str) + Send + 'static,
+    ) -> Result<Listener, TransportError> {
+        let failed = |source| TransportError::CannotListen { address: address.to_owned(), source };
+        let socket = TcpListener::bind(address).await.map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Listener {
+            socket,
+            address,
+            secret,
+            limits,
+            handshakes: JoinSet::new(),
+            pending: VecDeque::new(),
+            recovered: Instant::now(),
+            refused: Box::new(refused),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next peer that has proved to belong to the cluster. Handshakes go on between calls; new ones begin only
+    /// while it is awaited. A future that is dropped loses no peer.
+    pub async fn accept(&mut self) -> Incoming {
+        loop {
+            let crowded = self.pending.len() >= self.limits.pending_max;
+            let patience = self.pending.front().map(|oldest| oldest.began + self.limits.crowded_deadline);
+            tokio::select! {
+                biased;
+                Some(ended) = self.handshakes.join_next_with_id() => {
+                    if let Some(arrival) = self.end_handshake(ended) {
+                        return arrival;
+                    }
+                }
+                () = sleep_until(patience.unwrap_or_else(Instant::now)), if crowded => self.drop_oldest(),
+                connected = knock(&self.socket, self.recovered), if !crowded => self.begin_handshake(connected),
+            }
+        }
+    }
+
+    fn begin_handshake(&mut self, connected: io::Result<(TcpStream, SocketAddr)>) {
+        let (socket, peer) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                self.recovered = Instant::now() + RECOVERY;
+                (self.refused)(&format!("cannot accept a connection at {}: {error}", self.address));
+                return;
+            }
+        };
+        watch_over(&socket);
+        let (secret, deadline) = (self.secret.clone(), self.limits.deadline);
+        let task = self
+            .handshakes
+            .spawn(async move { Handshake { peer, result: accept(socket, &secret, deadline).await } });
+        self.pending.push_back(Pending { id: task.id(), peer, began: Instant::now(), task });
+    }
+
+    fn end_handshake(&mut self, ended: Result<(Id, Handshake), JoinError>) -> Option<Incoming> {
+        let id = match &ended {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        self.pending.retain(|pending| pending.id != id);
+        match ended {
+            Ok((_, Handshake { peer, result: Ok((role, connection)) })) => {
+                return Some(Incoming { role, connection, peer });
+            }
+            Ok((_, Handshake { peer, result: Err(error) })) => self.refuse(peer, &error),
+            // Dropped by us, and said so.
+            Err(error) if error.is_cancelled() => {}
+            Err(error) => (self.refused)(&format!("a handshake failed: {error}; please report it")),
+        }
+        None
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.pending.pop_front() {
+            oldest.task.abort();
+            self.refuse(oldest.peer, &TransportError::Crowded { limit: self.limits.pending_max });
+        }
+    }
+
+    fn refuse(&self, peer: SocketAddr, error: &TransportError) {
+        (self.refused)(&format!("refused {peer}: {error}"));
+    }
+}
+
+/// The next connection, but not before the listening socket has recovered.
+async fn knock(socket: &TcpListener, recovered: Instant) -> io::Result<(TcpStream, SocketAddr)> {
+    sleep_until(recovered).await;
+    socket.accept().await
+}

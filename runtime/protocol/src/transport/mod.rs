@@ -1,0 +1,42 @@
+//! Authenticated, encrypted connections between the parts of a cluster.
+//!
+//! Owns the preamble, the handshake keyed by the cluster's secret, encryption, deadlines of the handshake, the limit on
+//! strangers waiting at a listener, and how messages become a stream. Does not own what is said (`protocol`), nor how
+//! long a peer may be silent once it has proved itself: that is for whoever holds the connection.
+//!
+//! ```text
+//!   client                                              server
+//!   preamble, first Noise message  ------------------>  magic, version, role; does the secret fit?
+//!   version, does the secret fit?  <------------------  preamble, second Noise message
+//!   confirmation (an empty record) ------------------>  it answered us, so it is no recording
+//!   records                        <----------------->  records
+//! ```
+//!
+//! A record is a length (u16, little-endian) and an encrypted piece of the stream of frames. Lengths before the
+//! confirmation are fixed, so a stranger has none to lie about.
+
+pub mod blocking;
+mod connection;
+mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+mod handshake;
+mod listener;
+mod preamble;
+mod records;
+mod secret;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use connection::{Connection, MessageReceiver, MessageSender, connect};
+pub use error::TransportError;
+pub use listener::{Incoming, Listener};
+#[cfg(test)]
+pub use preamble::NETWORK_VERSION;
+pub use preamble::Role;
+pub use secret::{Secret, SecretError};
+
+/// How long a handshake may take, from the first byte to the last.
+pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);

@@ -1,0 +1,192 @@
+//! The secret that the members of a cluster share.
+//!
+//! Owns its making, its file (64 hexadecimal digits, for its owner's eyes only) and that it is never shown. Does not own
+//! where the file is (`cluster_directory`) nor what is derived from it (`handshake`).
+
+use std::fmt::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+pub const SECRET_BYTES: usize = 32;
+const DIGITS: usize = 2 * SECRET_BYTES;
+
+/// Proves to each other that two processes belong to one cluster. Wiped from memory when dropped.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
+
+/// A secret that cannot be had.
+#[derive(Debug, Error)]
+pub enum SecretError {
+    /// There is no such file.
+    #[error("there is no secret file {}; copy it from the cluster directory of the coordinator", .path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else may read it.
+    #[error(
+        "secret file {} can be read or changed by others (mode {mode:04o}); run: chmod 600 {}",
+        .path.display(), .path.display()
+    )]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Somebody else made it.
+    #[error(
+        "secret file {} belongs to user {owner}, not to you (user {user}); make a copy of your own",
+        .path.display()
+    )]
+    OfAnother {
+        /// The file.
+        path: PathBuf,
+        /// The id of its owner.
+        owner: u32,
+        /// The id of the user who asks.
+        user: u32,
+    },
+    /// It holds something else.
+    #[error(
+        "secret file {} does not hold {DIGITS} hexadecimal digits ({found}); copy it again from the coordinator",
+        .path.display()
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What it holds instead, without showing it.
+        found: String,
+    },
+    /// The system does not let us.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Secret {
+    /// A new one, from the system's source of randomness.
+    pub fn generate() -> io::Result<Secret> {
+        let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
+        getrandom::fill(bytes.as_mut_slice())?;
+        Ok(Secret(bytes))
+    }
+
+    /// Reads a secret file, unless others could have done so too.
+    pub fn read_file(path: &Path) -> Result<Secret, SecretError> {
+        let failed = |doing| move |source| SecretError::Io { doing, path: path.to_owned(), source };
+        // Non-blocking, so that a named pipe in its place is found out rather than waited for.
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(SecretError::Missing { path: path.to_owned() });
+            }
+            opened => opened.map_err(failed("open secret file"))?,
+        };
+        check_privacy(&file, path)?;
+        // One more than fits with a newline of either kind, to notice what is too long.
+        let mut text = Zeroizing::new(Vec::with_capacity(DIGITS + 3));
+        file.take(DIGITS as u64 + 3).read_to_end(&mut text).map_err(failed("read secret file"))?;
+        let malformed = |found| SecretError::Malformed { path: path.to_owned(), found };
+        parse(text.trim_ascii_end()).map_err(malformed)
+    }
+
+    /// Makes the file with a new secret, or reads the one that is there. Of several that do so at the same time one makes it.
+    pub fn read_or_create_file(path: &Path) -> Result<Secret, SecretError> {
+        match Secret::read_file(path) {
+            Err(SecretError::Missing { .. }) => {}
+            read => return read,
+        }
+        let failed = |source| SecretError::Io { doing: "make secret file", path: path.to_owned(), source };
+        let secret = Secret::generate().map_err(failed)?;
+        match secret.write_new(path) {
+            Ok(()) => Ok(secret),
+            // Somebody was faster; theirs it is.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Secret::read_file(path),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The file appears complete or not at all, and never in place of another.
+    fn write_new(&self, path: &Path) -> io::Result<()> {
+        let mut unique = [0; 8];
+        getrandom::fill(&mut unique)?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{:016x}.new", u64::from_le_bytes(unique)));
+        let unfinished = PathBuf::from(name);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        let mut text = Zeroizing::new(String::with_capacity(DIGITS + 1));
+        for byte in self.bytes() {
+            write!(text, "{byte:02x}").map_err(io::Error::other)?;
+        }
+        text.push('\n');
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let linked = written.and_then(|()| fs::hard_link(&unfinished, path));
+        let removed = fs::remove_file(&unfinished);
+        linked.and(removed)
+    }
+
+    /// The secret whose bytes were handed over on a channel that nobody else can read.
+    pub fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Secret {
+        Secret(Zeroizing::new(bytes))
+    }
+
+    pub fn bytes(&self) -> &[u8; SECRET_BYTES] {
+        &self.0
+    }
+}
+
+/// Says nothing about the secret.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+/// Asks the open file, not the path, so that what was checked is what is read.
+fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
+    let path = path.to_owned();
+    let metadata = match file.metadata() {
+        Ok(metadata) => metadata,
+        Err(source) => return Err(SecretError::Io { doing: "inspect secret file", path, source }),
+    };
+    if !metadata.is_file() {
+        return Err(SecretError::Malformed { path, found: "it is no regular file".to_owned() });
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(SecretError::OfAnother { path, owner: metadata.uid(), user });
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(SecretError::Exposed { path, mode });
+    }
+    Ok(())
+}
+
+fn parse(text: &[u8]) -> Result<Secret, String> {
+    if text.len() != DIGITS {
+        let more = if text.len() > DIGITS { "more than " } else { "" };
+        return Err(format!("{more}{} characters", text.len().min(DIGITS)));
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
+    for (index, (byte, pair)) in bytes.iter_mut().zip(text.chunks_exact(2)).enumerate() {
+        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
+            return Err(format!("characters {} and {} are none", 2 * index + 1, 2 * index + 2));
+        };
+        *byte = high << 4 | low;
+    }
+    Ok(Secret(bytes))
+}

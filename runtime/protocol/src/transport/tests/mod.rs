@@ -1,0 +1,108 @@
+//! Tests of connections: what friends can do with them, and that strangers can do nothing.
+//!
+//! Owns the cast: a server that echoes, friends, and peers made of raw bytes. Each file is about one kind of peer.
+
+mod bounds;
+mod friends;
+mod golden;
+mod secrets;
+mod silence;
+mod speed;
+mod strangers;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use super::handshake::{Initiator, OPENING_BYTES};
+use super::listener::Limits;
+use super::*;
+
+/// Long enough that only what hangs for good exceeds it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a test of connections needs around it.
+pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime: Runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") })
+}
+
+/// What a friend sends first.
+pub(super) fn opening(secret: &Secret) -> [u8; OPENING_BYTES] {
+    Initiator::open(Role::Client, secret).unwrap().1
+}
+
+/// Lets in and answers every message, a string, with itself, until its peer has had enough.
+pub(super) struct EchoServer {
+    pub(super) address: SocketAddr,
+    refused: Arc<Mutex<Vec<String>>>,
+    told: Arc<tokio::sync::Notify>,
+    accepting: tokio::task::JoinHandle<()>,
+}
+
+impl EchoServer {
+    pub(super) async fn start(secret: &Secret) -> EchoServer {
+        let limits =
+            Limits { pending_max: 256, deadline: HANDSHAKE_DEADLINE, crowded_deadline: HANDSHAKE_DEADLINE };
+        EchoServer::start_with(secret, limits).await
+    }
+
+    pub(super) async fn start_with(secret: &Secret, limits: Limits) -> EchoServer {
+        let refused = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::new(tokio::sync::Notify::new());
+        let (lines, wake) = (Arc::clone(&refused), Arc::clone(&told));
+        let say = move |line: &str| {
+            lines.lock().unwrap().push(line.to_owned());
+            wake.notify_one();
+        };
+        let drop_with = say.clone();
+        let mut listener = Listener::bind_with("127.0.0.1:0", secret.clone(), limits, say).await.unwrap();
+        let address = listener.address();
+        let accepting = tokio::spawn(async move {
+            loop {
+                let Incoming { mut connection, peer, .. } = listener.accept().await;
+                let drop_with = drop_with.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = echo(&mut connection).await {
+                        drop_with(&format!("dropped {peer}: {error}"));
+                    }
+                });
+            }
+        });
+        EchoServer { address, refused, told, accepting }
+    }
+
+    /// A friend's word is echoed.
+    pub(super) async fn check_serves(&self, secret: &Secret) {
+        let mut connection =
+            connect(&self.address.to_string(), Role::Client, secret, PATIENCE).await.unwrap();
+        connection.send(&"hello").await.unwrap();
+        assert_eq!(connection.receive::<String>().await.unwrap().as_deref(), Some("hello"));
+    }
+
+    /// What was said about those who were refused or dropped, once it is as many lines.
+    pub(super) async fn refusals(&self, count: usize) -> Vec<String> {
+        loop {
+            let lines = self.refused.lock().unwrap().clone();
+            if lines.len() >= count {
+                return lines;
+            }
+            self.told.notified().await;
+        }
+    }
+}
+
+async fn echo(connection: &mut Connection) -> Result<(), TransportError> {
+    while let Some(text) = connection.receive::<String>().await? {
+        connection.send(&text).await?;
+    }
+    Ok(())
+}
+
+impl Drop for EchoServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}

@@ -1,0 +1,206 @@
+//! Messages as bytes: a frame is a length (u32, little-endian) and that many bytes of bincode.
+//!
+//! Owns the only use of bincode, the limit of a frame and the check that a message fills its frame. Does not own what
+//! is said. Both ends are of one version, so the format carries no schema.
+
+use std::io::{self, Read, Write};
+
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// The longest frame in bytes: the inputs of a reduce over some hundred thousand maps fit.
+const FRAME_BYTES_MAX: usize = 64 << 20;
+const LENGTH_BYTES: usize = 4;
+
+/// What a buffer keeps of its memory between frames.
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
+
+/// Variable-length integers keep progress messages at a few bytes.
+type Format<const CLAIM_BYTES_MAX: usize> = Configuration<LittleEndian, Varint, Limit<CLAIM_BYTES_MAX>>;
+
+const fn format<const CLAIM_BYTES_MAX: usize>() -> Format<CLAIM_BYTES_MAX> {
+    bincode::config::standard().with_limit::<CLAIM_BYTES_MAX>()
+}
+
+/// A message that could not be sent or understood.
+#[derive(Debug, Error)]
+pub enum WireError {
+    #[error("a message of {length} bytes is longer than the {FRAME_BYTES_MAX} bytes a frame may have")]
+    TooLong { length: usize },
+    #[error("a frame of {length} bytes holds a message of {used} bytes")]
+    Trailing { length: usize, used: usize },
+    #[error("cannot decode a frame of {length} bytes: {reason}")]
+    Undecodable { length: usize, reason: String },
+    #[error("cannot encode a message: {0}")]
+    Unencodable(String),
+    #[error("the stream ended inside a frame")]
+    CutShort,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Encodes a message as one frame.
+pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
+    let mut frame = Vec::new();
+    encode_onto(&mut frame, message)?;
+    Ok(frame)
+}
+
+/// Appends a message as one frame; nothing if it cannot be one.
+pub fn encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
+    let start = frames.len();
+    let encoded = try_encode_onto(frames, message);
+    if encoded.is_err() {
+        frames.truncate(start);
+    }
+    encoded
+}
+
+fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
+    let start = frames.len();
+    frames.extend_from_slice(&[0; LENGTH_BYTES]);
+    bincode::serde::encode_into_std_write(message, frames, format::<FRAME_BYTES_MAX>())
+        .map_err(|error| WireError::Unencodable(error.to_string()))?;
+    let length = frames.len() - start - LENGTH_BYTES;
+    let field = u32::try_from(length).ok().filter(|_| length <= FRAME_BYTES_MAX);
+    let field = field.ok_or(WireError::TooLong { length })?;
+    frames[start..start + LENGTH_BYTES].copy_from_slice(&field.to_le_bytes());
+    Ok(())
+}
+
+/// Decodes what a frame holds; all of it must be used.
+///
+/// bincode makes room for as much as a string claims to have, within its limit, and it counts the most a number can take
+/// (8 bytes) where the frame has one. So the limit follows the length of the frame in a few steps: what is claimed is at
+/// most 128 times what has arrived.
+fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
+    const SHORT: usize = 1 << 10;
+    const MEDIUM: usize = SHORT << 4;
+    const LONG: usize = MEDIUM << 4;
+    const HUGE: usize = LONG << 4;
+    match payload.len() {
+        0..=SHORT => decode_within(payload, format::<{ 8 * SHORT }>()),
+        length if length <= MEDIUM => decode_within(payload, format::<{ 8 * MEDIUM }>()),
+        length if length <= LONG => decode_within(payload, format::<{ 8 * LONG }>()),
+        length if length <= HUGE => decode_within(payload, format::<{ 8 * HUGE }>()),
+        _ => decode_within(payload, format::<{ 8 * FRAME_BYTES_MAX }>()),
+    }
+}
+
+fn decode_within<T: DeserializeOwned, const CLAIM_BYTES_MAX: usize>(
+    payload: &[u8],
+    format: Format<CLAIM_BYTES_MAX>,
+) -> Result<T, WireError> {
+    let length = payload.len();
+    let (message, used) = bincode::serde::decode_from_slice(payload, format)
+        .map_err(|error| WireError::Undecodable { length, reason: error.to_string() })?;
+    if used != length {
+        return Err(WireError::Trailing { length, used });
+    }
+    Ok(message)
+}
+
+/// The length of a frame from its first bytes, within the limit.
+fn length(field: [u8; LENGTH_BYTES]) -> Result<usize, WireError> {
+    let length = usize::try_from(u32::from_le_bytes(field)).unwrap_or(usize::MAX);
+    if length > FRAME_BYTES_MAX { Err(WireError::TooLong { length }) } else { Ok(length) }
+}
+
+/// Writes one message, blocking.
+pub fn write_message<T: Serialize>(mut stream: impl Write, message: &T) -> Result<(), WireError> {
+    Ok(stream.write_all(&encode(message)?)?)
+}
+
+/// Reads one message, blocking; `None` when the stream ended between two frames.
+pub fn read_message<T: DeserializeOwned>(mut stream: impl Read) -> Result<Option<T>, WireError> {
+    let mut field = [0; LENGTH_BYTES];
+    let mut have = 0;
+    while have < LENGTH_BYTES {
+        match stream.read(&mut field[have..]) {
+            Ok(0) if have == 0 => return Ok(None),
+            Ok(0) => return Err(WireError::CutShort),
+            Ok(count) => have += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let length = length(field)?;
+    // Grows with what arrives: a false length allocates nothing.
+    let mut payload = Vec::new();
+    let read = stream.take(length as u64).read_to_end(&mut payload)?;
+    if read < length {
+        return Err(WireError::CutShort);
+    }
+    decode(&payload).map(Some)
+}
+
+/// Bytes as they arrive, cut into messages; for readers that must not block.
+#[derive(Debug, Default)]
+pub struct FrameBuffer {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl FrameBuffer {
+    /// Adds bytes that arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Adds `length` bytes that `fill` puts in place; none if it fails.
+    pub fn push_with<T, E>(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.push(&[]);
+        let start = self.bytes.len();
+        self.bytes.resize(start + length, 0);
+        let filled = fill(&mut self.bytes[start..]);
+        if filled.is_err() {
+            self.bytes.truncate(start);
+        }
+        filled
+    }
+
+    /// The next whole message, if one has arrived.
+    pub fn next_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
+        let waiting = &self.bytes[self.taken..];
+        let Some((field, rest)) = waiting.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = length(*field)?;
+        let Some(payload) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let message = decode(payload);
+        self.taken += LENGTH_BYTES + length;
+        if self.is_between_frames() {
+            self.push(&[]);
+            self.bytes.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        message.map(Some)
+    }
+
+    /// How much memory it has taken.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Up to `most` of the bytes that wait, which are not part of a message.
+    pub fn take_raw(&mut self, most: usize) -> &[u8] {
+        let start = self.taken;
+        self.taken = self.bytes.len().min(start + most);
+        &self.bytes[start..self.taken]
+    }
+
+    /// Whether the stream may end here: no part of a frame is waiting.
+    pub fn is_between_frames(&self) -> bool {
+        self.taken == self.bytes.len()
+    }
+}

@@ -1,0 +1,206 @@
+//! Tests of the file that describes a checkpoint: what is written is read, and nothing else is.
+//!
+//! Owns damage of every kind to the file. Does not own what follows from it, which the framework tests.
+
+use std::fs;
+use std::path::PathBuf;
+
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_protocol::{CounterValues, Split};
+use tempfile::TempDir;
+
+use super::*;
+
+fn attempt(number: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 3 }, number }
+}
+
+fn checkpoint() -> Checkpoint {
+    let mut counters = CounterValues::default();
+    counters.add("MAP_INPUT_RECORDS", 7);
+    counters.add("bad rows", 2);
+    let split = Split { path: "data/x".into(), offset: 10, length: 90, file_length: 200 };
+    let split = split.into();
+    let (part, collection) = (0, None);
+    let stage = Stage::Map { split, part, offset: 50, repeated: 1, records: 7, emitted: 9, collection };
+    let piece = OutputPiece { file: format!("{}/part", attempt(1)), bytes: 5, records: 2, digest: u64::MAX };
+    Checkpoint {
+        attempt: attempt(2),
+        stage,
+        pieces: vec![piece],
+        counters,
+        active_millis: 1234,
+        user_state: Some(vec![0, 255, 10]),
+        format_state: b"half a block".to_vec(),
+    }
+}
+
+/// A directory of checkpoints with one in it.
+struct Scene {
+    _folder: TempDir,
+    directory: PathBuf,
+}
+
+impl Scene {
+    fn with(checkpoint: &Checkpoint, durable: bool) -> Scene {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let directory = folder.path().join("checkpoints").join(checkpoint.attempt.to_string());
+        let made = CheckpointDirectory::make(&directory, durable).expect("a directory");
+        let bytes = made.finish(checkpoint).expect("a checkpoint");
+        let scene = Scene { _folder: folder, directory };
+        assert_eq!(bytes, scene.bytes().len() as u64);
+        scene
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join("checkpoint")
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(self.path()).expect("a checkpoint")
+    }
+
+    fn read(&self) -> Result<Checkpoint, CheckpointError> {
+        Checkpoint::read(&self.directory, attempt(1).task)
+    }
+
+    /// Why it cannot be read when the file has these bytes.
+    fn refusal(&self, bytes: &[u8]) -> String {
+        fs::write(self.path(), bytes).expect("a writable folder");
+        let refused = self.read().expect_err("it is damaged");
+        let message = refused.to_string();
+        assert!(message.contains("checkpoint"), "{message}");
+        message
+    }
+}
+
+/// The file of one whose checksum fits, whatever is in it.
+fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 4;
+    let crc = crc32c::crc32c(&bytes[..end]);
+    bytes[end..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for durable in [false, true] {
+        let scene = Scene::with(&checkpoint(), durable);
+        assert_eq!(scene.read().expect("it is whole"), checkpoint());
+        let names: Vec<_> = fs::read_dir(&scene.directory).expect("a folder").flatten().collect();
+        assert_eq!(names.len(), 1, "nothing else stays: {names:?}");
+    }
+    for user_state in [None, Some(Vec::new())] {
+        let checkpoint = Checkpoint { user_state, format_state: Vec::new(), ..checkpoint() };
+        assert_eq!(Scene::with(&checkpoint, false).read().expect("it is whole"), checkpoint);
+    }
+}
+
+#[test]
+fn no_bit_can_be_flipped() {
+    let scene = Scene::with(&checkpoint(), false);
+    let whole = scene.bytes();
+    for at in 0..whole.len() {
+        for bit in [0, 3, 7] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << bit;
+            scene.refusal(&damaged);
+        }
+    }
+}
+
+#[test]
+fn nothing_can_be_cut_off_or_added() {
+    let scene = Scene::with(&checkpoint(), false);
+    let whole = scene.bytes();
+    for length in 0..whole.len() {
+        scene.refusal(&whole[..length]);
+    }
+    let mut longer = whole.clone();
+    longer.push(0);
+    scene.refusal(&longer);
+    longer.extend_from_slice(&[0; 4]);
+    assert!(scene.refusal(&signed(longer)).contains("too many"));
+}
+
+#[test]
+fn lengths_are_held_against_what_is_there() {
+    let scene = Scene::with(&checkpoint(), false);
+    for section in 0..3 {
+        for length in [u64::MAX, u64::MAX / 2, 1 << 40, 1 << 31] {
+            let mut hostile = scene_bytes();
+            hostile[12 + 8 * section..][..8].copy_from_slice(&length.to_le_bytes());
+            let message = scene.refusal(&signed(hostile));
+            assert!(message.contains("is not in it"), "{message}");
+        }
+    }
+}
+
+fn scene_bytes() -> Vec<u8> {
+    Scene::with(&checkpoint(), false).bytes()
+}
+
+#[test]
+fn another_version_is_said_to_be_one() {
+    let scene = Scene::with(&checkpoint(), false);
+    let mut other = scene.bytes();
+    other[8..12].copy_from_slice(&2u32.to_le_bytes());
+    assert!(scene.refusal(&signed(other)).ends_with("has version 2, this program reads version 1"));
+}
+
+#[test]
+fn a_checkpoint_of_another_task_is_none() {
+    let mut other = checkpoint();
+    other.attempt.task.index = 4;
+    let error = Scene::with(&other, false).read().expect_err("it is another task's");
+    assert!(error.to_string().ends_with("is one of job_0001_m_0004.2, not of job_0001_m_0003"), "{error}");
+}
+
+#[test]
+fn names_lead_to_files_of_checkpoints_only() {
+    for name in
+        ["", "part", "/etc/passwd", "../x/part", "x/../part", "x/y/part", "./part", "x/", "x//part", "x/a\0b"]
+    {
+        let mut hostile = checkpoint();
+        name.clone_into(&mut hostile.pieces[0].file);
+        let error = Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
+        assert!(error.to_string().contains("is no file of a checkpoint"), "{error}");
+        let fetched = vec![FetchedInput { attempt: attempt(1), file: name.to_owned(), bytes: 1 }];
+        let hostile = Checkpoint { pieces: Vec::new(), stage: Stage::Gathering { fetched }, ..checkpoint() };
+        Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
+    }
+}
+
+#[test]
+fn one_that_is_missing_or_was_set_aside_is_none() {
+    let scene = Scene::with(&checkpoint(), false);
+    Checkpoint::set_aside(&scene.directory).expect("it can be renamed");
+    assert!(scene.directory.join("checkpoint.damaged").exists());
+    let error = scene.read().expect_err("it is gone");
+    assert!(error.to_string().starts_with("cannot open "), "{error}");
+    Checkpoint::set_aside(&scene.directory).expect("somebody did so before");
+}
+
+#[test]
+fn files_are_moved_in_and_counted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (from, path) = (folder.path().join("piece"), folder.path().join("checkpoints").join("a"));
+    fs::write(&from, "12345").expect("a writable folder");
+    let mut directory = CheckpointDirectory::make(&path, true).expect("a directory");
+    assert_eq!(directory.take_in(&from, "part").expect("it can be moved"), 5);
+    assert!(!from.exists() && path.join("part").exists());
+    assert_eq!(directory.name("part"), "a/part");
+    directory.count(10);
+    let error = directory.take_in(&from, "other").expect_err("there is none");
+    assert!(error.to_string().starts_with("cannot sync "), "{error}");
+    let described = checkpoint().write(&path, false).expect("a checkpoint");
+    assert_eq!(directory.finish(&checkpoint()).expect("a checkpoint"), 15 + described);
+}
+
+#[test]
+fn the_directory_of_a_job_that_was_removed_is_not_made_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("job").join("checkpoints").join("a");
+    let error = CheckpointDirectory::make(&path, false).expect_err("the job is gone");
+    assert!(error.to_string().starts_with("cannot create "), "{error}");
+}

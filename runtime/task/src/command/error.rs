@@ -1,0 +1,170 @@
+//! Why a command was of no use to its task.
+//!
+//! Owns the texts, which name the command, and whose fault it was. Does not own what follows (the engine).
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use napreduce_core::FaultPlace;
+use napreduce_protocol::{TaskError, is_limit};
+use thiserror::Error;
+
+use crate::process::signal_name;
+
+/// A command takes so much of a message.
+const SHOWN_MAX: usize = 200;
+
+/// A command that could not be started, talked to, or that failed.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    /// The shell could not be started.
+    #[error("the {role} `{}` could not be started: {error}", shown(.command))]
+    NotStarted {
+        /// What it is for.
+        role: &'static str,
+        /// The command.
+        command: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// It ended, and not well.
+    #[error("the {role} `{}` {}", shown(.command), in_words(.status))]
+    Failed {
+        /// What it is for.
+        role: &'static str,
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// It ended well, without reading all of its input, and after it was sent a signal that it handles.
+    #[error(
+        "the {role} `{}` ended before it had read all of its input, after it was asked to stop (SIGTSTP, which it handles); its \
+         output may be cut short. A shell's `read` ends so when a trap is run: have another program do the reading",
+        shown(.command)
+    )]
+    Disturbed {
+        /// What it is for.
+        role: &'static str,
+        /// The command.
+        command: String,
+    },
+    /// The system does not let it be talked to.
+    #[error("cannot {doing} the {role} `{}`: {error}", shown(.command))]
+    Pipe {
+        /// What was to be done.
+        doing: &'static str,
+        /// What it is for.
+        role: &'static str,
+        /// The command.
+        command: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl From<CommandError> for TaskError {
+    fn from(error: CommandError) -> TaskError {
+        match error {
+            // What a shell says that finds no such program, or may not execute it: no try here finds it.
+            CommandError::Failed { ref status, .. } if matches!(status.code(), Some(126 | 127)) => {
+                TaskError::fatal(error.to_string()).at(FaultPlace::ProgramFile)
+            }
+            // The code of the job.
+            CommandError::Failed { .. } => TaskError::task(error.to_string()),
+            // Too long an argument list stays too long; anything else may be better elsewhere or later.
+            CommandError::NotStarted { error: ref cause, .. }
+                if cause.kind() == io::ErrorKind::ArgumentListTooLong =>
+            {
+                TaskError::fatal(error.to_string())
+            }
+            CommandError::NotStarted { error: ref cause, .. }
+            | CommandError::Pipe { error: ref cause, .. } => {
+                let place = if is_limit(cause) { FaultPlace::LocalLimit } else { FaultPlace::Host };
+                TaskError::retryable(error.to_string()).at(place)
+            }
+            CommandError::Disturbed { .. } => TaskError::retryable(error.to_string()),
+        }
+    }
+}
+
+/// Its beginning, on one line.
+fn shown(command: &str) -> String {
+    let line: String = command.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match line.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
+fn in_words(status: &ExitStatus) -> String {
+    const LOG: &str = "what it printed is in the standard error of its attempt";
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => match signal_name(signal) {
+            Some(name) => format!("was ended by signal {signal} ({name}); {LOG}"),
+            None => format!("was ended by signal {signal}; {LOG}"),
+        },
+        (None, Some(127)) => format!(
+            "exited with status 127, as a shell does that finds no such program; is it installed on every worker? {LOG}"
+        ),
+        (None, Some(126)) => {
+            format!("exited with status 126, as a shell does that may not execute a program; {LOG}")
+        }
+        (None, Some(code)) => format!("exited with status {code}; {LOG}"),
+        (None, None) => format!("ended: {status}; {LOG}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(command: &str, raw: i32) -> String {
+        let (role, command) = ("mapper", command.to_owned());
+        CommandError::Failed { role, command, status: ExitStatus::from_raw(raw) }.to_string()
+    }
+
+    #[test]
+    fn a_failure_names_the_command_and_its_status() {
+        for (raw, says) in [
+            (3 << 8, "the mapper `grep x` exited with status 3; what it printed"),
+            (127 << 8, "status 127, as a shell does that finds no such program"),
+            (126 << 8, "status 126, as a shell does that may not execute"),
+            (9, "was ended by signal 9 (SIGKILL); what"),
+            (40, "was ended by signal 40; what"),
+        ] {
+            let text = failed("grep x", raw);
+            assert!(text.contains(says), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_command_is_shown_as_one_line_and_in_part() {
+        assert!(failed("awk '\n{ print }\n'", 256).contains("`awk ' { print } '`"));
+        let text = failed(&"ä".repeat(10_000), 256);
+        assert!(text.len() < 1_000 && text.contains("ä...` exited"), "{text}");
+    }
+
+    #[test]
+    fn whose_fault_it_is_decides_who_tries_again() {
+        use napreduce_core::FailureClass;
+        let class = |error: CommandError| TaskError::from(error).class;
+        let (role, command) = ("mapper", String::from("x"));
+        let error = || io::Error::from(io::ErrorKind::ArgumentListTooLong);
+        let not_started = CommandError::NotStarted { role, command: command.clone(), error: error() };
+        assert_eq!(class(not_started), FailureClass::Fatal);
+        let pipe = CommandError::Pipe { doing: "write to", role, command: command.clone(), error: error() };
+        assert_eq!(class(pipe), FailureClass::Retryable);
+        let disturbed = CommandError::Disturbed { role, command: command.clone() };
+        assert_eq!(class(disturbed), FailureClass::Retryable);
+        let failed =
+            |raw| CommandError::Failed { role, command: command.clone(), status: ExitStatus::from_raw(raw) };
+        assert_eq!(class(failed(1 << 8)), FailureClass::Task);
+        // No such program, or one that may not be executed: no further try on this host helps.
+        for status in [126, 127] {
+            let error = TaskError::from(failed(status << 8));
+            assert_eq!((error.class, error.place), (FailureClass::Fatal, FaultPlace::ProgramFile));
+        }
+    }
+}

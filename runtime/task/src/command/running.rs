@@ -1,0 +1,253 @@
+//! A command at work: it is fed, its output is taken, and it stands still when its task does.
+//!
+//! Owns the one loop in which all of that is waited for, so that neither side ever waits for the other for good. Does not own
+//! the pipes (`pipes`) nor the signals (`process`).
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, ExitStatus};
+
+use napreduce_protocol::TaskError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::error::CommandError;
+use super::pipes::Pipes;
+use crate::context::{Presence, SuspendHooks};
+use crate::process::{CommandPlace, Family, start_command};
+
+/// So much input is kept until it is written in one go.
+const KEPT_BYTES: usize = 64 << 10;
+/// Between two looks at a command that gets itself in order before it is stopped.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+/// Between two looks at one that may stop itself when it is too late for that.
+const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// A command that wants no more input has mostly ended when that is seen; if not, it is looked at again now and then.
+const UNWANTED_PER_LOOK: u64 = 1024;
+
+/// Takes output of a command, in pieces of any length.
+pub type TakeOutput<'t> = dyn FnMut(&[u8]) -> Result<(), TaskError> + 't;
+
+/// A command that was started. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct RunningCommand {
+    role: &'static str,
+    command: String,
+    child: Child,
+    end: OwnedFd,
+    /// Once it is reaped; its number may be somebody else's then.
+    status: Option<ExitStatus>,
+    pipes: Pipes,
+    /// All there was to read is read, and it has ended.
+    done: bool,
+    /// Pieces of input that came after it had enough.
+    unwanted: u64,
+    presence: Presence,
+    /// It was sent SIGTSTP, which it handles.
+    was_asked_to_stop: bool,
+    /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
+    may_stop_late: bool,
+}
+
+impl RunningCommand {
+    /// Starts a command, by `sh -c`, at its place. `role` says in messages what it is for.
+    ///
+    /// # Errors
+    ///
+    /// When no shell could be started. Whether there is such a command is seen when it ends.
+    pub fn start(
+        role: &'static str,
+        command: &str,
+        place: &CommandPlace,
+        presence: Presence,
+    ) -> Result<RunningCommand, CommandError> {
+        let failed = |error: io::Error| {
+            let command = command.to_owned();
+            CommandError::NotStarted { role, command, error }
+        };
+        let mut child = start_command(command, place).map_err(failed)?;
+        let missing = || io::Error::other("it has no pipes");
+        let opened = presence.bell().and_then(|_| {
+            let input = child.stdin.take().ok_or_else(missing)?;
+            let output = child.stdout.take().ok_or_else(missing)?;
+            // Not reaped yet, so its number is its own.
+            Ok((pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?, Pipes::new(input, output)?))
+        });
+        match opened {
+            Ok((end, pipes)) => Ok(RunningCommand {
+                role,
+                command: command.to_owned(),
+                child,
+                end,
+                status: None,
+                pipes,
+                done: false,
+                unwanted: 0,
+                presence,
+                was_asked_to_stop: false,
+                may_stop_late: false,
+            }),
+            Err(error) => {
+                // Errors only say that it is gone already.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(failed(error))
+            }
+        }
+    }
+
+    /// Gives it more input, and takes what output there is meanwhile. What a command does not read that ends well is not
+    /// missed by anybody.
+    ///
+    /// # Errors
+    ///
+    /// When the command has failed, or its output could not be taken.
+    pub fn feed(&mut self, input: &[&[u8]], take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
+        if !self.pipes.takes_input() {
+            self.unwanted += 1;
+            return match self.unwanted.is_multiple_of(UNWANTED_PER_LOOK) {
+                true => self.look_for_failure(),
+                false => Ok(()),
+            };
+        }
+        self.pipes.append(input);
+        while self.pipes.unwritten() >= KEPT_BYTES {
+            self.turn(take)?;
+        }
+        Ok(())
+    }
+
+    /// Says that there is no more input, takes the rest of its output and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`feed`](RunningCommand::feed).
+    pub fn finish(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
+        while !self.done {
+            if self.pipes.unwritten() == 0 {
+                self.pipes.close_input();
+            }
+            self.turn(take)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for anything to happen, and sees to it.
+    fn turn(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
+        let presence = self.presence.clone();
+        presence.stand_still(self)?;
+        let timeout = self.may_stop_late.then_some(LATE_LOOK);
+        let waited = presence.bell().and_then(|bell| {
+            let ready = self.pipes.wait(bell.as_fd(), &self.end, timeout)?;
+            // What is asked for is looked at after this, and so are asks that ring from here on.
+            bell.take();
+            Ok(ready)
+        });
+        let ready = waited.map_err(|error| self.broken("wait for", error))?;
+        if timeout.is_some()
+            && let Some(family) = self.family()
+        {
+            family.continue_stopped();
+        }
+        if ready.input {
+            self.pipes.write().map_err(|error| self.broken("write to", error))?;
+            presence.is_well();
+            if !self.pipes.takes_input() {
+                self.look_for_failure()?;
+            }
+        }
+        if ready.output {
+            let (role, command) = (self.role, &self.command);
+            let output = self.pipes.read().map_err(|error| {
+                TaskError::from(CommandError::Pipe {
+                    doing: "read from",
+                    role,
+                    command: command.clone(),
+                    error,
+                })
+            })?;
+            if !output.is_empty() {
+                presence.is_well();
+                take(output)?;
+            }
+        }
+        if ready.ended {
+            let status = self.child.wait().map_err(|error| self.broken("wait for", error))?;
+            (self.status, self.done) = (Some(status), true);
+            self.judge(status)?;
+        }
+        Ok(())
+    }
+
+    /// A command that wants no more input has maybe ended; if not well, that is known now and not after all of the input.
+    fn look_for_failure(&mut self) -> Result<(), TaskError> {
+        if self.was_asked_to_stop {
+            let (role, command) = (self.role, self.command.clone());
+            return Err(CommandError::Disturbed { role, command }.into());
+        }
+        match self.child.try_wait().map_err(|error| self.broken("wait for", error))? {
+            Some(status) => {
+                self.status = Some(status);
+                self.judge(status)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// It and what it has started, while it is there.
+    fn family(&self) -> Option<Family> {
+        self.status.is_none().then(|| Family::of(Pid::from_child(&self.child)))
+    }
+
+    fn judge(&self, status: ExitStatus) -> Result<(), TaskError> {
+        if status.success() {
+            return Ok(());
+        }
+        let (role, command) = (self.role, self.command.clone());
+        Err(CommandError::Failed { role, command, status }.into())
+    }
+
+    fn broken(&self, doing: &'static str, error: io::Error) -> TaskError {
+        CommandError::Pipe { doing, role: self.role, command: self.command.clone(), error }.into()
+    }
+}
+
+impl SuspendHooks for RunningCommand {
+    /// Programs that handle SIGTSTP get one, and the time until the worker stops them all to get themselves in order. Those
+    /// that stop themselves when they are, are waited for no longer.
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        let Some(family) = self.family() else { return Ok(()) };
+        if !family.ask_to_stop() {
+            return Ok(());
+        }
+        self.was_asked_to_stop = true;
+        let mut is_in_order = false;
+        while self.presence.is_suspending() && !is_in_order {
+            let bell = self.presence.bell().map_err(|error| self.broken("wait for", error))?;
+            let mut interest = [PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
+            // An interruption is as good as a look.
+            let _ = poll(&mut interest, Some(&LOOK));
+            bell.take();
+            is_in_order = !family.is_getting_ready();
+        }
+        self.may_stop_late |= !is_in_order;
+        Ok(())
+    }
+
+    /// The worker has continued the whole process group. What stops itself later is continued when that is seen.
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        Ok(())
+    }
+}
+
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        if let Some(family) = self.family() {
+            family.kill();
+            // Errors only say that it is gone already.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a suspend means to a command, without a worker: a gate, a command and its signals.
+//! Real stops belong to the whole-system tests.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_protocol::{FromTask, TaskError, WireError};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::RunningCommand;
+use crate::context::{SuspendHooks, TaskContext, Worker};
+use crate::process::CommandPlace;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// More than a pipe holds.
+const MUCH: &[u8] = &[b'\n'; 100_000];
+
+/// A command that has told its process number, and is set up by then.
+struct Scene {
+    context: Arc<TaskContext>,
+    heard: Receiver<FromTask>,
+    command: RunningCommand,
+    process: Pid,
+}
+
+struct Told(Sender<FromTask>);
+
+impl Worker for Told {
+    fn tell(&self, message: &FromTask) -> Result<(), WireError> {
+        self.0.send(message.clone()).map_err(|_| WireError::CutShort)
+    }
+
+    fn catch_up(&self) {}
+}
+
+impl Scene {
+    fn start(script: &str) -> Scene {
+        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let context = Arc::new(TaskContext::new(AttemptId { task, number: 1 }, 1 << 20));
+        let (told, heard) = channel();
+        context.gate().attach(Box::new(Told(told)));
+        let place = CommandPlace::default();
+        let mut command =
+            RunningCommand::start("mapper", script, &place, context.presence()).expect("a shell");
+        let process = command_says(&mut command).parse().ok().and_then(Pid::from_raw).expect("a number");
+        Scene { context, heard, command, process }
+    }
+}
+
+/// What it says first.
+fn command_says(command: &mut RunningCommand) -> String {
+    let mut said = Vec::new();
+    loop {
+        let fed = command.feed(&[MUCH], &mut |piece| {
+            said.extend_from_slice(piece);
+            Err(TaskError::task("that is enough"))
+        });
+        if let Some(end) = said.iter().position(|byte| *byte == b'\n') {
+            return String::from_utf8_lossy(&said[..end]).into_owned();
+        }
+        assert!(fed.is_ok() || !said.is_empty(), "{fed:?}");
+    }
+}
+
+/// Feeds it until that fails.
+fn feed_to_failure(mut command: RunningCommand) -> TaskError {
+    loop {
+        if let Err(error) = command.feed(&[MUCH], &mut |_| Ok(())) {
+            return error;
+        }
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_its_command_comes_to_its_gate() {
+    // It reads nothing, for longer than the test takes.
+    let Scene { context, heard, command, process } = Scene::start("echo $$; exec sleep 1000");
+    let working = std::thread::spawn(move || feed_to_failure(command));
+    for epoch in 1..=3 {
+        context.gate().suspend(epoch, false);
+        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch }));
+        assert!(!context.gate().resume(epoch), "the work is at its gate");
+        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch }));
+    }
+    kill_process(process, Signal::KILL).expect("it is there");
+    let error = working.join().expect("no panic");
+    assert!(error.message.contains("was ended by signal 9 (SIGKILL)"), "{error}");
+}
+
+#[test]
+fn a_command_that_handles_stop_requests_has_time_until_it_stops_itself() {
+    let script = "trap 'sleep 0.2; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done";
+    let Scene { context, heard, command, process } = Scene::start(script);
+    let working = std::thread::spawn(move || feed_to_failure(command));
+    context.gate().suspend(1, false);
+    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).expect("it is there");
+    assert!(stat.contains(") T "), "ready before it was: {stat}");
+    // As the worker does.
+    kill_process(process, Signal::CONT).expect("it is there");
+    assert!(!context.gate().resume(1));
+    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    working.join().expect("no panic");
+}
+
+#[test]
+fn a_command_that_stops_itself_too_late_is_continued() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = folder.path().join("asked");
+    let script = format!(
+        "trap 'echo > {}; sleep 0.5; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done",
+        asked.display()
+    );
+    let Scene { context, heard, command, .. } = Scene::start(&script);
+    let working = std::thread::spawn(move || feed_to_failure(command));
+    context.gate().suspend(1, false);
+    // The grace is over before it has stopped itself, and it is resumed before it does.
+    wait_until("it was asked to stop", || asked.exists());
+    assert!(!context.gate().resume(1), "the work is at its gate");
+    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    // It ends, so it was continued.
+    working.join().expect("no panic");
+}
+
+#[test]
+fn a_command_that_ends_when_it_is_asked_to_stop_fails_its_task() {
+    let mut scene = Scene::start("trap 'exit 0' TSTP; echo $$; while :; do sleep 0.01; done");
+    scene.command.on_suspend().expect("it was asked to stop");
+    let error = feed_to_failure(scene.command);
+    let says = "ended before it had read all of its input, after it was asked to stop (SIGTSTP";
+    assert!(error.message.contains(says), "{error}");
+}
+
+#[test]
+fn a_dropped_command_is_gone_and_so_is_what_it_started() {
+    let Scene { command, process, .. } = Scene::start("sh -c 'echo $$; exec sleep 1000' & wait");
+    drop(command);
+    // Its parent is gone as well: whoever has it now reaps it when it likes.
+    wait_until("it has ended", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    });
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < DEADLINE, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,85 @@
+//! How long an attempt has been active.
+//!
+//! Owns the subtraction of the time in which the process was stopped. Does not own who says how long that was (the worker),
+//! nor how it is heard (`control`).
+//!
+//! The worker writes how long a stop has lasted into the control channel *before* it lets the process continue. Whoever
+//! reads this clock looks at the real one first, then has everything taken in that waits in the channel, and looks
+//! again if that has changed the sum. So a stop is never in what is read: neither one at the gate nor one that hit the
+//! process anywhere, though no memory is shared with the worker.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The clock of an attempt; it begins when it is made.
+#[derive(Debug)]
+pub struct TaskClock {
+    began: Instant,
+    /// For how long the process was stopped so far, in nanoseconds.
+    suspended: AtomicU64,
+    /// For how long earlier attempts were active, in milliseconds.
+    before: AtomicU64,
+}
+
+impl Default for TaskClock {
+    fn default() -> TaskClock {
+        TaskClock { began: Instant::now(), suspended: AtomicU64::new(0), before: AtomicU64::new(0) }
+    }
+}
+
+impl TaskClock {
+    /// Milliseconds of activity; `catch_up` takes in what waits in the control channel.
+    pub fn active_millis(&self, catch_up: impl Fn()) -> u64 {
+        loop {
+            let known = self.suspended.load(Ordering::Acquire);
+            let now = self.began.elapsed();
+            catch_up();
+            if self.suspended.load(Ordering::Acquire) == known {
+                let active = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).saturating_sub(known);
+                return self.before.load(Ordering::Relaxed).saturating_add(active / 1_000_000);
+            }
+        }
+    }
+
+    pub fn goes_on_after(&self, millis: u64) {
+        self.before.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// The process has been stopped for so long in all.
+    pub fn set_suspended(&self, nanos: u64) {
+        self.suspended.store(nanos, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn began_before(duration: Duration) -> TaskClock {
+        let began = Instant::now().checked_sub(duration).expect("the machine runs for longer");
+        TaskClock { began, ..TaskClock::default() }
+    }
+
+    #[test]
+    fn the_time_of_a_stop_is_not_counted_even_if_it_is_heard_of_only_now() {
+        let clock = began_before(Duration::from_secs(30));
+        let waiting = Cell::new(true);
+        let active = clock.active_millis(|| {
+            if waiting.take() {
+                clock.set_suspended(20_000_000_000);
+            }
+        });
+        assert!((10_000..15_000).contains(&active), "{active}");
+    }
+
+    #[test]
+    fn the_time_of_earlier_attempts_is_counted() {
+        let clock = began_before(Duration::from_secs(1));
+        clock.goes_on_after(5_000);
+        let active = clock.active_millis(|| {});
+        assert!((6_000..10_000).contains(&active), "{active}");
+    }
+}

@@ -1,0 +1,50 @@
+//! What code that waits for somebody outside needs of its attempt.
+//!
+//! Owns the handle that such code keeps. Does not own what is asked at the gate (`gate`), nor what is waited for.
+
+use std::io;
+use std::sync::Arc;
+
+use napreduce_protocol::TaskError;
+
+use super::bell::Bell;
+use super::gate::{Boundary, Gate, SuspendHooks};
+use super::progress::TaskProgress;
+
+/// A way to the gate of an attempt for code that waits inside one of its steps: it can stand still there as well.
+#[derive(Debug, Clone)]
+pub struct Presence {
+    gate: Arc<Gate>,
+    progress: Arc<TaskProgress>,
+}
+
+impl Presence {
+    pub(super) fn new(gate: &Arc<Gate>, progress: &Arc<TaskProgress>) -> Presence {
+        Presence { gate: Arc::clone(gate), progress: Arc::clone(progress) }
+    }
+
+    /// Whether the attempt is to stand still.
+    pub fn is_suspending(&self) -> bool {
+        self.gate.is_suspending()
+    }
+
+    /// Stands still if that is asked for. Whether a checkpoint is asked for as well is for the next boundary of the work.
+    pub fn stand_still(&self, hooks: &mut dyn SuspendHooks) -> Result<(), TaskError> {
+        if !self.gate.is_suspending() {
+            return Ok(());
+        }
+        match self.gate.pass(hooks)? {
+            Boundary::GoOn | Boundary::Checkpoint => Ok(()),
+        }
+    }
+
+    /// What rings when something is asked for, or no more.
+    pub fn bell(&self) -> io::Result<&Bell> {
+        self.gate.bell()
+    }
+
+    /// Says that the task is well.
+    pub fn is_well(&self) {
+        self.progress.still_waiting();
+    }
+}

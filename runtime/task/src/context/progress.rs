@@ -1,0 +1,244 @@
+//! How far an attempt is, and the signs that it moves at all.
+//!
+//! Owns the cells that the work sets and the control thread reads. Does not own when they are told (`control`), nor how long
+//! an attempt may show no sign (`worker::hang`).
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Calls of [`progress`] in this process, which runs one attempt.
+static SIGNS: AtomicU64 = AtomicU64::new(0);
+
+/// Says that the task is well, though it reads and writes nothing for now: one relaxed atomic addition. For user code that
+/// works longer on one record, value or group than the job's task timeout allows, and in hooks such as `setup` and `finish`.
+///
+/// ```
+/// fn settle(mut distance: f64) -> f64 {
+///     while distance > 0.001 {
+///         distance /= 1.000_001;
+///         napreduce_task::progress();
+///     }
+///     distance
+/// }
+/// # assert!(settle(0.002) < 0.002);
+/// ```
+#[inline]
+pub fn progress() {
+    SIGNS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How far an attempt is, in bytes of input.
+#[derive(Debug, Default)]
+pub struct TaskProgress {
+    done: AtomicU64,
+    total: AtomicU64,
+    /// Grows whenever the work has moved on and was asked to say so.
+    signs: AtomicU64,
+    /// What is being read, and how many bytes were done before it.
+    reading: Mutex<Option<(u64, ReadPosition)>>,
+}
+
+/// What the control thread sees of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Signs {
+    pub bytes_done: u64,
+    pub bytes_total: u64,
+    /// Grows with whatever moves without changing the bytes.
+    pub others: u64,
+}
+
+impl TaskProgress {
+    /// Says how many bytes there are in all; 0 while unknown.
+    pub fn set_total(&self, bytes: u64) {
+        self.total.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Says how many bytes are consumed so far.
+    #[inline]
+    pub fn set_done(&self, bytes: u64) {
+        self.done.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Adds to the bytes consumed so far.
+    #[inline]
+    pub fn advance(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Says that a reader is at work, which moves `position`, after `before` bytes that are done; `None` when it has ended.
+    pub fn set_reading(&self, before: u64, position: Option<ReadPosition>) {
+        *self.reading() = position.map(|position| (before, position));
+    }
+
+    /// Says that the task is well, though it consumes nothing now: it waits for somebody else.
+    pub fn still_waiting(&self) {
+        self.moved_on(None);
+    }
+
+    /// Says that the work has got somewhere, to so many bytes if that is known.
+    pub(super) fn moved_on(&self, bytes_done: Option<u64>) {
+        if let Some(bytes) = bytes_done {
+            self.set_done(bytes);
+        }
+        self.signs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Changes with every sign of life: of the attempt, of the user's code, and of the data plane, which may spill and merge
+    /// for long.
+    pub fn signs_of_life(&self) -> Signs {
+        let others = [&self.signs, &SIGNS].map(|signs| signs.load(Ordering::Relaxed));
+        let others = others.into_iter().fold(napreduce_data::blocks_moved(), u64::wrapping_add);
+        Signs { bytes_done: self.done(), bytes_total: self.total(), others }
+    }
+
+    /// Bytes consumed so far; in the middle of a batch of records, too.
+    pub fn done(&self) -> u64 {
+        let read = self.reading().as_ref().map_or(0, |(before, position)| before + position.bytes());
+        self.done.load(Ordering::Relaxed).max(read)
+    }
+
+    /// Bytes in all; 0 while unknown.
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Nothing is left half-changed under this lock.
+    fn reading(&self) -> MutexGuard<'_, Option<(u64, ReadPosition)>> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a reader stands, kept up to date for each record and seen by other threads: a store that no other thread waits for.
+///
+/// It is counted in whatever the reader counts anyway (decompressed bytes, records of a block), of which a stretch stands for
+/// a stretch of the split's bytes.
+///
+/// ```
+/// use napreduce_task::ReadPosition;
+///
+/// let position = ReadPosition::new(0..10, 0..4_000);
+/// position.set(5);
+/// assert_eq!((position.get(), position.bytes()), (5, 2_000));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ReadPosition {
+    cells: Arc<Cells>,
+}
+
+#[derive(Debug, Default)]
+struct Cells {
+    at: AtomicU64,
+    stretch: Mutex<Stretch>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Stretch {
+    counted: Range<u64>,
+    bytes: Range<u64>,
+}
+
+impl ReadPosition {
+    /// At the start of `counted`, whose two ends are at those of `bytes`, counted from the start of the split.
+    pub fn new(counted: Range<u64>, bytes: Range<u64>) -> ReadPosition {
+        let position = ReadPosition::default();
+        position.enter(counted, bytes);
+        position
+    }
+
+    /// Goes to the start of another stretch.
+    pub fn enter(&self, counted: Range<u64>, bytes: Range<u64>) {
+        let mut stretch = self.stretch();
+        self.set(counted.start);
+        *stretch = Stretch { counted, bytes };
+    }
+
+    /// Goes to a place in the current stretch.
+    #[inline]
+    pub fn set(&self, at: u64) {
+        self.cells.at.store(at, Ordering::Relaxed);
+    }
+
+    /// The place, as the reader counts.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.cells.at.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of the split lie before the end of the stretch.
+    pub fn bytes_end(&self) -> u64 {
+        self.stretch().bytes.end
+    }
+
+    /// How many bytes of the split lie before the place.
+    pub fn bytes(&self) -> u64 {
+        let Stretch { counted, bytes } = self.stretch().clone();
+        let (length, span) =
+            (counted.end.saturating_sub(counted.start), bytes.end.saturating_sub(bytes.start));
+        let passed = self.get().saturating_sub(counted.start).min(length);
+        let share = (u128::from(span) * u128::from(passed)).checked_div(u128::from(length)).unwrap_or(0);
+        // Not more than `span`.
+        bytes.start + share as u64
+    }
+
+    /// Nothing is left half-changed under this lock.
+    fn stretch(&self) -> MutexGuard<'_, Stretch> {
+        self.cells.stretch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shared_out_over_what_is_counted() {
+        for (counted, bytes, at, expected) in [
+            (0..10, 0..1000, 5, 500),
+            (100..200, 100..200, 150, 150),
+            (100..200, 0..100, 50, 0),
+            (100..200, 0..100, 250, 100),
+            (0..3, 7..10, 1, 8),
+            (0..0, 5..9, 3, 5),
+            (0..u64::MAX, 0..u64::MAX, u64::MAX / 2, u64::MAX / 2),
+        ] {
+            let position = ReadPosition::new(counted.clone(), bytes.clone());
+            position.set(at);
+            assert_eq!(position.bytes(), expected, "{counted:?} {bytes:?} at {at}");
+        }
+    }
+
+    #[test]
+    fn progress_is_seen_in_the_middle_of_a_batch() {
+        let progress = TaskProgress::default();
+        let position = ReadPosition::new(40..140, 0..100);
+        progress.set_reading(1_000, Some(position.clone()));
+        assert_eq!(progress.done(), 1_000);
+        position.set(65);
+        assert_eq!(progress.done(), 1_025);
+        progress.set_done(1_100);
+        progress.set_reading(0, None);
+        assert_eq!(progress.done(), 1_100);
+    }
+
+    #[test]
+    fn whatever_moves_is_a_sign_of_life() {
+        let task = TaskProgress::default();
+        let mut last = task.signs_of_life();
+        let position = ReadPosition::new(0..2, 0..2);
+        let moves: [&dyn Fn(); 6] = [
+            &|| task.set_total(2),
+            &|| task.set_reading(0, Some(position.clone())),
+            &|| position.set(1),
+            &|| task.still_waiting(),
+            &|| task.moved_on(Some(2)),
+            &progress,
+        ];
+        for (number, moved) in moves.iter().enumerate() {
+            moved();
+            let now = task.signs_of_life();
+            assert!(now != last || number == 1, "move {number} is not seen");
+            last = now;
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! One connection to a data server, as its client sees it.
+//!
+//! Owns the agreement on encryption, the credit, and the watch over a peer that is silent. Does not own what is fetched
+//! (`fetcher`). Nothing a server says is believed: lengths are held against the credit and the index before a byte is
+//! taken, and what is allocated grows with what has arrived.
+
+use std::time::{Duration, Instant};
+
+use napreduce_data::{AssemblyError, SegmentAssembly};
+use napreduce_protocol::{
+    Counter, DataConnection, FetchItem, FromDataServer, Role, TaskError, ToDataServer, TransportError,
+    blocking,
+};
+
+use super::pause::Attached;
+use super::{Shared, write_failed};
+
+/// How often a connection that waits looks whether it is still wanted.
+const TICK: Duration = Duration::from_millis(200);
+
+const BUSY_MIN: Duration = Duration::from_millis(20);
+const BUSY_MAX: Duration = Duration::from_secs(10);
+
+/// Why a fetch did not come to its end.
+#[derive(Debug)]
+pub(super) enum FetchError {
+    /// It is not wanted any more, or not now.
+    Stopped,
+    /// The server has no room just now, and says for how long: nobody's failure.
+    Busy(Duration),
+    /// The connection is of no use any more; another one may be.
+    Broken(String),
+    /// What came is not what was sealed; the connection is given up with it.
+    Damaged(String),
+    /// It is another segment than the one asked for: no further try helps.
+    Other(String),
+    /// This attempt cannot go on.
+    Fatal(TaskError),
+}
+
+impl From<TransportError> for FetchError {
+    fn from(error: TransportError) -> FetchError {
+        FetchError::Broken(error.to_string())
+    }
+}
+
+impl From<AssemblyError> for FetchError {
+    fn from(error: AssemblyError) -> FetchError {
+        match error {
+            AssemblyError::Checksum { .. } => FetchError::Damaged(error.to_string()),
+            AssemblyError::Surplus { .. } | AssemblyError::Incomplete { .. } => {
+                FetchError::Broken(error.to_string())
+            }
+            AssemblyError::Write(error) => FetchError::Fatal(write_failed(&error)),
+        }
+    }
+}
+
+/// An open connection to a data server.
+pub(super) struct FetchConnection<'a> {
+    shared: &'a Shared,
+    address: String,
+    line: DataConnection,
+    /// Bytes that the server may still send.
+    granted: u64,
+    /// How long nothing has come that was waited for. Counted in ticks, so that time in which this process was stopped is
+    /// not in it.
+    silent: Duration,
+    _attached: Attached<'a>,
+}
+
+impl<'a> FetchConnection<'a> {
+    /// Connects; the time that it took is added to `spent`.
+    pub(super) fn open(
+        shared: &'a Shared,
+        address: &str,
+        spent: &mut Duration,
+    ) -> Result<FetchConnection<'a>, FetchError> {
+        let network = &shared.order.network;
+        let deadline = network.limits.silence_max;
+        let began = Instant::now();
+        let connected = blocking::connect(address, Role::Data, &network.secret, deadline, TICK);
+        *spent += began.elapsed().min(deadline);
+        let mut connection = connected?;
+        let attached = shared.pause.attach(connection.socket());
+        let attached = attached.map_err(|error| FetchError::Broken(error.to_string()))?;
+        connection.send(&ToDataServer::Open { encrypt: network.encrypt })?;
+        let mut silent = Duration::ZERO;
+        let answer = loop {
+            match connection.receive() {
+                Err(TransportError::Silent { .. }) => wait(shared, &mut silent)?,
+                received => break received?,
+            }
+        };
+        match answer {
+            Some(FromDataServer::Opened { encrypted }) if encrypted || !network.encrypt => {
+                let line = DataConnection::agreed(connection, encrypted)?;
+                let address = address.to_owned();
+                let (granted, silent) = (0, Duration::ZERO);
+                Ok(FetchConnection { shared, address, line, granted, silent, _attached: attached })
+            }
+            Some(FromDataServer::Opened { .. }) => {
+                Err(FetchError::Broken("the server does not encrypt, as it was asked to".to_owned()))
+            }
+            Some(FromDataServer::Busy { millis }) => Err(busy(millis)),
+            Some(FromDataServer::Refused { reason }) => Err(FetchError::Broken(format!("refused: {reason}"))),
+            Some(_) => Err(FetchError::Broken("the server did not answer Open".to_owned())),
+            None => Err(TransportError::CutShort.into()),
+        }
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// How long it has been waiting in vain.
+    pub(super) fn silent(&self) -> Duration {
+        self.silent
+    }
+
+    pub(super) fn request(&mut self, items: Vec<FetchItem>) -> Result<(), FetchError> {
+        let partition = self.shared.order.partition;
+        self.line.send(&ToDataServer::Fetch { partition, items })?;
+        self.top_up()
+    }
+
+    /// The next message.
+    pub(super) fn next(&mut self) -> Result<FromDataServer, FetchError> {
+        loop {
+            match self.line.receive() {
+                Ok(Some(FromDataServer::Busy { millis })) => return Err(busy(millis)),
+                Ok(Some(FromDataServer::Refused { reason })) => {
+                    return Err(FetchError::Broken(format!("refused: {reason}")));
+                }
+                Ok(Some(message)) => {
+                    self.silent = Duration::ZERO;
+                    return Ok(message);
+                }
+                Ok(None) => return Err(FetchError::Broken("the server closed the connection".to_owned())),
+                Err(TransportError::Silent { .. }) => wait(self.shared, &mut self.silent)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes in blocks until the assembly has all of them.
+    pub(super) fn receive_blocks(&mut self, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+        while assembly.missing() > 0 {
+            match self.next()? {
+                FromDataServer::Blocks { length } => {
+                    self.check_length(u64::from(length), assembly)?;
+                    self.receive_raw(length as usize, assembly)?;
+                }
+                FromDataServer::Chunk(bytes) => {
+                    self.check_length(bytes.0.len() as u64, assembly)?;
+                    self.take_in(&bytes.0, assembly)?;
+                }
+                other => return Err(FetchError::Broken(format!("blocks were expected, not {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_length(&self, length: u64, assembly: &SegmentAssembly) -> Result<(), FetchError> {
+        if length == 0 || length > self.granted || length > assembly.missing() {
+            return Err(FetchError::Broken(format!(
+                "the server announced {length} bytes where {} are missing and {} were granted",
+                assembly.missing(),
+                self.granted
+            )));
+        }
+        Ok(())
+    }
+
+    fn receive_raw(&mut self, length: usize, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+        let mut left = length;
+        while left > 0 {
+            let DataConnection::Plain(line) = &mut self.line else {
+                return Err(FetchError::Broken("unencrypted blocks on an encrypted connection".to_owned()));
+            };
+            let mut accepted = Ok(());
+            match line.receive_raw(left, |bytes| accepted = assembly.accept(bytes)) {
+                Ok(count) => {
+                    left -= count;
+                    self.consumed(count)?;
+                    accepted?;
+                }
+                Err(TransportError::Silent { .. }) => wait(self.shared, &mut self.silent)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, bytes: &[u8], assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+        assembly.accept(bytes)?;
+        self.consumed(bytes.len())
+    }
+
+    fn consumed(&mut self, count: usize) -> Result<(), FetchError> {
+        let bytes = count as u64;
+        self.silent = Duration::ZERO;
+        self.granted -= bytes;
+        let context = &self.shared.order.context;
+        context.progress().advance(bytes);
+        context.counters().add(Counter::ShuffleNetworkBytes, bytes);
+        if self.shared.is_to_end() {
+            return Err(FetchError::Stopped);
+        }
+        self.top_up()
+    }
+
+    /// Grants in halves of the window, not with every read.
+    fn top_up(&mut self) -> Result<(), FetchError> {
+        if self.granted <= self.shared.window / 2 {
+            let bytes = self.shared.window - self.granted;
+            self.line.send(&ToDataServer::Grant { bytes })?;
+            self.granted += bytes;
+        }
+        Ok(())
+    }
+}
+
+/// A server is believed about how long it is busy, within bounds.
+fn busy(millis: u32) -> FetchError {
+    FetchError::Busy(Duration::from_millis(u64::from(millis)).clamp(BUSY_MIN, BUSY_MAX))
+}
+
+/// One more tick without a word from the server.
+fn wait(shared: &Shared, silent: &mut Duration) -> Result<(), FetchError> {
+    if shared.is_to_end() {
+        return Err(FetchError::Stopped);
+    }
+    shared.order.context.progress().still_waiting();
+    *silent += TICK;
+    if *silent >= shared.order.network.limits.silence_max {
+        return Err(FetchError::Broken(format!("the server was silent for {silent:?}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! A thread that fetches, batch after batch.
+//!
+//! Owns what happens to a segment from request to sealed file, and what a failure means for it. Does not own whose turn
+//! it is (`queue`) nor the words on the wire (`connection`).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_data::{PartitionExtent, SegmentAssembly};
+use napreduce_protocol::{Counter, FetchItem, FromDataServer};
+
+use super::Shared;
+use super::connection::{FetchConnection, FetchError};
+use super::queue::{Failure, Wanted};
+use crate::fetch_inputs::InputEvent;
+
+/// How often a block may come damaged before it is the file that is damaged.
+const DAMAGED_MAX: u32 = 3;
+
+pub(super) fn run(shared: &Arc<Shared>) {
+    let (mut connection, mut pauses) = (None, 0);
+    loop {
+        // Before the look for something to do, which finds nothing during a pause.
+        let begun = shared.pause.begun();
+        if std::mem::replace(&mut pauses, begun) != begun {
+            // Closed between two batches.
+            connection = None;
+        }
+        let next = shared.try_next().or_else(|| {
+            // Nothing is kept open while there is nothing to fetch.
+            connection = None;
+            shared.wait_next()
+        });
+        let Some((address, items)) = next else { return };
+        let mut batch = Batch { items: items.into(), progressed: false, spent: Duration::ZERO, pauses };
+        match batch.fetch(shared, &address, &mut connection) {
+            Ok(()) => shared.queue().ended(&address),
+            Err(error) => {
+                connection = None;
+                batch.fail(shared, &address, error);
+                shared.changed.notify_all();
+            }
+        }
+    }
+}
+
+/// Segments asked for at once, the next one in front.
+struct Batch {
+    items: VecDeque<Wanted>,
+    /// Whether anything came.
+    progressed: bool,
+    /// Time spent in vain since then.
+    spent: Duration,
+    /// Pauses that had begun before.
+    pauses: u64,
+}
+
+impl Batch {
+    fn fetch<'a>(
+        &mut self,
+        shared: &'a Shared,
+        address: &str,
+        kept: &mut Option<FetchConnection<'a>>,
+    ) -> Result<(), FetchError> {
+        let connection = match kept {
+            Some(connection) if connection.address() == address => connection,
+            _ => {
+                *kept = None;
+                kept.insert(FetchConnection::open(shared, address, &mut self.spent)?)
+            }
+        };
+        let item = |wanted: &Wanted| FetchItem { attempt: wanted.attempt, from_block: wanted.next_block() };
+        connection.request(self.items.iter().map(item).collect())?;
+        while let Some(wanted) = self.items.front_mut() {
+            let before = wanted.next_block();
+            let arrived = receive(shared, connection, wanted);
+            if arrived.is_ok() || wanted.next_block() > before {
+                (self.progressed, self.spent, wanted.damaged) = (true, Duration::ZERO, 0);
+            }
+            self.spent += connection.silent();
+            shared.tell(arrived?);
+            self.items.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Puts back what is still to be fetched, and reports what is not.
+    fn fail(mut self, shared: &Shared, address: &str, error: FetchError) {
+        let partition = shared.order.partition;
+        let lost = |attempts: Vec<AttemptId>, place: FaultPlace, reason: String| InputEvent::Lost {
+            attempts,
+            place,
+            reason,
+        };
+        let reason = match error {
+            // Closed by this process itself: nobody's failure.
+            FetchError::Stopped | FetchError::Broken(_)
+                if shared.pause.is_on() || shared.pause.begun() != self.pauses =>
+            {
+                self.drop_open_blocks();
+                return shared.queue().put_back(address, self.items.into());
+            }
+            FetchError::Stopped => return,
+            FetchError::Busy(wait) => {
+                self.drop_open_blocks();
+                let until = Instant::now() + jittered(wait);
+                return shared.queue().busy(address, self.items.into(), until);
+            }
+            FetchError::Fatal(error) => return shared.tell(InputEvent::Failed(error)),
+            FetchError::Broken(reason) => reason,
+            FetchError::Damaged(reason) => {
+                self.progressed = true;
+                let damaged = self.items.front_mut().map_or(0, |wanted| {
+                    wanted.damaged += 1;
+                    wanted.damaged
+                });
+                if damaged >= DAMAGED_MAX
+                    && let Some(wanted) = self.items.pop_front()
+                {
+                    let reason =
+                        format!("fetching partition {partition} from {address}: {reason}, {damaged} times");
+                    shared.tell(lost(vec![wanted.attempt], FaultPlace::Peer, reason));
+                }
+                reason
+            }
+            FetchError::Other(reason) => {
+                self.progressed = true;
+                if let Some(wanted) = self.items.pop_front() {
+                    let reason = format!("fetching partition {partition} from {address}: {reason}");
+                    shared.tell(lost(vec![wanted.attempt], FaultPlace::Peer, reason));
+                }
+                reason
+            }
+        };
+        self.drop_open_blocks();
+        shared.order.context.counters().add(Counter::ShuffleRetries, 1);
+        let failure = Failure { items: self.items.into(), progressed: self.progressed, spent: self.spent };
+        let given_up = shared.queue().failed(address, failure, Instant::now());
+        if let Some((wanted, tries)) = given_up
+            && !wanted.is_empty()
+        {
+            let attempts = wanted.iter().map(|wanted| wanted.attempt).collect();
+            let reason =
+                format!("fetching partition {partition} from {address}: {tries} tries, the last: {reason}");
+            shared.tell(lost(attempts, FaultPlace::Path, reason));
+        }
+    }
+}
+
+impl Batch {
+    /// What has come of a block that is not whole cannot be verified, and is asked for again.
+    fn drop_open_blocks(&mut self) {
+        for wanted in &mut self.items {
+            if let Some(assembly) = &mut wanted.assembly {
+                assembly.drop_open_block();
+            }
+        }
+    }
+}
+
+/// Receives the answer to one item.
+fn receive(
+    shared: &Shared,
+    connection: &mut FetchConnection<'_>,
+    wanted: &mut Wanted,
+) -> Result<InputEvent, FetchError> {
+    let asked = (wanted.attempt, shared.order.partition);
+    match connection.next()? {
+        FromDataServer::Segment { attempt, partition, from_block, extent }
+            if (attempt, partition) == asked && from_block == wanted.next_block() =>
+        {
+            let extent = PartitionExtent::decode(&extent.0).map_err(FetchError::Broken)?;
+            receive_segment(shared, connection, wanted, extent)
+        }
+        FromDataServer::Unavailable { attempt, partition, gone, reason } if (attempt, partition) == asked => {
+            // What it cannot read just now is lost only when others say so as well.
+            let place = if gone { FaultPlace::Peer } else { FaultPlace::Path };
+            let reason = format!("fetching partition {partition} from {}: {reason}", connection.address());
+            Ok(InputEvent::Lost { attempts: vec![attempt], place, reason })
+        }
+        other => Err(FetchError::Broken(format!("an answer about {} was expected, not {other:?}", asked.0))),
+    }
+}
+
+fn receive_segment(
+    shared: &Shared,
+    connection: &mut FetchConnection<'_>,
+    wanted: &mut Wanted,
+    extent: PartitionExtent,
+) -> Result<InputEvent, FetchError> {
+    let (attempt, first_block) = (wanted.attempt, wanted.first_block);
+    let described = (extent.label(), extent.partition(), extent.first_block());
+    let name = attempt.to_string();
+    if described != (name.as_str(), shared.order.partition, wanted.next_block()) {
+        let (label, partition, block) = described;
+        return Err(FetchError::Other(format!(
+            "for {name} there is partition {partition} of {label} from block {block} on"
+        )));
+    }
+    let fits = wanted.assembly.as_ref().is_none_or(|assembly| assembly.extent().goes_on_as(&extent));
+    if !fits {
+        // From the start, as if nothing of it were here.
+        wanted.assembly = None;
+        return Err(FetchError::Damaged(format!("the output of {name} is another one than before")));
+    }
+    let assembly = match &mut wanted.assembly {
+        Some(assembly) => assembly,
+        none => {
+            // Another file than that of the whole, should that be wanted after all.
+            let from = if first_block == 0 { String::new() } else { format!("-from-{first_block}") };
+            let path = shared.order.scratch.join(format!("fetched-{name}{from}.segment"));
+            let created = SegmentAssembly::create(&path, extent);
+            none.insert(
+                created.map_err(|error| FetchError::from(napreduce_data::AssemblyError::Write(error)))?,
+            )
+        }
+    };
+    connection.receive_blocks(assembly)?;
+    let complete = wanted.assembly.take();
+    let sealed = complete.map(SegmentAssembly::seal).transpose()?;
+    let path = sealed.map(|sealed| sealed.path).unwrap_or_default();
+    Ok(InputEvent::Fetched { attempt, first_block, path })
+}
+
+/// Between all of it and one and a half times that, so that those who were sent away together do not come back so.
+fn jittered(wait: Duration) -> Duration {
+    // Without randomness they do; that is no reason to fail.
+    let permille = u32::try_from(getrandom::u64().unwrap_or(0) % 500).unwrap_or(0);
+    wait * (1_000 + permille) / 1_000
+}

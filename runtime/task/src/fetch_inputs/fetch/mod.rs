@@ -1,0 +1,198 @@
+//! Fetching map outputs from other workers, in the task process of a reduce.
+//!
+//! Owns the threads that fetch, and what they share. Does not own which outputs are wanted (`gather`), whose turn it is
+//! (`queue`), nor one connection (`fetcher`).
+//!
+//! What is fetched goes to files in the attempt's scratch, in the same form as on the worker it came from. Written pages
+//! stay in the page cache while there is room, so the merge that follows maps memory and not the disk; but unlike
+//! anonymous memory they need no budget that somebody has to set, are written back by the kernel when another task needs
+//! the room, take no swap when the task is suspended, and are complete files that a checkpoint can name. What a task
+//! holds in its own memory is one buffer for each connection; what is on its way to it is bounded by the credit it grants.
+
+mod connection;
+mod fetcher;
+mod pause;
+mod queue;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use napreduce_core::AttemptId;
+use napreduce_data::WriteError;
+use napreduce_protocol::{BUFFER_BYTES, DataNetwork, TaskError};
+
+use self::pause::Pause;
+use self::queue::{Next, Queue, Wanted};
+use super::gather::InputEvent;
+use crate::context::TaskContext;
+
+/// More connections at once do not make one link faster.
+const FETCHERS_MAX: u64 = 4;
+const WINDOW_MIN: u64 = 128 << 10;
+const WINDOW_MAX: u64 = 8 << 20;
+/// The part of a task's memory that may be on its way to it.
+const MEMORY_SHARE: u64 = 8;
+
+/// What is fetched, for whom and how.
+pub(super) struct FetchOrder {
+    pub(super) network: DataNetwork,
+    pub(super) partition: u32,
+    /// Where fetched segments go.
+    pub(super) scratch: PathBuf,
+    pub(super) context: Arc<TaskContext>,
+    /// Who is told about each segment.
+    pub(super) arrivals: Sender<InputEvent>,
+}
+
+/// Threads that fetch; they end when this is dropped.
+pub(super) struct Fetches {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    order: FetchOrder,
+    /// Bytes that one connection may have on their way.
+    window: u64,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    stopped: AtomicBool,
+    pause: Pause,
+}
+
+impl Fetches {
+    /// Starts threads that wait for something to fetch.
+    pub(super) fn start(order: FetchOrder) -> Result<Fetches, TaskError> {
+        let share = order.context.memory() / MEMORY_SHARE;
+        let fetchers = (share / (WINDOW_MIN + BUFFER_BYTES as u64)).clamp(1, FETCHERS_MAX);
+        let window = (share / fetchers).clamp(WINDOW_MIN, WINDOW_MAX);
+        let queue = Mutex::new(Queue::new(order.network.limits));
+        let (changed, stopped) = (Condvar::new(), AtomicBool::new(false));
+        let shared = Shared { order, window, queue, changed, stopped, pause: Pause::of(fetchers) };
+        let fetches = Fetches { shared: Arc::new(shared) };
+        for _ in 0..fetchers {
+            let shared = Arc::clone(&fetches.shared);
+            let thread = std::thread::Builder::new().name("fetch".into());
+            thread.spawn(move || fetcher::run(&shared)).map_err(|error| {
+                TaskError::local(format!("cannot start a thread that fetches: {error}"), &error)
+            })?;
+        }
+        Ok(fetches)
+    }
+
+    /// Wants the output of an attempt, from a block of the partition on, from the data server at `address`.
+    pub(super) fn want(&self, attempt: AttemptId, address: &str, first_block: u64) {
+        self.shared.queue().want(attempt, address, first_block);
+        self.shared.changed.notify_all();
+    }
+
+    /// Has every connection closed, since this process is about to be stopped; what was on its way is asked for again
+    /// later. A thread that is just connecting is not waited for: it finds a broken connection when the process goes on.
+    pub(super) fn pause(&self) {
+        self.shared.pause.begin();
+        self.shared.changed.notify_all();
+        self.shared.pause.wait_until_at_rest();
+    }
+
+    /// Goes on after a pause.
+    pub(super) fn go_on(&self) {
+        // Under the lock, or a thread that is just looking would sleep on.
+        let queue = self.shared.queue();
+        self.shared.pause.end();
+        drop(queue);
+        self.shared.changed.notify_all();
+    }
+
+    /// Wants no output of this map task any more. A fetch that is under way may still arrive.
+    pub(super) fn forget(&self, map: u32) {
+        self.shared.queue().forget(map);
+    }
+}
+
+impl Drop for Fetches {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// What becomes of an attempt that cannot write what it fetches to its scratch.
+pub(super) fn write_failed(error: &WriteError) -> TaskError {
+    TaskError::local(error.to_string(), &error.source)
+}
+
+impl Shared {
+    /// Nothing is left half-changed under this lock.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.order.context.interrupted()
+    }
+
+    /// Whether a fetch is to end where it is, for now or for good.
+    fn is_to_end(&self) -> bool {
+        self.stopped() || self.pause.is_on()
+    }
+
+    /// Something to fetch from one peer, if there is any now.
+    fn try_next(&self) -> Option<(String, Vec<Wanted>)> {
+        if self.pause.is_on() {
+            return None;
+        }
+        match self.queue().take(Instant::now()) {
+            Next::Batch { address, items } => Some((address, items)),
+            Next::Nothing { .. } => None,
+        }
+    }
+
+    /// Waits for something to fetch from one peer; `None` when it is over.
+    fn wait_next(&self) -> Option<(String, Vec<Wanted>)> {
+        let _at_rest = self.pause.rest();
+        let mut queue = self.queue();
+        while !self.stopped() {
+            if self.pause.is_on() {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let now = Instant::now();
+            let until = match queue.take(now) {
+                Next::Batch { address, items } => return Some((address, items)),
+                Next::Nothing { until } => until,
+            };
+            queue = match until {
+                Some(until) => {
+                    let wait = until.saturating_duration_since(now);
+                    let waited = self.changed.wait_timeout(queue, wait);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        None
+    }
+
+    /// A gathering that is over hears nothing any more.
+    fn tell(&self, arrival: InputEvent) {
+        let _ = self.order.arrivals.send(arrival);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{FailureClass, FaultPlace};
+
+    use super::*;
+
+    #[test]
+    fn a_full_scratch_sends_the_reduce_elsewhere_and_names_the_file() {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let error = WriteError { doing: "write", path: "scratch/x".into(), source: full };
+        let failed = write_failed(&error);
+        assert_eq!((failed.class, failed.place), (FailureClass::Retryable, FaultPlace::LocalDisk));
+        assert!(failed.message.contains("scratch/x") && failed.message.contains("free space"), "{failed}");
+    }
+}

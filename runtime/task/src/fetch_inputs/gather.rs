@@ -1,0 +1,341 @@
+//! The inputs of one reduce attempt, from the first one named until there is one of each map task.
+//!
+//! Owns which inputs are here, which are awaited and which were lost, and the boundary that waiting is. Does not own the
+//! fetches (`fetch`) nor what a checkpoint has of the inputs (`known`). Where all of them are local and complete, as in
+//! embedded mode, nothing is started and nothing waits.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_protocol::{Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError};
+
+use super::fetch::{FetchOrder, Fetches};
+use super::known::Known;
+use crate::context::{Boundary, TaskContext};
+use crate::runner::SavedCheckpoint;
+
+/// How often a task that waits shows that it is well, and looks whether it is still wanted.
+const WAITING_TICK: Duration = Duration::from_millis(200);
+
+/// What a gathering waits for.
+#[derive(Debug)]
+pub enum InputEvent {
+    /// The worker names more map outputs.
+    Named(Vec<MapInput>),
+    /// A map output is here, from a block of the partition on, in a file of this attempt's own.
+    Fetched { attempt: AttemptId, first_block: u64, path: PathBuf },
+    /// These map outputs cannot be fetched.
+    Lost { attempts: Vec<AttemptId>, place: FaultPlace, reason: String },
+    /// This attempt cannot go on.
+    Failed(TaskError),
+    /// Somebody has asked for something at the gate of this attempt.
+    Asked,
+}
+
+/// A reduce attempt that needs its inputs.
+pub struct Gathering<'a> {
+    /// How many map tasks there are.
+    pub maps: u32,
+    /// The attempt's work, its inputs not filled in.
+    pub task: &'a ReduceTask,
+    pub network: Option<&'a DataNetwork>,
+    pub context: &'a Arc<TaskContext>,
+    /// Where everything arrives.
+    pub arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
+}
+
+/// How a gathering ended.
+#[derive(Debug)]
+pub enum Gathered {
+    /// The work, with an input of each map task in their order, and without a checkpoint that is of no use any more.
+    Complete(Box<ReduceTask>),
+    /// What was fetched is saved; another attempt goes on from there.
+    Checkpointed(SavedCheckpoint),
+}
+
+/// The input of one map task.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) attempt: AttemptId,
+    pub(super) state: State,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// A worker's file on this host.
+    Local(PathBuf),
+    /// A file of this attempt's own, or of a checkpoint, from a block of the partition on.
+    Fetched { path: PathBuf, first_block: u64, address: String },
+    /// It is being fetched from this data server.
+    Awaited { address: String, first_block: u64 },
+    /// It is at this data server, and nothing of it is needed.
+    Spared { address: String },
+    /// Reported as such; what replaces it is waited for.
+    Lost,
+}
+
+impl Gathering<'_> {
+    /// Waits until there is an input of each map task. `report` is told about those that cannot be fetched.
+    pub fn gather(
+        self,
+        named: Vec<MapInput>,
+        report: impl FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>,
+    ) -> Result<Gathered, TaskError> {
+        let began = Instant::now();
+        let context = self.context;
+        let known = Known::of(self.task, self.maps, context);
+        let mut running =
+            Running { gathering: self, known, inputs: BTreeMap::new(), fetches: None, here: 0, report };
+        running.take_over();
+        running.take_in(named)?;
+        while running.here < running.gathering.maps as usize {
+            if let Some(saved) = running.wait()? {
+                return Ok(Gathered::Checkpointed(saved));
+            }
+        }
+        let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        context.counters().add(Counter::ShuffleFetchMillis, waited);
+        // From now on, progress is that of the merge.
+        context.progress().set_done(0);
+        Ok(Gathered::Complete(Box::new(running.complete())))
+    }
+}
+
+impl Input {
+    fn is_here(&self) -> bool {
+        matches!(self.state, State::Local(_) | State::Fetched { .. } | State::Spared { .. })
+    }
+
+    /// Whether not all of it is or will be here.
+    fn is_partial(&self) -> bool {
+        match self.state {
+            State::Fetched { first_block, .. } | State::Awaited { first_block, .. } => first_block > 0,
+            State::Spared { .. } => true,
+            State::Local(_) | State::Lost => false,
+        }
+    }
+}
+
+struct Running<'a, R> {
+    gathering: Gathering<'a>,
+    /// What the checkpoint has of the inputs, if there is one.
+    known: Known,
+    /// By map task.
+    inputs: BTreeMap<u32, Input>,
+    /// How many of them are here.
+    here: usize,
+    /// Started with the first input that is elsewhere.
+    fetches: Option<Fetches>,
+    report: R,
+}
+
+impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Running<'_, R> {
+    /// What an earlier attempt has fetched is here.
+    fn take_over(&mut self) {
+        for (attempt, path) in self.known.take_fetched() {
+            self.put(attempt, State::Fetched { path, first_block: 0, address: String::new() });
+        }
+    }
+
+    /// Waits for one thing to happen; the checkpoint, if that is what was asked for.
+    fn wait(&mut self) -> Result<Option<SavedCheckpoint>, TaskError> {
+        let arrived = self.gathering.arrivals.1.recv_timeout(WAITING_TICK);
+        match arrived {
+            Ok(arrival) => self.hear(arrival)?,
+            Err(RecvTimeoutError::Timeout) => self.gathering.context.progress().still_waiting(),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(TaskError::retryable("the worker closed the control channel"));
+            }
+        }
+        if self.gathering.context.is_asked() && self.pass_gate()? == Boundary::Checkpoint {
+            return self.save().map(Some);
+        }
+        if self.gathering.context.interrupted() {
+            return Err(TaskError::retryable("asked to stop while waiting for map outputs"));
+        }
+        Ok(None)
+    }
+
+    fn hear(&mut self, arrival: InputEvent) -> Result<(), TaskError> {
+        match arrival {
+            InputEvent::Named(named) => self.take_in(named),
+            InputEvent::Fetched { attempt, first_block, path } => {
+                self.on_fetched(attempt, first_block, path);
+                Ok(())
+            }
+            InputEvent::Lost { attempts, place, reason } => self.on_lost(attempts, place, reason),
+            InputEvent::Failed(error) => Err(error),
+            InputEvent::Asked => Ok(()),
+        }
+    }
+
+    /// Waiting is a boundary. Nothing is fetched while this process is stopped: connections would only grow old.
+    fn pass_gate(&mut self) -> Result<Boundary, TaskError> {
+        if let Some(fetches) = &self.fetches {
+            fetches.pause();
+        }
+        let passed = self.gathering.context.boundary(&mut ());
+        if let Some(fetches) = &self.fetches {
+            fetches.go_on();
+        }
+        passed
+    }
+
+    fn save(&mut self) -> Result<SavedCheckpoint, TaskError> {
+        // Whoever is fetching finds that nothing is wanted any more; what is complete was told.
+        self.fetches = None;
+        while let Ok(arrival) = self.gathering.arrivals.1.try_recv() {
+            if let InputEvent::Fetched { attempt, first_block, path } = arrival {
+                self.on_fetched(attempt, first_block, path);
+            }
+        }
+        let fetched = self.inputs.values().filter_map(|input| match &input.state {
+            State::Fetched { path, first_block: 0, .. } => Some((input.attempt, path.clone())),
+            _ => None,
+        });
+        self.known.save(self.gathering.task, self.gathering.context, fetched.collect())
+    }
+
+    fn take_in(&mut self, named: Vec<MapInput>) -> Result<(), TaskError> {
+        for MapInput { attempt, place } in named {
+            let map = attempt.task.index;
+            if map >= self.gathering.maps {
+                let maps = self.gathering.maps;
+                return Err(TaskError::fatal(format!(
+                    "{attempt} is named as an input where there are {maps} maps"
+                )));
+            }
+            if let Some(reason) = self.known.contradiction(attempt) {
+                self.forget_positions(&reason)?;
+            }
+            match place {
+                Place::Local(path) => {
+                    if let Some(fetches) = &self.fetches {
+                        fetches.forget(map);
+                    }
+                    self.put(attempt, State::Local(path));
+                }
+                // What was fetched was verified, and cannot be lost any more.
+                Place::Remote(_)
+                    if self
+                        .inputs
+                        .get(&map)
+                        .is_some_and(|known| matches!(known.state, State::Fetched { .. })) => {}
+                Place::Remote(address) => self.want(attempt, address)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Wants as much of an output as is needed, from where it is.
+    fn want(&mut self, attempt: AttemptId, address: String) -> Result<(), TaskError> {
+        let map = attempt.task.index;
+        let Some(first_block) = self.known.first_block(map) else {
+            self.put(attempt, State::Spared { address });
+            return Ok(());
+        };
+        let state = State::Awaited { address: address.clone(), first_block };
+        let known = self.inputs.get(&map);
+        if known.is_some_and(|input| input.attempt == attempt && input.state == state) {
+            return Ok(());
+        }
+        let fetches = self.fetches(attempt, &address)?;
+        fetches.forget(map);
+        fetches.want(attempt, &address, first_block);
+        self.put(attempt, state);
+        Ok(())
+    }
+
+    /// The checkpoint is of no use: what was not fetched for its sake is fetched after all.
+    fn forget_positions(&mut self, reason: &str) -> Result<(), TaskError> {
+        self.known.refuse(reason, self.gathering.context);
+        let partial = self.inputs.values().filter(|input| input.is_partial());
+        let partial = partial.filter_map(|input| match &input.state {
+            State::Fetched { address, .. } | State::Awaited { address, .. } | State::Spared { address } => {
+                Some((input.attempt, address.clone()))
+            }
+            State::Local(_) | State::Lost => None,
+        });
+        for (attempt, address) in partial.collect::<Vec<_>>() {
+            self.put(attempt, State::Lost);
+            self.want(attempt, address)?;
+        }
+        Ok(())
+    }
+
+    /// What fetches, started if need be.
+    fn fetches(&mut self, attempt: AttemptId, address: &str) -> Result<&Fetches, TaskError> {
+        let Gathering { task, network, context, arrivals, .. } = &self.gathering;
+        let Some(network) = network else {
+            return Err(TaskError::fatal(format!(
+                "the output of {attempt} is at {address}, and this task was given no way to reach other workers"
+            )));
+        };
+        match &mut self.fetches {
+            Some(fetches) => Ok(fetches),
+            none => Ok(none.insert(Fetches::start(FetchOrder {
+                network: (*network).clone(),
+                partition: task.partition,
+                scratch: task.scratch.clone(),
+                context: Arc::clone(context),
+                arrivals: arrivals.0.clone(),
+            })?)),
+        }
+    }
+
+    fn put(&mut self, attempt: AttemptId, state: State) {
+        let input = Input { attempt, state };
+        self.here += usize::from(input.is_here());
+        if let Some(replaced) = self.inputs.insert(attempt.task.index, input) {
+            self.here -= usize::from(replaced.is_here());
+        }
+    }
+
+    /// One that was replaced meanwhile is of no use; its file goes with the scratch.
+    fn on_fetched(&mut self, attempt: AttemptId, first_block: u64, path: PathBuf) {
+        let awaited = self.inputs.get(&attempt.task.index).and_then(|input| match &input.state {
+            State::Awaited { address, first_block } if input.attempt == attempt => {
+                Some((address.clone(), *first_block))
+            }
+            _ => None,
+        });
+        if let Some((address, awaited)) = awaited
+            && awaited == first_block
+        {
+            self.put(attempt, State::Fetched { path, first_block, address });
+        }
+    }
+
+    fn on_lost(
+        &mut self,
+        attempts: Vec<AttemptId>,
+        place: FaultPlace,
+        reason: String,
+    ) -> Result<(), TaskError> {
+        let lost: Vec<AttemptId> = attempts.into_iter().filter(|attempt| self.awaits(*attempt)).collect();
+        for attempt in &lost {
+            self.put(*attempt, State::Lost);
+        }
+        if lost.is_empty() { Ok(()) } else { (self.report)(lost, place, reason) }
+    }
+
+    fn awaits(&self, attempt: AttemptId) -> bool {
+        let input = self.inputs.get(&attempt.task.index);
+        input.is_some_and(|input| input.attempt == attempt && matches!(input.state, State::Awaited { .. }))
+    }
+
+    fn complete(self) -> ReduceTask {
+        let inputs_are_partial = self.inputs.values().any(Input::is_partial);
+        let path = |state| match state {
+            State::Local(path) | State::Fetched { path, .. } => path,
+            State::Awaited { .. } | State::Spared { .. } | State::Lost => PathBuf::new(),
+        };
+        let inputs = self.inputs.into_values().map(|input| (input.attempt, path(input.state))).collect();
+        let restore = self.known.restore(self.gathering.task);
+        ReduceTask { inputs, inputs_are_partial, restore, ..self.gathering.task.clone() }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a reduce attempt knows of its inputs from a checkpoint: those that were fetched, or how much of each was read.
+//!
+//! Owns reading it for the gathering, its refusal, and the checkpoint of a reduce that still gathers. Does not own the
+//! waiting (`gather`) nor going on with a merge (the body).
+
+use std::path::{Path, PathBuf};
+
+use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_data::Segment;
+use napreduce_protocol::{ReduceTask, TaskError};
+
+use crate::checkpoint::{Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, Stage};
+use crate::context::TaskContext;
+use crate::runner::SavedCheckpoint;
+
+/// What a checkpoint has of the inputs.
+#[derive(Debug)]
+pub(super) enum Known {
+    Nothing,
+    /// These were fetched, as whole partitions, into checkpoints.
+    Fetched {
+        files: Vec<(AttemptId, PathBuf)>,
+    },
+    /// The merge had begun, and this much of each is still needed.
+    Positions {
+        inputs: Vec<NeededInput>,
+        /// To be saved again as it is, should this attempt be checkpointed while it gathers.
+        checkpoint: Box<Checkpoint>,
+    },
+}
+
+impl Known {
+    /// Reads the checkpoint of a task, if it has one. One that cannot be used is refused.
+    pub(super) fn of(task: &ReduceTask, maps: u32, context: &TaskContext) -> Known {
+        let Some(directory) = &task.restore else { return Known::Nothing };
+        match known(directory, task, maps, context) {
+            Ok(known) => known,
+            Err(reason) => {
+                refuse(&reason, context);
+                Known::Nothing
+            }
+        }
+    }
+
+    /// The inputs that need not be fetched again.
+    pub(super) fn take_fetched(&mut self) -> Vec<(AttemptId, PathBuf)> {
+        match self {
+            Known::Fetched { files } => std::mem::take(files),
+            Known::Nothing | Known::Positions { .. } => Vec::new(),
+        }
+    }
+
+    /// Positions are those in the output of one attempt: says so when another one is named instead.
+    pub(super) fn contradiction(&self, named: AttemptId) -> Option<String> {
+        let Known::Positions { inputs, .. } = self else { return None };
+        let needed = inputs.get(named.task.index as usize)?;
+        let contradicts = needed.first_block.is_some() && needed.attempt != named;
+        contradicts
+            .then(|| format!("it stands in the output of {}, which {named} has replaced", needed.attempt))
+    }
+
+    /// The first block that is needed of a map's output; `None` where none is.
+    pub(super) fn first_block(&self, map: u32) -> Option<u64> {
+        match self {
+            Known::Positions { inputs, .. } => inputs.get(map as usize).and_then(|input| input.first_block),
+            Known::Nothing | Known::Fetched { .. } => Some(0),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, reason: &str, context: &TaskContext) {
+        *self = Known::Nothing;
+        refuse(reason, context);
+    }
+
+    /// The checkpoint that the body goes on from: one of a merge.
+    pub(super) fn restore(&self, task: &ReduceTask) -> Option<PathBuf> {
+        match self {
+            Known::Positions { .. } => task.restore.clone(),
+            Known::Nothing | Known::Fetched { .. } => None,
+        }
+    }
+
+    /// Saves what was fetched. Where a merge is to be gone on with, that stays what is saved: its place matters more than
+    /// what was fetched for it.
+    pub(super) fn save(
+        &self,
+        task: &ReduceTask,
+        context: &TaskContext,
+        fetched: Vec<(AttemptId, PathBuf)>,
+    ) -> Result<SavedCheckpoint, TaskError> {
+        let unsaved = |error: CheckpointError| {
+            TaskError::retryable(format!("the task could not be checkpointed: {error}"))
+                .at(FaultPlace::SharedStorage)
+        };
+        let mut directory = CheckpointDirectory::make(&task.checkpoint, task.durable).map_err(unsaved)?;
+        let attempt = context.attempt();
+        let mut counters = context.counters().values();
+        let mut active_millis = context.active_millis();
+        let checkpoint = match self {
+            Known::Positions { checkpoint, .. } => {
+                counters.merge(&checkpoint.counters);
+                active_millis += checkpoint.active_millis;
+                Checkpoint { attempt, counters, active_millis, ..(**checkpoint).clone() }
+            }
+            Known::Nothing | Known::Fetched { .. } => Checkpoint {
+                attempt,
+                stage: Stage::Gathering { fetched: take_in(&mut directory, fetched).map_err(unsaved)? },
+                pieces: Vec::new(),
+                counters,
+                active_millis,
+                user_state: None,
+                format_state: Vec::new(),
+            },
+        };
+        let bytes = directory.finish(&checkpoint).map_err(unsaved)?;
+        Ok(SavedCheckpoint { bytes })
+    }
+}
+
+/// Moves files there, unless they are in an earlier checkpoint already.
+fn take_in(
+    directory: &mut CheckpointDirectory,
+    fetched: Vec<(AttemptId, PathBuf)>,
+) -> Result<Vec<FetchedInput>, CheckpointError> {
+    let base = directory.path().parent().map(Path::to_owned).unwrap_or_default();
+    let mut inputs = Vec::with_capacity(fetched.len());
+    for (attempt, path) in fetched {
+        let saved = path.strip_prefix(&base).ok().and_then(Path::to_str).map(str::to_owned);
+        let (file, bytes) = match saved {
+            Some(file) => (file, length_of(&path)?),
+            None => {
+                let file = format!("fetched-{attempt}.segment");
+                let bytes = directory.take_in(&path, &file)?;
+                (directory.name(&file), bytes)
+            }
+        };
+        inputs.push(FetchedInput { attempt, file, bytes });
+    }
+    Ok(inputs)
+}
+
+fn length_of(path: &Path) -> Result<u64, CheckpointError> {
+    let found = std::fs::metadata(path);
+    let io = |source| CheckpointError::Io { doing: "look at", path: path.to_owned(), source };
+    Ok(found.map_err(io)?.len())
+}
+
+fn refuse(reason: &str, context: &TaskContext) {
+    eprintln!("{}: starts from scratch, since its checkpoint is of no use: {reason}", context.attempt());
+    context.restore_refused(reason);
+}
+
+fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) -> Result<Known, String> {
+    let checkpoint =
+        Checkpoint::read(directory, context.attempt().task).map_err(|error| error.to_string())?;
+    match &checkpoint.stage {
+        Stage::Map { .. } => Err("it is one of a map".to_owned()),
+        Stage::Reducing { inputs, .. } if inputs.len() != maps as usize => {
+            Err(format!("it is of a reduce of {} inputs, not of {maps}", inputs.len()))
+        }
+        Stage::Reducing { inputs, .. } => {
+            Ok(Known::Positions { inputs: inputs.clone(), checkpoint: Box::new(checkpoint) })
+        }
+        Stage::Gathering { fetched } => {
+            let base = directory.parent().unwrap_or(Path::new(""));
+            let mut files = Vec::with_capacity(fetched.len());
+            for input in fetched {
+                if input.attempt.task.index >= maps {
+                    return Err(format!("it names {} where there are {maps} maps", input.attempt));
+                }
+                files.push((input.attempt, find(base, input, task.partition)?));
+            }
+            context.counters().add_all(&checkpoint.counters);
+            context.goes_on_after(checkpoint.active_millis);
+            context.restored();
+            Ok(Known::Fetched { files })
+        }
+    }
+}
+
+/// The file of an input, if it is the one that was fetched.
+fn find(base: &Path, input: &FetchedInput, partition: u32) -> Result<PathBuf, String> {
+    let path = base.join(&input.file);
+    let segment = Segment::open(&path).map_err(|error| error.to_string())?;
+    segment.partition(partition).map_err(|error| error.to_string())?;
+    if (segment.label(), segment.file_len()) != (input.attempt.to_string().as_str(), input.bytes) {
+        let (label, bytes) = (segment.label(), segment.file_len());
+        return Err(format!(
+            "{} has {bytes} bytes of {label}, not {} of {}",
+            path.display(),
+            input.bytes,
+            input.attempt
+        ));
+    }
+    Ok(path)
+}

@@ -1,0 +1,28 @@
+//! Inside a task process of napreduce.
+//!
+//! Owns what runs the user's code for one attempt: its gate and boundaries, checkpoint files, the gathering of a reduce's
+//! inputs, the traits that a program's definitions implement, and how a process is started, stopped and watched. Does not
+//! own which attempts run (the worker), nor what a user writes (`napreduce`, which implements [`JobBody`]).
+
+mod checkpoint;
+mod command;
+mod context;
+mod fetch_inputs;
+mod process;
+mod runner;
+mod task_process;
+mod user_counters;
+
+pub use checkpoint::{
+    Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, OutputPiece, Stage,
+};
+pub use command::{CommandError, RunningCommand, TakeOutput};
+pub use context::{
+    Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, SuspendHooks, TaskContext,
+    TaskProgress, Worker, progress,
+};
+pub use fetch_inputs::{Gathered, Gathering, InputEvent};
+pub use process::*;
+pub use runner::{Definitions, JobBody, MapResult, ReduceResult, SavedCheckpoint};
+pub use task_process::{task_process_main, task_process_requested};
+pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};

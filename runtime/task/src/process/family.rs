@@ -1,0 +1,183 @@
+//! A command and what it has started: the processes that are asked to stop one by one, so that their parent is not.
+//!
+//! Owns finding and signalling them, without ever signalling a process number that was given to somebody else. Does not own
+//! the stop of a whole process group (`spawn`), nor when any of this is done (`command`).
+
+use std::fs;
+
+use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
+
+use super::members::{children_of, state_of};
+
+/// A process can start others without end; what it started first is what counts.
+const SEEN_MAX: usize = 10_000;
+
+/// A child of this process, not reaped, and its descendants, as far as they are in the process group of this process.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    first: Pid,
+}
+
+impl Family {
+    pub fn of(child: Pid) -> Family {
+        Family { first: child }
+    }
+
+    /// Sends SIGTSTP to those that handle it; whether there are any. To the others it would mean no more than the stop that
+    /// follows, and one that is stopped too early may keep the one that started it from its handler.
+    pub fn ask_to_stop(self) -> bool {
+        self.signal_if(Signal::TSTP, |member, _| handles_stop_requests(member))
+    }
+
+    /// Sends SIGCONT to those that are stopped; whether there were any.
+    pub fn continue_stopped(self) -> bool {
+        self.signal_if(Signal::CONT, |_, state| state == 'T')
+    }
+
+    /// Whether one of them handles SIGTSTP and has not stopped itself.
+    pub fn is_getting_ready(self) -> bool {
+        self.members().into_iter().any(|(member, state)| state != 'T' && handles_stop_requests(member))
+    }
+
+    /// Ends them.
+    pub fn kill(self) {
+        self.signal_if(Signal::KILL, |_, _| true);
+    }
+
+    fn signal_if(self, signal: Signal, wanted: impl Fn(i32, char) -> bool) -> bool {
+        let mut any = false;
+        for (member, state) in self.members() {
+            if !wanted(member, state) {
+                continue;
+            }
+            // Opened first and looked at then: what the descriptor is of cannot become somebody else.
+            let opened = Pid::from_raw(member).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+            if let Some(pidfd) = opened
+                && is_ours(member)
+            {
+                // An error says that it has ended.
+                any |= pidfd_send_signal(&pidfd, signal).is_ok();
+            }
+        }
+        any
+    }
+
+    /// Their numbers and states, without those that have ended.
+    fn members(self) -> Vec<(i32, char)> {
+        let (mut found, mut waiting, mut seen) = (Vec::new(), vec![self.first.as_raw_nonzero().get()], 0);
+        while let Some(process) = waiting.pop() {
+            seen += 1;
+            if seen > SEEN_MAX {
+                break;
+            }
+            if let Some((state, group)) = state_of(process) {
+                if group == own_group() && !matches!(state, 'Z' | 'X') {
+                    found.push((process, state));
+                }
+                waiting.extend(children_of(process));
+            }
+        }
+        found
+    }
+}
+
+fn own_group() -> i32 {
+    getpgrp().as_raw_nonzero().get()
+}
+
+fn is_ours(process: i32) -> bool {
+    state_of(process).is_some_and(|(_, group)| group == own_group())
+}
+
+/// Whether it has a handler for SIGTSTP, as the kernel lists it.
+fn handles_stop_requests(process: i32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/status")).is_ok_and(|status| catches(&status))
+}
+
+fn catches(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (libc::SIGTSTP - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// A shell that says a line when it is set up. It is in the group of this test, like a task's command in the task's.
+    struct Shell(Child);
+
+    impl Shell {
+        fn run(script: &str) -> Shell {
+            let mut child = Command::new("sh")
+                .args(["-c", script])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("a shell");
+            let mut said = String::new();
+            let mut output = BufReader::new(child.stdout.take().expect("its output"));
+            output.read_line(&mut said).expect("a line");
+            Shell(child)
+        }
+
+        fn family(&self) -> Family {
+            Family::of(Pid::from_child(&self.0))
+        }
+
+        fn until(&self, what: &str, is_so: impl Fn(Vec<char>) -> bool) {
+            let began = Instant::now();
+            while !is_so(self.family().members().into_iter().map(|(_, state)| state).collect()) {
+                assert!(began.elapsed() < Duration::from_secs(60), "{what}: {:?}", self.family().members());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            self.family().kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn the_mask_of_handled_signals_is_read() {
+        assert!(catches("Name:\tsh\nSigCgt:\t0000000000080000\nx"));
+        assert!(!catches("SigIgn:\t0000000000080000\nSigCgt:\t0000000000040000\n"));
+        assert!(!catches(""));
+    }
+
+    #[test]
+    fn what_is_stopped_of_a_command_and_what_it_started_is_continued() {
+        let shell = Shell::run("sleep 1000 & echo started; wait");
+        shell.until("two run", |states| states.len() == 2);
+        assert!(!shell.family().continue_stopped(), "none is stopped");
+        shell.family().signal_if(Signal::STOP, |_, _| true);
+        shell.until("two are stopped", |states| states == ['T', 'T']);
+        assert!(shell.family().continue_stopped());
+        shell.until("none is stopped", |states| states.len() == 2 && !states.contains(&'T'));
+    }
+
+    #[test]
+    fn one_that_handles_a_stop_request_is_getting_ready_until_it_stops_itself() {
+        let shell = Shell::run("trap 'kill -STOP $$' TSTP; echo set; while :; do sleep 0.01; done");
+        assert!(shell.family().is_getting_ready());
+        assert!(shell.family().ask_to_stop());
+        shell.until("it is stopped", |states| states.contains(&'T'));
+        assert!(!shell.family().is_getting_ready());
+    }
+
+    #[test]
+    fn those_that_do_not_handle_stop_requests_get_none() {
+        for script in ["trap '' TSTP; echo set; sleep 1000", "echo set; sleep 1000"] {
+            let shell = Shell::run(script);
+            assert!(!shell.family().ask_to_stop(), "{script}");
+            assert!(!shell.family().is_getting_ready(), "{script}");
+        }
+    }
+}

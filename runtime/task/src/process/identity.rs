@@ -1,0 +1,135 @@
+//! Which process it is, for a file that outlives it.
+//!
+//! Owns how a process is known again: by host, start of the kernel, number and start time. Does not own what is done when
+//! it is gone.
+
+use std::os::unix::fs::MetadataExt;
+use std::{fmt, fs, io};
+
+use serde::{Deserialize, Serialize};
+
+/// What can be said of a process from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// Running, or stopped.
+    Alive,
+    Dead,
+    /// On another host, or where its processes cannot be seen.
+    Unknown,
+}
+
+/// One process of one start of one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    host: String,
+    /// Of this start of the host's kernel.
+    boot: String,
+    process: u32,
+    /// In ticks since the boot: a number that is given again has another one.
+    started: u64,
+    /// Process numbers mean something only within it.
+    namespace: u64,
+}
+
+impl ProcessIdentity {
+    /// This process.
+    pub fn this() -> io::Result<ProcessIdentity> {
+        let process = std::process::id();
+        Ok(ProcessIdentity {
+            host: host(),
+            boot: boot()?,
+            process,
+            started: started(process)?.unwrap_or(0),
+            namespace: namespace()?,
+        })
+    }
+
+    /// Whether it is this process.
+    pub fn is_this(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Whether it lives. The names of hosts are no proof of anything, as many are called alike.
+    pub fn life(&self) -> io::Result<Life> {
+        if self.boot != boot()? || self.namespace != namespace()? {
+            return Ok(Life::Unknown);
+        }
+        Ok(if started(self.process)? == Some(self.started) { Life::Alive } else { Life::Dead })
+    }
+
+    /// Whether it is gone, also by a new start of a host of this name, which is enough where a lock guards what it left.
+    pub fn is_gone(&self) -> io::Result<bool> {
+        let restarted = self.host == host() && self.boot != boot()?;
+        Ok(restarted || self.life()? == Life::Dead)
+    }
+}
+
+impl fmt::Display for ProcessIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.process, self.host)
+    }
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn boot() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+fn namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
+}
+
+/// When a process was started; `None` when there is none of that number, or only what waits to be reaped.
+fn started(process: u32) -> io::Result<Option<u64>> {
+    let path = format!("/proc/{process}/stat");
+    let stat = match fs::read_to_string(&path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => return Ok(None),
+        stat => stat?,
+    };
+    // The name is in parentheses, and may itself hold some.
+    let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+    if matches!(fields.next(), Some("Z" | "X" | "x")) {
+        return Ok(None);
+    }
+    let ticks = fields.nth(18).and_then(|ticks| ticks.parse().ok());
+    ticks
+        .map(Some)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path} has another form")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_more_than_its_number() {
+        let own = ProcessIdentity::this().expect("an identity");
+        let seen = |other: ProcessIdentity| (other.life().expect("seen"), other.is_gone().expect("seen"));
+        assert_eq!(seen(own.clone()), (Life::Alive, false));
+        let other = ProcessIdentity { started: own.started + 1, ..own.clone() };
+        assert_eq!(seen(other), (Life::Dead, true), "a number given again");
+        let other = ProcessIdentity { boot: "another".to_owned(), ..own.clone() };
+        assert_eq!(
+            seen(other.clone()),
+            (Life::Unknown, true),
+            "before a restart, or a host of the same name"
+        );
+        assert_eq!(seen(ProcessIdentity { host: "another".to_owned(), ..other }), (Life::Unknown, false));
+        let other = ProcessIdentity { namespace: 1, started: 1, ..own };
+        assert_eq!(seen(other), (Life::Unknown, false), "unseen from here");
+    }
+
+    #[test]
+    fn a_process_lives_until_its_end() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
+        let started = started(child.id()).expect("a start").expect("it runs");
+        let own = ProcessIdentity::this().expect("an identity");
+        let other = ProcessIdentity { process: child.id(), started, ..own };
+        assert_eq!(other.life().expect("seen"), Life::Alive);
+        child.kill().and_then(|()| child.wait()).expect("its own child");
+        assert_eq!(other.life().expect("seen"), Life::Dead);
+    }
+}

@@ -1,0 +1,64 @@
+//! What the kernel must have so that attempts can be run at all.
+//!
+//! Owns the question, asked once before the first attempt, and the words for what is missing. Does not own what is done
+//! without where a kernel is older or a container forbids it (`paging`, `memory`).
+
+use std::io;
+
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
+
+/// The first that has all of it.
+const OLDEST: &str = "5.4";
+
+/// Says what is missing, if anything is without which no attempt can be watched.
+pub fn check_kernel() -> io::Result<()> {
+    let opened = pidfd_open(getpid(), PidfdFlags::empty());
+    // A process is no child of its own: that this is the answer says that the question was understood.
+    let waited = opened.as_ref().ok().map(|own| {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(own)), options).map(drop)
+    });
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    judge(opened.map(drop), waited.unwrap_or(Ok(())), &release).map_err(io::Error::other)
+}
+
+fn judge(opened: Result<(), Errno>, waited: Result<(), Errno>, release: &str) -> Result<(), String> {
+    let missing =
+        |what: &str| Err(format!("Linux {release} has no {what}; napreduce needs Linux {OLDEST} or later"));
+    match (opened, waited) {
+        (Err(Errno::NOSYS), _) => missing("pidfd_open"),
+        (Err(Errno::PERM), _) => {
+            Err("pidfd_open is forbidden, as a container's seccomp profile may do; allow it there, \
+                                      or use a newer container runtime"
+                .to_owned())
+        }
+        (Err(error), _) => Err(format!("pidfd_open fails: {error}")),
+        (Ok(()), Err(Errno::INVAL)) => missing("waitid for a pidfd"),
+        // Any other answer is one to the question.
+        (Ok(()), _) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_lacks_what_attempts_need_is_named() {
+        let judged = |opened, waited| judge(opened, waited, "4.19.0-generic");
+        let older = |what: &str| {
+            Err(format!("Linux 4.19.0-generic has no {what}; napreduce needs Linux 5.4 or later"))
+        };
+        assert_eq!(judged(Err(Errno::NOSYS), Ok(())), older("pidfd_open"));
+        assert_eq!(judged(Ok(()), Err(Errno::INVAL)), older("waitid for a pidfd"));
+        assert_eq!(judged(Ok(()), Err(Errno::CHILD)), Ok(()));
+        assert!(judged(Err(Errno::PERM), Ok(())).expect_err("forbidden").contains("container"));
+        assert_eq!(judged(Err(Errno::MFILE), Ok(())), Err(format!("pidfd_open fails: {}", Errno::MFILE)));
+    }
+
+    #[test]
+    fn this_kernel_has_it_all() {
+        check_kernel().expect("these tests need it as well");
+    }
+}

@@ -1,0 +1,40 @@
+//! Limits of this process that its user may raise without asking anybody.
+//!
+//! Owns the number of open files. Does not own what it is used for.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Above it some programs that close every descriptor they might have become slow, and tasks inherit it.
+const DESCRIPTORS_MAX: u64 = 1 << 19;
+
+/// Raises the number of files that this process may have open to what it is allowed, within reason, and says how many it is
+/// now.
+pub fn raise_descriptors() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
+    let current = current.unwrap_or(u64::MAX);
+    if current >= wanted {
+        return current;
+    }
+    // Where it is forbidden after all, what there was has to do.
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
+        Ok(()) => wanted,
+        Err(_) => current,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_files_may_be_open_as_are_allowed() {
+        let now = raise_descriptors();
+        let limit = getrlimit(Resource::Nofile);
+        assert!(limit.current.is_none_or(|current| current >= now));
+        assert!(
+            limit.maximum.is_none_or(|maximum| now >= maximum.min(DESCRIPTORS_MAX)),
+            "{now} of {limit:?}"
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! What a task process has started itself, and whether it is still running.
+//!
+//! Owns the walk over the children the kernel lists. Does not own signals: a group is signalled as a whole (`spawn`).
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+/// Between two looks. The kernel reports stops to the parent only, and that is the task process, which is stopped itself.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// Waits, blocking, until every descendant of a stopped process that is in its group has stopped as well, but no longer than
+/// `patience`; how many still run. Where the kernel lists no children it is 0.
+pub fn await_stopped_members(leader: Pid, patience: Duration) -> usize {
+    let began = Instant::now();
+    loop {
+        let running = running_members(leader.as_raw_nonzero().get());
+        if running == 0 || began.elapsed() >= patience {
+            return running;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn running_members(leader: i32) -> usize {
+    let (mut running, mut waiting, mut seen) = (0, children_of(leader), 0);
+    while let Some(process) = waiting.pop() {
+        // A process can start others without end; what it started first is what counts here.
+        seen += 1;
+        if seen > 10_000 {
+            break;
+        }
+        if let Some((state, group)) = state_of(process) {
+            // Stopped, traced, or gone.
+            running += usize::from(group == leader && !matches!(state, 'T' | 't' | 'Z' | 'X'));
+            waiting.extend(children_of(process));
+        }
+    }
+    running
+}
+
+pub(super) fn children_of(process: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let lists =
+        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let mut children = Vec::new();
+    for list in lists {
+        children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse::<i32>().ok()));
+    }
+    children
+}
+
+/// The letter of its state, and its process group.
+pub(super) fn state_of(process: i32) -> Option<(char, i32)> {
+    parse_state(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+/// Its name, in parentheses, may hold anything.
+fn parse_state(stat: &str) -> Option<(char, i32)> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(1)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use rustix::process::{Signal, kill_process, kill_process_group};
+
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        assert_eq!(parse_state("12 (a) b) T 1 77 3"), Some(('T', 77)));
+        assert_eq!(parse_state("12"), None);
+    }
+
+    #[test]
+    fn what_a_process_started_is_stopped_with_its_group_only() {
+        let script = "sleep 1000 & echo started; wait";
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut said = String::new();
+        BufReader::new(shell.stdout.take().expect("its output")).read_line(&mut said).expect("a line");
+        let leader = Pid::from_child(&shell);
+        kill_process(leader, Signal::STOP).expect("stopped");
+        assert_eq!(await_stopped_members(leader, Duration::ZERO), 1, "only the shell was stopped");
+        kill_process_group(leader, Signal::STOP).expect("stopped");
+        assert_eq!(await_stopped_members(leader, Duration::from_secs(60)), 0);
+        kill_process_group(leader, Signal::KILL).expect("killed");
+        shell.wait().expect("reaped");
+    }
+}

@@ -1,0 +1,240 @@
+//! Memory of processes and of this machine, as the kernel counts it.
+//!
+//! Owns the reading of `/proc` and of the memory cgroup this process is in. Does not own what follows from the numbers
+//! (`worker`).
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use rustix::process::Pid;
+
+/// What one process holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessMemory {
+    pub resident: u64,
+    pub swapped: u64,
+    /// How often a page had to be put in its place since the process began, by reading or without.
+    pub faults: u64,
+    /// What this machine has read from swap since it was started, for whichever process.
+    pub machine_read: u64,
+}
+
+impl ProcessMemory {
+    /// Of a process that was not reaped.
+    pub fn of(process: Pid) -> io::Result<ProcessMemory> {
+        let read = |name| fs::read_to_string(format!("/proc/{}/{name}", process.as_raw_nonzero()));
+        let status = read("status")?;
+        Ok(ProcessMemory {
+            resident: bytes_of(&status, "VmRSS:").unwrap_or(0),
+            swapped: bytes_of(&status, "VmSwap:").unwrap_or(0),
+            faults: faults_of(&read("stat")?).unwrap_or(0),
+            machine_read: read_from_swap(),
+        })
+    }
+}
+
+/// What is left on this machine, or in the cgroup of this process if that is less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpareMemory {
+    /// What could be used without swapping.
+    pub available: u64,
+    pub swap_free: u64,
+}
+
+impl SpareMemory {
+    /// Now.
+    pub fn read() -> io::Result<SpareMemory> {
+        let machine = of_machine(&fs::read_to_string("/proc/meminfo")?);
+        let own = fs::read_to_string("/proc/self/cgroup").ok();
+        let group = own.and_then(|own| Cgroup::find(&own, Path::new("/sys/fs/cgroup")));
+        Ok(group.map_or(machine, |group| group.narrow(machine)))
+    }
+}
+
+/// How often the kernel has ended a process for want of memory since it was started; 0 when it does not say.
+pub fn oom_kills() -> u64 {
+    let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = counts.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+fn of_machine(meminfo: &str) -> SpareMemory {
+    SpareMemory {
+        available: bytes_of(meminfo, "MemAvailable:").unwrap_or(0),
+        swap_free: bytes_of(meminfo, "SwapFree:").unwrap_or(0),
+    }
+}
+
+/// The directory of a memory cgroup, by the version of its interface.
+#[derive(Debug, PartialEq, Eq)]
+enum Cgroup {
+    First(PathBuf),
+    Second(PathBuf),
+}
+
+impl Cgroup {
+    /// From `/proc/self/cgroup`.
+    fn find(own: &str, mounted: &Path) -> Option<Cgroup> {
+        let mut lines = own.lines().filter_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            Some((fields.next()?, fields.next()?.trim_start_matches('/')))
+        });
+        let by_name = |(names, path): (&str, &str)| match names {
+            "" => Some(Cgroup::Second(mounted.join(path))),
+            _ if names.split(',').any(|name| name == "memory") => {
+                Some(Cgroup::First(mounted.join("memory").join(path)))
+            }
+            _ => None,
+        };
+        // Both may be there; the first version has the memory then.
+        let found: Vec<Cgroup> = lines.by_ref().filter_map(by_name).collect();
+        let first = found.iter().position(|group| matches!(group, Cgroup::First(_))).unwrap_or(0);
+        found.into_iter().nth(first)
+    }
+
+    fn narrow(&self, machine: SpareMemory) -> SpareMemory {
+        let (available, swap) = match self {
+            Cgroup::First(path) => {
+                let spare = spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes");
+                // Its other limit is of memory and swap together.
+                let both = spare_of_both(path);
+                (spare, both)
+            }
+            Cgroup::Second(path) => (
+                spare(path, "memory.max", "memory.current"),
+                spare(path, "memory.swap.max", "memory.swap.current"),
+            ),
+        };
+        SpareMemory {
+            available: available.map_or(machine.available, |it| it.min(machine.available)),
+            swap_free: swap.map_or(machine.swap_free, |it| it.min(machine.swap_free)),
+        }
+    }
+}
+
+fn spare_of_both(path: &Path) -> Option<u64> {
+    spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes")
+}
+
+/// Nothing where there is no limit: `max`, or a number beyond any memory.
+fn spare(path: &Path, limit: &str, usage: &str) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(path.join(name)).ok()?.trim().parse::<u64>().ok();
+    Some(number(limit)?.saturating_sub(number(usage)?))
+}
+
+/// For how long, in microseconds since the machine started, all tasks have been waiting for memory; `None` where the kernel
+/// does not count it.
+pub fn stalled_micros() -> Option<u64> {
+    full_micros(&fs::read_to_string("/proc/pressure/memory").ok()?)
+}
+
+fn full_micros(pressure: &str) -> Option<u64> {
+    let line = pressure.lines().find(|line| line.starts_with("full "))?;
+    line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
+}
+
+/// Bytes that were read from swap since the machine was started; none where the kernel does not say.
+fn read_from_swap() -> u64 {
+    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let pages = counters.lines().find_map(|line| line.strip_prefix("pswpin ")?.trim().parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(4096)
+}
+
+/// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field is the program's
+/// name in brackets and may hold anything.
+fn faults_of(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let without: u64 = fields.nth(7)?.parse().ok()?;
+    let with: u64 = fields.nth(1)?.parse().ok()?;
+    Some(without + with)
+}
+
+/// A line of `/proc` such as `VmRSS:     1234 kB`.
+pub fn bytes_of(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// How gladly the kernel ends this process when memory is short, from -1000 to 1000.
+pub fn oom_score_adjustment(process: Pid) -> io::Result<i32> {
+    let text = fs::read_to_string(oom_file(process))?;
+    text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no number in oom_score_adj"))
+}
+
+/// Changes that; below what it began with needs a privilege.
+pub fn set_oom_score_adjustment(process: Pid, adjustment: i32) -> io::Result<()> {
+    fs::write(oom_file(process), adjustment.to_string())
+}
+
+fn oom_file(process: Pid) -> String {
+    format!("/proc/{}/oom_score_adj", process.as_raw_nonzero())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::getpid;
+
+    use super::*;
+
+    #[test]
+    fn a_process_holds_memory() {
+        let memory = ProcessMemory::of(getpid()).expect("a status");
+        assert!(memory.resident > 4096 && memory.faults > 0);
+        assert_eq!(faults_of("7 (a) b) S 1 7 7 0 -1 4194560 900 800 30 20 5"), Some(930));
+        assert_eq!(faults_of("7 (a"), None);
+        assert!(SpareMemory::read().expect("a machine").available > 0);
+    }
+
+    #[test]
+    fn lines_are_read_in_bytes() {
+        let meminfo = "MemTotal: 900 kB\nMemAvailable:    512 kB\nSwapFree:  1 kB\n";
+        assert_eq!(of_machine(meminfo), SpareMemory { available: 512 << 10, swap_free: 1 << 10 });
+        assert_eq!(bytes_of("VmRSS:\t many kB\n", "VmRSS:"), None);
+        let pressure =
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=900\nfull avg10=0.00 avg60=0.0 total=77\n";
+        assert_eq!(full_micros(pressure), Some(77));
+        assert_eq!(full_micros("some total=3\n"), None);
+    }
+
+    #[test]
+    fn the_cgroup_of_either_version_is_found() {
+        let mounted = Path::new("/c");
+        let second = Cgroup::Second("/c/user/one".into());
+        assert_eq!(Cgroup::find("0::/user/one\n", mounted), Some(second));
+        let first = Cgroup::First("/c/memory/jobs".into());
+        assert_eq!(Cgroup::find("0::/\n4:cpu,memory:/jobs\n2:pids:/x\n", mounted), Some(first));
+        assert_eq!(Cgroup::find("2:pids:/x\n", mounted), None);
+    }
+
+    #[test]
+    fn a_limit_narrows_what_is_spare() {
+        let place = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let machine = SpareMemory { available: 1_000, swap_free: 500 };
+        let group = Cgroup::Second(place.path().to_owned());
+        assert_eq!(group.narrow(machine), machine, "there is no limit to be read");
+        write("memory.max", "300\n");
+        write("memory.current", "100\n");
+        write("memory.swap.max", "max\n");
+        write("memory.swap.current", "0\n");
+        assert_eq!(group.narrow(machine), SpareMemory { available: 200, swap_free: 500 });
+        write("memory.limit_in_bytes", "900\n");
+        write("memory.usage_in_bytes", "1000\n");
+        let group = Cgroup::First(place.path().to_owned());
+        assert_eq!(group.narrow(machine), SpareMemory { available: 0, swap_free: 500 });
+    }
+
+    #[test]
+    fn ones_own_score_can_be_raised_and_put_back() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let process = Pid::from_child(&child);
+        let before = oom_score_adjustment(process).expect("a score");
+        set_oom_score_adjustment(process, (before + 500).min(1000)).expect("raised");
+        assert_eq!(oom_score_adjustment(process).expect("a score"), (before + 500).min(1000));
+        set_oom_score_adjustment(process, before).expect("put back");
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        assert!(set_oom_score_adjustment(process, 0).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! Control of operating-system processes: starting task processes, noticing their end, signals to this program.
+//!
+//! Owns every call that makes, signals or reaps a process. Does not own what the processes say to each other
+//! (`protocol`) nor which of them should run (`worker`).
+
+mod command_process;
+mod exit;
+mod family;
+mod heap;
+mod identity;
+mod kernel;
+mod limits;
+mod members;
+mod memory;
+mod orphans;
+mod paging;
+mod pauses;
+mod signals;
+mod spawn;
+mod stop_signals;
+mod stops;
+
+pub use command_process::{CommandPlace, become_command, command_requested, start_command};
+pub use exit::describe_exit;
+pub use family::Family;
+pub use heap::trim_heap;
+pub use identity::{Life, ProcessIdentity};
+pub use kernel::check_kernel;
+pub use limits::raise_descriptors;
+pub use members::await_stopped_members;
+pub use memory::{
+    ProcessMemory, SpareMemory, bytes_of, oom_kills, oom_score_adjustment, set_oom_score_adjustment,
+    stalled_micros,
+};
+pub use paging::{PagedProcess, Paging, page_out_self};
+pub use pauses::{PauseSignal, Pauses, stop_this_process};
+pub use signals::{Interrupts, heed_hang_ups, signal_name};
+pub use spawn::{Launch, Program, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
+pub use stop_signals::StopSignals;
+pub use stops::{Awaited, Turn, await_turn};

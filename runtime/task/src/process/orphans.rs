@@ -1,0 +1,51 @@
+//! What tasks have left behind outside their process groups: processes whose parents are gone.
+//!
+//! Owns the daemon's being the parent of such processes, and their end once their attempt has ended. Does not own the end of a
+//! group (`spawn`). Only for a daemon: the children of a user's program are the user's.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+
+use super::members::{children_of, state_of};
+
+/// A killed process is gone within so long, unless a disk holds it; then the next look finds it.
+const PATIENCE: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// From now on orphans among the descendants become children of this process.
+pub(super) fn adopt() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Ends and reaps those children that are none of `own` and belong to the attempt of this name. Orphans of attempts that still
+/// run are let be, and reaped once they have ended. For the thread that starts processes: no other may do so meanwhile.
+pub(super) fn sweep(own: &BTreeSet<i32>, attempt: &str) {
+    let marker = format!("NAPREDUCE_ATTEMPT_ID={attempt}");
+    let strangers =
+        children_of(getpid().as_raw_nonzero().get()).into_iter().filter(|child| !own.contains(child));
+    for child in strangers {
+        let Some(process) = Pid::from_raw(child) else { continue };
+        let has_ended = state_of(child).is_some_and(|(state, _)| state == 'Z');
+        if !has_ended && !was_started_by(child, &marker) {
+            continue;
+        }
+        // A child of this process, not reaped, so the number is its own; an error says that it has ended.
+        let _ = kill_process(process, Signal::KILL);
+        reap(process);
+    }
+}
+
+fn was_started_by(process: i32, marker: &str) -> bool {
+    let variables = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    variables.split(|byte| *byte == 0).any(|variable| variable == marker.as_bytes())
+}
+
+fn reap(process: Pid) {
+    let began = Instant::now();
+    while matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(None)) && began.elapsed() < PATIENCE {
+        std::thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,158 @@
+//! Signals that ask this program to end: SIGINT, SIGTERM and SIGHUP.
+//!
+//! Owns their handlers while a job runs: the first signal is an event to be awaited, a second one ends the program at
+//! once. Outside of that the dispositions are as they were, so a driver between two jobs dies as any program does; that
+//! is why tokio's handlers, which stay for good, are not used. Does not own what an interrupted job leaves.
+#![allow(unsafe_code)] // Signal dispositions can be changed through the C library only.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+
+const HANDLED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Where the handler writes; -1 while no job runs.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// Whether a signal has come since the handlers were installed.
+static SEEN: AtomicBool = AtomicBool::new(false);
+
+/// The handlers, from [`Interrupts::install`] until it is dropped. One at a time in a process.
+pub struct Interrupts {
+    arrivals: UnixStream,
+    /// Kept open for the handler.
+    _wake: StdUnixStream,
+    replaced: Vec<(libc::c_int, libc::sigaction)>,
+}
+
+impl Interrupts {
+    /// Installs the handlers; a hang-up that the program was told to ignore stays ignored.
+    pub fn install() -> io::Result<Interrupts> {
+        let (arrivals, wake) = StdUnixStream::pair()?;
+        arrivals.set_nonblocking(true)?;
+        wake.set_nonblocking(true)?;
+        let arrivals = UnixStream::from_std(arrivals)?;
+        let free = WAKE.compare_exchange(-1, wake.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst);
+        if free.is_err() {
+            return Err(io::Error::other("another job of this program is running"));
+        }
+        SEEN.store(false, Ordering::SeqCst);
+        // From here on the drop of this value undoes what was done.
+        let mut interrupts = Interrupts { arrivals, _wake: wake, replaced: Vec::new() };
+        for signal in HANDLED {
+            let before = current_action(signal)?;
+            if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
+                continue;
+            }
+            install_handler(signal, on_signal)?;
+            interrupts.replaced.push((signal, before));
+        }
+        Ok(interrupts)
+    }
+
+    /// Waits for the first signal; its number.
+    pub async fn arrival(&mut self) -> io::Result<i32> {
+        let mut signal = [0];
+        self.arrivals.read_exact(&mut signal).await?;
+        Ok(i32::from(signal[0]))
+    }
+
+    /// The first signal, if it has come and was not awaited.
+    pub fn arrived(&self) -> Option<i32> {
+        let mut signal = [0];
+        // Would block: no signal has come.
+        self.arrivals.try_read(&mut signal).is_ok_and(|count| count == 1).then(|| i32::from(signal[0]))
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        for (signal, before) in &self.replaced {
+            // SAFETY: `before` is what sigaction itself returned for this signal; no old value is asked for.
+            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+        }
+        WAKE.store(-1, Ordering::SeqCst);
+    }
+}
+
+/// Lets hang-ups end this process and what it starts, also where its program was told to ignore them (`nohup`). With one
+/// the kernel ends what a stopped task that dies leaves stopped in its process group, and with nothing else.
+pub fn heed_hang_ups() -> io::Result<()> {
+    // SAFETY: all zeroes is a valid sigaction: the default action, an empty mask and no flags.
+    let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the action is initialised; no old value is asked for.
+    if unsafe { libc::sigaction(libc::SIGHUP, &action, std::ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+pub(super) fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null new action only asks; the out pointer is valid for one sigaction.
+    if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: sigaction returned 0 and so has filled it.
+    Ok(unsafe { action.assume_init() })
+}
+
+/// Installs a handler, which may do only what is allowed in one.
+pub(super) fn install_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+    // SAFETY: all zeroes is a valid sigaction: an empty mask and no flags.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler as libc::sighandler_t;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the action is initialised and its handler does only what is allowed in one.
+    if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Passes the first signal on and ends the process at the second: atomics, write and _exit only.
+extern "C" fn on_signal(signal: libc::c_int) {
+    if SEEN.swap(true, Ordering::SeqCst) {
+        // SAFETY: _exit is async-signal-safe. The children die with the thread that forked them.
+        unsafe { libc::_exit(128 + signal) };
+    }
+    let wake: RawFd = WAKE.load(Ordering::SeqCst);
+    let byte = signal as u8;
+    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one byte that
+    // lives on this stack. It cannot block or fail: the socket is empty, since only the first signal comes here.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        libc::write(wake, (&raw const byte).cast(), 1);
+        *errno = before;
+    }
+}
+
+/// The usual name of a signal.
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGSYS => "SIGSYS",
+        _ => return None,
+    })
+}

@@ -1,0 +1,60 @@
+//! What a program's job definitions implement, so that its task processes can run them.
+//!
+//! Owns the traits and what their calls answer. Does not own the descriptions of tasks (`napreduce-protocol`) nor what the
+//! user's code sees of them (`napreduce`).
+
+use napreduce_protocol::{MapTask, PartOutput, ReduceTask, TaskError};
+use serde::{Deserialize, Serialize};
+
+use crate::context::TaskContext;
+
+/// The job definitions of one program, by name.
+///
+/// A task process calls it once, before its map or reduce call. The [crate's example](crate) is a whole program.
+pub trait Definitions {
+    /// Builds the job that `definition` names from its encoded parameters.
+    ///
+    /// An unknown name or parameters that cannot be decoded are the task's own fault.
+    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError>;
+}
+
+/// A task as one object with a few coarse calls; the loops over records are monomorphised behind them. The
+/// [crate's example](crate) implements it.
+pub trait JobBody {
+    /// Reads one split and writes a sealed segment file, or a part file when the job is map-only, to `task.output`.
+    fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError>;
+
+    /// Merges one partition of all `task.inputs` and writes a part file to `task.output`.
+    fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError>;
+}
+
+/// What a map call answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MapResult {
+    /// The split was read to its end.
+    Done {
+        /// The part file, when the job is map-only.
+        part: Option<PartOutput>,
+    },
+    /// It was asked to, and saved what it has done; another attempt goes on from there.
+    Checkpointed(SavedCheckpoint),
+}
+
+/// What a reduce call answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReduceResult {
+    /// The partition was reduced to its end.
+    Done {
+        /// The part file.
+        part: PartOutput,
+    },
+    /// It was asked to, and saved what it has done; another attempt goes on from there.
+    Checkpointed(SavedCheckpoint),
+}
+
+/// A checkpoint that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedCheckpoint {
+    /// Bytes of all files that were made for it; those of earlier checkpoints that it names are not among them.
+    pub bytes: u64,
+}

@@ -1,0 +1,243 @@
+//! The task's end of the control channel: one thread that listens and tells how far the work is.
+//!
+//! Owns what happens beside the work: progress about ten times a second, a sign of life at least every second, samples
+//! of memory, what the worker says, the end of this process when nobody listens any more. Does not own the work, nor the
+//! order of the messages that belong to it, nor what is done at the gate (`gate`).
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use napreduce_protocol::{FromTask, ToTask, WireError, read_message, write_message};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
+
+use super::memory::sample_memory;
+use crate::context::{Signs, TaskContext, Worker};
+use crate::fetch_inputs::InputEvent;
+use crate::process::StopSignals;
+
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// After so many intervals without progress the worker is told that this process is alive.
+const SILENT_INTERVALS_MAX: u32 = 10;
+
+/// Both halves, shared by the work and the control thread.
+#[derive(Clone)]
+pub(super) struct ControlChannel {
+    sending: Arc<Mutex<UnixStream>>,
+    /// Whoever holds it hears what comes next: mostly the control thread, sometimes the work, which wants to know the time.
+    hearing: Arc<Mutex<Ear>>,
+}
+
+/// What a task hears that waits for the right to commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    Granted,
+    /// Something is asked at the gate.
+    Asked,
+}
+
+/// What becomes of the channel after everything was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Open,
+    Closed,
+}
+
+impl ControlChannel {
+    /// Starts to listen on `stream`; the second result receives the right to commit. More inputs go to `inputs`.
+    pub(super) fn attend(
+        stream: UnixStream,
+        context: Arc<TaskContext>,
+        inputs: Sender<InputEvent>,
+    ) -> io::Result<(ControlChannel, Receiver<Word>)> {
+        let stops = StopSignals::install()?;
+        let listening = stream.try_clone()?;
+        let polled = stream.try_clone()?;
+        let (grants, granted) = channel();
+        let sending = Arc::new(Mutex::new(stream));
+        let ear = Ear { stream: listening, broken: None, context: Arc::clone(&context), grants, inputs };
+        let channel_end = ControlChannel { sending, hearing: Arc::new(Mutex::new(ear)) };
+        // The context and this channel now hold each other: a process runs one attempt, and ends with it.
+        context.gate().attach(Box::new(channel_end.clone()));
+        let attendant = Attendant { polled, stops, channel: channel_end.clone(), context };
+        std::thread::Builder::new().name("control".into()).spawn(move || attendant.run())?;
+        Ok((channel_end, granted))
+    }
+
+    pub(super) fn send(&self, message: &FromTask) -> Result<(), WireError> {
+        // A panic while it was held can only have come before or after whole messages.
+        let stream = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        write_message(&*stream, message)
+    }
+
+    /// Takes in everything that has arrived.
+    fn hear(&self) -> Result<Line, WireError> {
+        let mut ear = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = ear.hear(self);
+        if let Err(error) = &heard {
+            // Whoever heard it first may not be the one who ends the process over it.
+            ear.broken = Some(error.to_string());
+        }
+        heard
+    }
+}
+
+impl Worker for ControlChannel {
+    fn tell(&self, message: &FromTask) -> Result<(), WireError> {
+        self.send(message)
+    }
+
+    fn catch_up(&self) {
+        // The control thread finds the same and ends the process.
+        let _ = self.hear();
+    }
+}
+
+/// The receiving half.
+struct Ear {
+    stream: UnixStream,
+    /// Why nothing more can be understood.
+    broken: Option<String>,
+    context: Arc<TaskContext>,
+    grants: Sender<Word>,
+    inputs: Sender<InputEvent>,
+}
+
+impl Ear {
+    fn hear(&mut self, answering: &ControlChannel) -> Result<Line, WireError> {
+        if let Some(broken) = &self.broken {
+            return Err(WireError::Io(io::Error::other(broken.clone())));
+        }
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        loop {
+            let mut interest = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
+            match poll(&mut interest, Some(&at_once)) {
+                Ok(0) => return Ok(Line::Open),
+                Ok(_) => match read_message(&self.stream)? {
+                    Some(message) => self.follow(message, answering)?,
+                    None => return Ok(Line::Closed),
+                },
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(WireError::Io(error.into())),
+            }
+        }
+    }
+
+    fn follow(&self, message: ToTask, answering: &ControlChannel) -> Result<(), WireError> {
+        match message {
+            // The work may have ended without asking; then there is nobody to tell.
+            ToTask::CommitGranted => drop(self.grants.send(Word::Granted)),
+            // As above; a map has nobody who waits for inputs, and a reduce that has all of them neither.
+            ToTask::MoreInputs(inputs) => drop(self.inputs.send(InputEvent::Named(inputs))),
+            ToTask::Start(_) => {
+                let reason = "a second start; a process runs one attempt";
+                return Err(WireError::Io(io::Error::other(reason)));
+            }
+            ToTask::Suspend { epoch, page_out } => {
+                self.context.gate().suspend(epoch, page_out);
+                self.wake();
+            }
+            ToTask::Resume { epoch, suspended_nanos } => {
+                self.context.clock().set_suspended(suspended_nanos);
+                if self.context.gate().resume(epoch) {
+                    answering.send(&FromTask::Resumed { epoch })?;
+                }
+            }
+            ToTask::Checkpoint => {
+                self.context.gate().checkpoint();
+                self.wake();
+            }
+        }
+        Ok(())
+    }
+
+    /// A task that waits, for its inputs or for the right to commit, is at a boundary, and looks only when something arrives.
+    fn wake(&self) {
+        // One that does not wait any more needs no waking.
+        let _ = self.inputs.send(InputEvent::Asked);
+        let _ = self.grants.send(Word::Asked);
+    }
+}
+
+struct Attendant {
+    polled: UnixStream,
+    stops: StopSignals,
+    channel: ControlChannel,
+    context: Arc<TaskContext>,
+}
+
+impl Attendant {
+    /// Ends only with the process: when the worker closes the channel, nobody wants the work any more.
+    fn run(self) {
+        if let Err(error) = self.attend() {
+            eprintln!("{}: control channel: {error}", self.context.attempt());
+        }
+        end_process_group();
+    }
+
+    fn attend(&self) -> Result<(), WireError> {
+        let mut told = Told::default();
+        let mut due = Instant::now() + PROGRESS_INTERVAL;
+        loop {
+            let mut interest = [
+                PollFd::from_borrowed_fd(self.polled.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.stops.as_fd(), PollFlags::IN),
+            ];
+            let left = due.saturating_duration_since(Instant::now());
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            match poll(&mut interest, Some(&timeout)) {
+                Ok(_) => {
+                    if self.stops.take() {
+                        self.channel.send(&FromTask::StopSignalled)?;
+                    }
+                    if self.channel.hear()? == Line::Closed {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(WireError::Io(error.into())),
+            }
+            // Also while the worker has much to say.
+            if due <= Instant::now() {
+                due = Instant::now() + PROGRESS_INTERVAL;
+                self.tell_progress(&mut told)?;
+            }
+        }
+    }
+
+    /// Tells what has changed since it was told last, and asks the work for the next time.
+    fn tell_progress(&self, told: &mut Told) -> Result<(), WireError> {
+        sample_memory(&self.context);
+        let now = self.context.progress().signs_of_life();
+        told.silent += 1;
+        if now != told.signs || told.silent >= SILENT_INTERVALS_MAX {
+            *told = Told { signs: now, silent: 0 };
+            let Signs { bytes_done, bytes_total, others: signs } = now;
+            self.channel.send(&FromTask::Progress { bytes_done, bytes_total, signs })?;
+        }
+        self.context.gate().question();
+        Ok(())
+    }
+}
+
+/// What the worker knows of this attempt.
+#[derive(Default)]
+struct Told {
+    signs: Signs,
+    /// Intervals since it was told.
+    silent: u32,
+}
+
+/// Ends this process without running anything of the user's, and whatever it started in its own process group.
+fn end_process_group() -> ! {
+    if getpgrp() == getpid() {
+        // On success this does not return; should it be refused, the process ends alone.
+        let _ = kill_current_process_group(Signal::KILL);
+    }
+    std::process::abort()
+}

@@ -1,0 +1,279 @@
+//! The main function of a task process: from hello to exit.
+//!
+//! Owns the order of things around one attempt. Does not own the work itself, which the program's definitions do, nor
+//! the supervision from outside (`worker`).
+
+mod control;
+mod memory;
+mod panics;
+mod promotion;
+
+use std::ffi::OsStr;
+use std::fs::{File, create_dir};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use control::{ControlChannel, Word};
+use memory::sample_memory;
+use napreduce_protocol::{
+    Counter, CounterValues, FromTask, PROTOCOL_VERSION, PartOutput, ReduceWork, TaskDescription, TaskError,
+    ToTask, WireError, Work, read_message, write_message,
+};
+use panics::catch_panics;
+use promotion::{Promotion, WAS_IT_CHANGED, in_output};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::stdio::{dup2_stdin, stdin};
+use rustix::time::{ClockId, clock_gettime};
+use thiserror::Error;
+
+use crate::context::TaskContext;
+use crate::fetch_inputs::{Gathered, Gathering, InputEvent};
+use crate::process::{become_command, command_requested, heed_hang_ups, parent_of_task_process};
+use crate::runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint};
+use crate::user_counters::user_values;
+
+/// Why a task process could not even try its attempt.
+#[derive(Debug, Error)]
+enum TaskProcessError {
+    #[error("this command line is for task processes, which the program starts itself")]
+    NotStarted,
+    #[error("the parent process is gone")]
+    ParentGone,
+    #[error("the worker closed the control channel before it said what to do")]
+    NoStart,
+    #[error("the first message was not a start")]
+    StartExpected,
+    #[error("control channel: {0}")]
+    Wire(#[from] WireError),
+    #[error("cannot set up the task process: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Whether this process was started as a task process, or to become a command of one; then [`task_process_main`] is to be
+/// called before anything else.
+pub fn task_process_requested() -> bool {
+    parent_of_task_process().is_some() || command_requested()
+}
+
+/// Runs the one attempt this process was started for, and exits.
+pub fn task_process_main(definitions: &dyn Definitions) -> ! {
+    if command_requested() {
+        become_command();
+    }
+    let status = match serve(definitions) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("task process {}: {error}", std::process::id());
+            1
+        }
+    };
+    // Nothing is unwound: the kernel takes memory back faster than it could be freed piece by piece.
+    std::process::exit(status)
+}
+
+fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
+    let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
+    die_with(&parent)?;
+    heed_hang_ups()?;
+    let stream = take_control_channel()?;
+    write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+    let description = match read_message(&stream)? {
+        Some(ToTask::Start(description)) => *description,
+        Some(_) => return Err(TaskProcessError::StartExpected),
+        None => return Err(TaskProcessError::NoStart),
+    };
+    let context = Arc::new(TaskContext::new(description.attempt, description.memory));
+    let (arrived, arrivals) = channel();
+    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone())?;
+    let surroundings = Surroundings { context: &context, control: &control, arrivals: (&arrived, &arrivals) };
+    let worked = catch_panics(&context, || work(definitions, &description, &surroundings));
+    let said = match worked {
+        Ok(Worked::Checkpointed(saved)) => FromTask::Checkpointed { bytes: saved.bytes },
+        Ok(Worked::Done(part)) => match commit(&description, part, &surroundings, &granted)? {
+            Ok(()) => FromTask::Done { counters: final_counters(&description, &context) },
+            Err(error) => FromTask::Failed(error),
+        },
+        Err(error) => FromTask::Failed(error.unless_hopeless()),
+    };
+    io::stdout().flush()?;
+    control.send(&said)?;
+    Ok(())
+}
+
+/// Has the kernel kill this process when the thread that started it ends, unless that has happened already.
+fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
+    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    if parent.is_none() {
+        return Err(TaskProcessError::NotStarted);
+    }
+    if getppid() == parent { Ok(()) } else { Err(TaskProcessError::ParentGone) }
+}
+
+/// Moves the control channel from standard input to a descriptor that the user's own children do not inherit.
+fn take_control_channel() -> Result<UnixStream, TaskProcessError> {
+    let moved: OwnedFd = fcntl_dupfd_cloexec(stdin(), 3).map_err(io::Error::from)?;
+    let stream = UnixStream::from(moved);
+    if stream.peer_addr().is_err() {
+        return Err(TaskProcessError::NotStarted);
+    }
+    dup2_stdin(File::open("/dev/null")?).map_err(io::Error::from)?;
+    Ok(stream)
+}
+
+/// What a call to the body happens in.
+struct Surroundings<'a> {
+    context: &'a Arc<TaskContext>,
+    control: &'a ControlChannel,
+    arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
+}
+
+impl Surroundings<'_> {
+    /// Waits for the inputs of a reduce.
+    fn gather(&self, work: &ReduceWork) -> Result<Gathered, TaskError> {
+        let gathering = Gathering {
+            maps: work.maps,
+            task: &work.task,
+            network: work.network.as_ref(),
+            context: self.context,
+            arrivals: self.arrivals,
+        };
+        gathering.gather(work.inputs.clone(), |attempts, place, reason| {
+            let told = self.control.send(&FromTask::InputsLost { attempts, place, reason });
+            told.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
+        })
+    }
+}
+
+/// How far the body has come.
+enum Worked {
+    /// To its end; the part it wrote, if its kind of task writes one.
+    Done(Option<PartOutput>),
+    /// Its work is saved.
+    Checkpointed(SavedCheckpoint),
+}
+
+/// The call to the body.
+fn work(
+    definitions: &dyn Definitions,
+    description: &TaskDescription,
+    surroundings: &Surroundings<'_>,
+) -> Result<Worked, TaskError> {
+    let context = surroundings.context;
+    let body = definitions.build(&description.definition, &description.parameters)?;
+    match &description.work {
+        Work::Map(task) => {
+            create_scratch(&task.scratch)?;
+            create_part_directory(description, &task.scratch, &task.output)?;
+            match body.run_map(task, context)? {
+                MapResult::Done { part } => Ok(Worked::Done(part)),
+                MapResult::Checkpointed(saved) => Ok(Worked::Checkpointed(saved)),
+            }
+        }
+        Work::Reduce(work) => {
+            create_scratch(&work.task.scratch)?;
+            create_part_directory(description, &work.task.scratch, &work.task.output)?;
+            let task = match surroundings.gather(work)? {
+                Gathered::Complete(task) => task,
+                Gathered::Checkpointed(saved) => return Ok(Worked::Checkpointed(saved)),
+            };
+            match body.run_reduce(&task, context)? {
+                ReduceResult::Done { part } => Ok(Worked::Done(Some(part))),
+                ReduceResult::Checkpointed(saved) => Ok(Worked::Checkpointed(saved)),
+            }
+        }
+    }
+}
+
+/// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed by somebody.
+fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
+    match create_dir(scratch) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
+            Err(TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// In a cluster the part file is written to shared storage, and everything else to the worker's own directory.
+fn create_part_directory(
+    description: &TaskDescription,
+    scratch: &Path,
+    output: &Path,
+) -> Result<(), TaskError> {
+    match output.parent().filter(|directory| description.promote_to.is_some() && *directory != scratch) {
+        Some(directory) => match create_dir(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(in_output(format!("create {}", directory.display()), &error))
+            }
+            _ => Ok(()),
+        },
+        None => Ok(()),
+    }
+}
+
+/// Asks for the right to commit, waits for it, and promotes the part file with one rename. Waiting is a boundary; once it has
+/// the right it is not stopped any more. A checkpoint is not worth its while here: whoever asked for it lets this finish.
+fn commit(
+    description: &TaskDescription,
+    part: Option<PartOutput>,
+    surroundings: &Surroundings<'_>,
+    granted: &Receiver<Word>,
+) -> Result<Result<(), TaskError>, TaskProcessError> {
+    let (target, part) = match (&description.promote_to, part) {
+        (Some(target), Some(part)) => (target, part),
+        (None, None) => return Ok(Ok(())),
+        (Some(_), None) => {
+            return Ok(Err(TaskError::fatal("the map of a map-only job reported no part file")));
+        }
+        (None, Some(_)) => {
+            return Ok(Err(TaskError::fatal("a map reported a part file in a job that has reduces")));
+        }
+    };
+    let written = match &description.work {
+        Work::Map(task) => &task.output,
+        Work::Reduce(ReduceWork { task, .. }) => &task.output,
+    };
+    let promotion = Promotion { written, target, bytes: part.bytes, sync: description.sync_part };
+    if let Err(error) = promotion.prepare() {
+        return Ok(Err(error));
+    }
+    surroundings.control.send(&FromTask::CommitRequest { part })?;
+    loop {
+        if surroundings.context.is_asked()
+            && let Err(error) = surroundings.context.boundary(&mut ())
+        {
+            return Ok(Err(error));
+        }
+        // Without the control thread there is no grant; that thread ends only with the process.
+        match granted.recv().map_err(|_| TaskProcessError::ParentGone)? {
+            Word::Granted => break,
+            Word::Asked => {}
+        }
+    }
+    Ok(promotion.carry_out())
+}
+
+fn final_counters(description: &TaskDescription, context: &TaskContext) -> CounterValues {
+    sample_memory(context);
+    let counters = context.counters();
+    counters.add(
+        match description.work {
+            Work::Map(_) => Counter::MapMillis,
+            Work::Reduce(_) => Counter::ReduceMillis,
+        },
+        context.active_millis(),
+    );
+    let processor = clock_gettime(ClockId::ProcessCPUTime);
+    let millis = processor.tv_sec.saturating_mul(1_000).saturating_add(processor.tv_nsec / 1_000_000);
+    counters.add(Counter::CpuMillis, u64::try_from(millis).unwrap_or(0));
+    let mut values = counters.values();
+    values.merge(&user_values());
+    values
+}

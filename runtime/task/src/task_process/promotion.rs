@@ -1,0 +1,92 @@
+//! The commit of one attempt: its part file on the disk, and then where the job's commit looks for it.
+//!
+//! Owns the syncing and the one rename. Does not own the right to it, which the coordinator grants to one attempt of a task.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use napreduce_protocol::TaskError;
+
+/// Asked when what this program made is missing.
+pub(super) const WAS_IT_CHANGED: &str = "; was the output directory changed while the job ran?";
+
+/// A part file on its way.
+#[derive(Debug)]
+pub(super) struct Promotion<'a> {
+    pub(super) written: &'a Path,
+    pub(super) target: &'a Path,
+    /// Its length.
+    pub(super) bytes: u64,
+    /// Whether it is to survive the loss of power from now on.
+    pub(super) sync: bool,
+}
+
+impl Promotion<'_> {
+    /// What can fail is done before the right to commit is asked for.
+    pub(super) fn prepare(&self) -> Result<(), TaskError> {
+        match self.sync {
+            true => sync(self.written),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn carry_out(&self) -> Result<(), TaskError> {
+        match fs::rename(self.written, self.target) {
+            // The network may repeat a request after it was carried out, and then nothing is found.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_there() => {}
+            Err(error) => {
+                let doing = format!("move {} to {}", self.written.display(), self.target.display());
+                return Err(in_output(doing, &error));
+            }
+            Ok(()) => {}
+        }
+        match self.target.parent() {
+            Some(directory) if self.sync => sync(directory),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(self.target).is_ok_and(|found| found.is_file() && found.len() == self.bytes)
+    }
+}
+
+fn sync(path: &Path) -> Result<(), TaskError> {
+    File::open(path)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| in_output(format!("sync {}", path.display()), &error))
+}
+
+/// What is missing inside the output directory was removed by somebody else, or is out of reach. The coordinator finds out
+/// which, and whether a further try can help.
+pub(super) fn in_output(doing: String, error: &io::Error) -> TaskError {
+    let failed = TaskError::io(doing, error);
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            TaskError { message: format!("{}{WAS_IT_CHANGED}", failed.message), ..failed }
+        }
+        _ => failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_was_moved_by_a_repeated_request_is_promoted() {
+        for sync in [false, true] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (written, target) = (folder.path().join("written"), folder.path().join("target"));
+            fs::write(&written, "part").expect("written");
+            let promotion = Promotion { written: &written, target: &target, bytes: 4, sync };
+            promotion.prepare().expect("synced");
+            promotion.carry_out().expect("moved");
+            promotion.carry_out().expect("moved before");
+            fs::write(&target, "another").expect("written");
+            let error = promotion.carry_out().expect_err("another file is there");
+            assert!(error.message.contains("was the output directory changed"), "{}", error.message);
+        }
+    }
+}
