@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::coordinator::{ClientRequest, Coordinator, Following, Input};
+use crate::coordinator::{Coordinator, Following, Input, Request};
 use crate::journal::JournalError;
 use crate::progress::{ProgressDisplay, ProgressMode};
 use crate::worker::{Worker, WorkerSettings};
@@ -165,7 +165,7 @@ async fn come_to_rest(rest: &mut Option<Rest>) {
 struct Cluster {
     inputs: UnboundedSender<Input>,
     /// Closed when there is nothing more to do.
-    requests: UnboundedSender<ClientRequest>,
+    requests: UnboundedSender<Request>,
     coordinator: JoinHandle<Result<(), JournalError>>,
     worker: JoinHandle<()>,
 }

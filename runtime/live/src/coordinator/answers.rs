@@ -8,7 +8,10 @@ use napreduce_core::{
     AttemptId, AttemptState, Explanation, Job, JobId, Start, TaskId, TaskKind, TaskState, WorkerId,
     WorkerState,
 };
-use napreduce_protocol::{JobDetail, JobSummary, LiveAttempt, Submission, TaskSummary, WorkerSummary};
+use napreduce_protocol::{
+    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, TaskSummary, ToCoordinator,
+    WorkerSummary,
+};
 
 use super::claims::is_out_of_reach;
 use super::clock::unix_micros;
@@ -17,7 +20,7 @@ use super::daemon::Coordinator;
 use super::entry::Accepted;
 use super::history::EndedJob;
 use super::job::LiveJob;
-use super::requests::{ClientRequest, Following, Refusal, Reply};
+use super::requests::{Following, Refusal, Reply, Request};
 use super::submissions::Submitter;
 use crate::output::ClaimMark;
 
@@ -28,47 +31,52 @@ const WAYS_MAX: usize = 5;
 const SUSPENDED: &str = "suspended";
 
 impl Coordinator {
-    pub(super) fn answer(&mut self, request: ClientRequest) {
+    pub(super) fn answer(&mut self, request: Request) {
         match request {
-            ClientRequest::Submit { submission, reply } => self.submit(*submission, reply),
-            ClientRequest::Follow { job, reply } => send(reply, self.following(job)),
-            ClientRequest::Jobs { limit, reply } => send(reply, Ok(self.list_jobs(limit))),
-            ClientRequest::Job { job, reply } => send(reply, self.find(job)),
-            ClientRequest::KillJob { job, reason, reply } => {
-                let killed = self.kill_job(job, reason);
-                self.afterwards(move || send(reply, killed));
-            }
-            ClientRequest::Tasks { job, reply } => send(reply, self.list_tasks(job)),
-            ClientRequest::CommandTask { task, attempt, command, reason, reply } => {
-                let commanded = self.command_task(task, attempt, command, &reason);
-                self.afterwards(move || send(reply, commanded));
-            }
-            ClientRequest::CommandJob { job, command, reason, reply } => {
-                let commanded = self.command_job(job, command, reason);
-                self.afterwards(move || send(reply, commanded));
-            }
-            ClientRequest::Outcomes { job, attempts, command, reply } => {
-                send(reply, self.outcomes(job, &attempts, command));
-            }
-            ClientRequest::Explain { job, task, reply } => send(reply, self.explain(job, task)),
-            ClientRequest::Workers { reply } => send(reply, Ok(self.list_workers())),
-            ClientRequest::Drain { worker, hand_back, reply } => {
-                let drained = self.drain(worker, hand_back);
-                self.afterwards(move || send(reply, drained));
-            }
-            ClientRequest::HoldChain { chain, root, reply } => self.hold_chain(chain, root, reply),
-            ClientRequest::ReleaseChain { chain } => self.release_chain(chain),
-            ClientRequest::EndChain { chain, reply } => self.end_chain(chain, reply),
-            ClientRequest::LogHolder { attempt, reply } => send(reply, self.log_holder(attempt)),
+            Request::Asked(asked, reply) => self.answer_message(asked, reply),
+            Request::Follow { job, reply } => send(reply, self.following(job)),
+            Request::LogHolder { attempt, reply } => send(reply, self.log_holder(attempt)),
+            Request::ReleaseChain { chain } => self.release_chain(chain),
         }
     }
 
-    fn submit(&mut self, submission: Submission, reply: Reply<JobId>) {
+    fn answer_message(&mut self, asked: ToCoordinator, reply: Reply) {
+        use FromCoordinator as Answer;
+        use ToCoordinator as Asked;
+        let answer = match asked {
+            Asked::Submit(submission) => return self.submit(*submission, reply),
+            Asked::HoldChain { chain, root } => return self.hold_chain(chain, root, reply),
+            Asked::EndChain { chain } => return self.end_chain(chain, reply),
+            Asked::KillJob { .. }
+            | Asked::CommandTask { .. }
+            | Asked::CommandJob { .. }
+            | Asked::Drain { .. } => {
+                let commanded = self.command(asked);
+                return self.afterwards(move || send(reply, commanded));
+            }
+            Asked::Jobs { limit } => Ok(Answer::Jobs(self.list_jobs(limit))),
+            Asked::Job { job } => self.find(job).map(Answer::Job),
+            Asked::Tasks { job } => self.list_tasks(job).map(Answer::Tasks),
+            Asked::Outcomes { job, attempts, command } => {
+                self.outcomes(job, &attempts, command).map(Answer::Outcomes)
+            }
+            Asked::Explain { job, task } => self.explain(job, task).map(|lines| Answer::Explained { lines }),
+            Asked::Workers => Ok(Answer::Workers(self.list_workers())),
+            Asked::Offer { .. }
+            | Asked::Chunk { .. }
+            | Asked::FetchBlob { .. }
+            | Asked::Follow { .. }
+            | Asked::Log { .. } => Err(Refusal::wrong("only a connection of its own answers this")),
+        };
+        send(reply, answer);
+    }
+
+    fn submit(&mut self, submission: Submission, reply: Reply) {
         let token = submission.token;
         let running = self.brain.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
         let ended = self.lasting.as_ref().and_then(|lasting| lasting.history.of_token(token));
         if let Some(job) = running.or(ended) {
-            return send(reply, Ok(job));
+            return send(reply, Ok(FromCoordinator::Submitted { job }));
         }
         if let Some((_, submitters)) = self.claiming.get_mut(&token) {
             submitters.push(Submitter::Client(reply));
@@ -88,7 +96,9 @@ impl Coordinator {
     pub(super) fn welcome_submitters(&mut self, job: JobId, submitters: Vec<Submitter>) {
         for submitter in submitters {
             match submitter {
-                Submitter::Client(reply) => self.afterwards(move || send(reply, Ok(job))),
+                Submitter::Client(reply) => {
+                    self.afterwards(move || send(reply, Ok(FromCoordinator::Submitted { job })));
+                }
                 Submitter::Embedding(reply) => {
                     let following = self.follow(job);
                     // An embedding program waits for the answer.
@@ -119,7 +129,8 @@ impl Coordinator {
         }
     }
 
-    fn list_jobs(&self, limit: usize) -> Vec<JobSummary> {
+    fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let running = self.brain.jobs.values().rev().map(|job| self.summary(job));
         let history = self.lasting.iter().flat_map(|lasting| lasting.history.summaries().cloned());
         running.chain(history).take(limit).collect()

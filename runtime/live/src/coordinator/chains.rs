@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::FromCoordinator;
 use serde::{Deserialize, Serialize};
 
 use super::brain::Brain;
@@ -39,7 +40,7 @@ struct Watched {
     /// Its root is being removed.
     removing: bool,
     /// Its program, which waits for that.
-    waiting: Vec<Reply<()>>,
+    waiting: Vec<Reply>,
     retry: Duration,
     retry_at: Instant,
 }
@@ -84,7 +85,7 @@ impl Brain {
 
 impl Coordinator {
     /// A program is there whose jobs are a chain.
-    pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply<()>) {
+    pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
         let held = match self.brain.chains.get(&chain) {
             _ if !chain::is_root(&root, chain) => {
                 Err(Refusal::wrong(format!("{} is not what a chain's directory is called", root.display())))
@@ -103,7 +104,7 @@ impl Coordinator {
             self.chains.watched.entry(chain).or_default().holders += 1;
         }
         // Whoever is gone does not want to know.
-        self.afterwards(move || drop(reply.send(held)));
+        self.afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
     }
 
     /// A connection of its program is closed.
@@ -116,13 +117,13 @@ impl Coordinator {
 
     /// Its program has said that no job follows. It is answered when what it left is gone, unless that takes until the end of
     /// another job.
-    pub(super) fn end_chain(&mut self, chain: u128, reply: Reply<()>) {
+    pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
         if self.brain.chains.get(&chain).is_some_and(|known| !known.over) {
             self.enter(Happening::ChainOver { chain, reason: "the program is done".to_owned() });
         }
         if !self.brain.chains.contains_key(&chain) || self.is_live(chain) {
             // Whoever is gone does not want to know.
-            return self.afterwards(move || drop(reply.send(Ok(()))));
+            return self.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
         self.chains.watched.entry(chain).or_default().waiting.push(reply);
         self.look_after_chains();
@@ -192,6 +193,8 @@ impl Coordinator {
                 self.say(&format!("cannot remove {root}: {error}; trying again in {retry:?}"));
             }
         }
-        self.afterwards(move || waiting.into_iter().for_each(|reply| drop(reply.send(Ok(())))));
+        self.afterwards(move || {
+            waiting.into_iter().for_each(|reply| drop(reply.send(Ok(FromCoordinator::Done))))
+        });
     }
 }

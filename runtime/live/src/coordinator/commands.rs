@@ -4,7 +4,7 @@
 //! (the engine).
 
 use napreduce_core::{AttemptId, AttemptState, JobId, Primitive, TaskId, WorkerId};
-use napreduce_protocol::{JobCommand, TaskCommand};
+use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
 
 use super::answers::unknown_job;
 use super::daemon::Coordinator;
@@ -12,7 +12,22 @@ use super::entry::Happening;
 use super::requests::Refusal;
 
 impl Coordinator {
-    pub(super) fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
+    /// Carries out a message that orders something; it is answered when what it led to is in the journal.
+    pub(super) fn command(&mut self, asked: ToCoordinator) -> Result<FromCoordinator, Refusal> {
+        match asked {
+            ToCoordinator::KillJob { job, reason } => self.kill_job(job, reason)?,
+            ToCoordinator::CommandJob { job, command, reason } => self.command_job(job, command, reason)?,
+            ToCoordinator::Drain { worker, hand_back } => self.drain(worker, hand_back)?,
+            ToCoordinator::CommandTask { task, attempt, command, reason } => {
+                let attempts = self.command_task(task, attempt, command, &reason)?;
+                return Ok(FromCoordinator::Commanded { attempts });
+            }
+            other => return Err(Refusal::wrong(format!("{other:?} orders nothing"))),
+        }
+        Ok(FromCoordinator::Done)
+    }
+
+    fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
         if self.kill_ending(job, &reason) {
             return Ok(());
         }
@@ -31,7 +46,7 @@ impl Coordinator {
     }
 
     /// Does it to those live attempts of a task that it can be done to, or to the one that is named.
-    pub(super) fn command_task(
+    fn command_task(
         &mut self,
         task: TaskId,
         attempt: Option<u32>,
@@ -85,12 +100,7 @@ impl Coordinator {
     }
 
     /// Suspends a job as a whole, or lets it go on.
-    pub(super) fn command_job(
-        &mut self,
-        job: JobId,
-        command: JobCommand,
-        reason: String,
-    ) -> Result<(), Refusal> {
+    fn command_job(&mut self, job: JobId, command: JobCommand, reason: String) -> Result<(), Refusal> {
         self.check_active(job)?;
         let engine = &self.brain.engine;
         let can = match command {
@@ -105,7 +115,7 @@ impl Coordinator {
         Ok(())
     }
 
-    pub(super) fn drain(&mut self, worker: WorkerId, hand_back: bool) -> Result<(), Refusal> {
+    fn drain(&mut self, worker: WorkerId, hand_back: bool) -> Result<(), Refusal> {
         if !self.is_there(worker) {
             return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
         }

@@ -27,7 +27,7 @@ use super::ending::{Ending, Tried};
 use super::entry::{Accepted, Entry, Happening, Identity};
 use super::history::History;
 use super::pauses::Pause;
-use super::requests::{ClientRequest, Following};
+use super::requests::{Following, Request};
 use super::submissions::Submitter;
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::chain::Removal;
@@ -217,7 +217,7 @@ impl Coordinator {
     /// Runs until it is told to stop, or, embedded, until `requests` is closed and every job has ended.
     pub(crate) async fn run(
         mut self,
-        mut requests: UnboundedReceiver<ClientRequest>,
+        mut requests: UnboundedReceiver<Request>,
         mut inputs: UnboundedReceiver<Input>,
     ) -> Result<(), JournalError> {
         let mut tick = interval(TICK);

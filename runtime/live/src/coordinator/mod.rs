@@ -47,5 +47,5 @@ pub(crate) use daemon::{Coordinator, Input};
 pub use replay::{ReplayError, ReplayedEvent, replay_journal};
 #[cfg(test)]
 pub(crate) use requests::Refusal;
-pub(crate) use requests::{ClientRequest, Following};
+pub(crate) use requests::{Following, Request};
 pub use server::{CoordinatorError, run_coordinator};

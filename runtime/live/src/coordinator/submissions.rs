@@ -21,7 +21,7 @@ use crate::user::current_user;
 
 /// Who waits for a submission to be accepted.
 pub(super) enum Submitter {
-    Client(Reply<JobId>),
+    Client(Reply),
     Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
 }
 

@@ -5,24 +5,26 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 
+use napreduce_protocol::{FromCoordinator, ToCoordinator};
+
 use super::scene::{Coordinator, DEADLINE, Scene};
 use crate::client::{ChainKeeper, ClientError};
-use crate::coordinator::{ClientRequest, Refusal};
+use crate::coordinator::{Refusal, Request};
 
 /// A coordinator that takes every chain, and what it hears.
 fn willing(scene: &Scene) -> (Coordinator, Receiver<String>) {
     let (tell, told) = channel();
     let coordinator = scene.coordinator(move |request| {
         let heard = match request {
-            ClientRequest::HoldChain { chain, root, reply } => {
-                let _ = reply.send(Ok(()));
+            Request::Asked(ToCoordinator::HoldChain { chain, root }, reply) => {
+                let _ = reply.send(Ok(FromCoordinator::Done));
                 format!("hold {chain} {}", root.display())
             }
-            ClientRequest::EndChain { chain, reply } => {
-                let _ = reply.send(Ok(()));
+            Request::Asked(ToCoordinator::EndChain { chain }, reply) => {
+                let _ = reply.send(Ok(FromCoordinator::Done));
                 format!("end {chain}")
             }
-            ClientRequest::ReleaseChain { chain } => format!("release {chain}"),
+            Request::ReleaseChain { chain } => format!("release {chain}"),
             other => panic!("{other:?}"),
         };
         // A test that has ended does not want to know.
@@ -66,7 +68,7 @@ fn a_program_that_goes_without_a_word_is_noticed() {
 fn a_chain_that_is_refused_begins_with_that() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        let ClientRequest::HoldChain { reply, .. } = request else { panic!("{request:?}") };
+        let Request::Asked(ToCoordinator::HoldChain { .. }, reply) = request else { panic!("{request:?}") };
         let _ = reply.send(Err(Refusal::wrong("not there")));
     });
     let refused = start(&scene).expect_err("it is refused");

@@ -10,7 +10,7 @@ use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, Rol
 use serde::Serialize;
 
 use super::scene::{Coordinator, DEADLINE, Job, Scene};
-use crate::coordinator::ClientRequest;
+use crate::coordinator::Request;
 
 fn on_runtime<T>(act: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -110,7 +110,7 @@ fn who_follows_hears_a_sign_of_life_and_asks_nothing_else_meanwhile() {
     scene.limits.sign_of_life = Duration::from_millis(50);
     let job = Job::new();
     let coordinator = scene.coordinator(move |request| {
-        if let ClientRequest::Follow { reply, .. } = request {
+        if let Request::Follow { reply, .. } = request {
             let _ = reply.send(Ok(job.following()));
         }
     });

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-use napreduce_protocol::{CommandOutcome, JobCommand, JobEnd, JobError, Secret, TaskCommand};
+use napreduce_protocol::{
+    CommandOutcome, FromCoordinator, JobCommand, JobEnd, JobError, Secret, TaskCommand, ToCoordinator,
+};
 
 use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
 use crate::client::{ClientError, ClusterClient, ClusterPlace, FollowOptions, Patience};
-use crate::coordinator::{ClientRequest, Refusal};
+use crate::coordinator::{Refusal, Request};
 use crate::progress::ProgressMode;
 
 fn quietly() -> FollowOptions {
@@ -26,9 +28,9 @@ fn a_job_is_submitted_with_its_plan_and_its_user() {
     let scene = Scene::new();
     let (tell, told) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let ClientRequest::Submit { submission, reply } = request else { panic!("{request:?}") };
+        let Request::Asked(ToCoordinator::Submit(submission), reply) = request else { panic!("{request:?}") };
         tell.send(submission).expect("the test waits");
-        let _ = reply.send(Ok(JobId(7)));
+        let _ = reply.send(Ok(FromCoordinator::Submitted { job: JobId(7) }));
     });
     let mut options = scene.options();
     options.user = "ada".to_owned();
@@ -43,7 +45,7 @@ fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coor
     let scene = Scene::new();
     let (arrived, first_token) = channel();
     let first = scene.coordinator(move |request| {
-        if let ClientRequest::Submit { submission, reply } = request {
+        if let Request::Asked(ToCoordinator::Submit(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
             // The answer never comes, as from a coordinator that is killed before its journal has the job.
             std::mem::forget(reply);
@@ -55,9 +57,9 @@ fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coor
     drop(first);
     let (arrived, second_token) = channel();
     let _second = scene.coordinator(move |request| {
-        if let ClientRequest::Submit { submission, reply } = request {
+        if let Request::Asked(ToCoordinator::Submit(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
-            let _ = reply.send(Ok(JobId(3)));
+            let _ = reply.send(Ok(FromCoordinator::Submitted { job: JobId(3) }));
         }
     });
     assert_eq!(second_token.recv_timeout(DEADLINE), Ok(token));
@@ -69,7 +71,7 @@ fn a_refused_submission_has_the_exit_status_of_a_wrong_command_line() {
     let _alone = alone();
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        if let ClientRequest::Submit { reply, .. } = request {
+        if let Request::Asked(ToCoordinator::Submit(_), reply) = request {
             let reason =
                 "output directory /nowhere/out/ exists; pass --overwrite or choose another".to_owned();
             let _ = reply.send(Err(Refusal { status: 2, reason }));
@@ -85,7 +87,7 @@ fn a_refusal_is_final_at_once_and_nothing_is_asked_again() {
     let scene = Scene::new();
     let (tell, told) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let ClientRequest::Job { reply, .. } = request else { panic!("{request:?}") };
+        let Request::Asked(ToCoordinator::Job { .. }, reply) = request else { panic!("{request:?}") };
         tell.send(()).expect("the test waits");
         let _ = reply.send(Err(Refusal { status: 2, reason: "there is no job_0009".to_owned() }));
     });
@@ -119,7 +121,7 @@ fn a_job_is_followed_across_a_restart_to_its_end() {
     let (followed, first_follow) = channel();
     let following = Arc::clone(&job);
     let first = scene.coordinator(move |request| {
-        if let ClientRequest::Follow { job: JobId(7), reply } = request {
+        if let Request::Follow { job: JobId(7), reply } = request {
             let _ = reply.send(Ok(following.following()));
             followed.send(()).expect("the test waits");
         }
@@ -130,7 +132,7 @@ fn a_job_is_followed_across_a_restart_to_its_end() {
     drop(first);
     job.end.send_replace(Some(JobEnd::Succeeded(report())));
     let _second = scene.coordinator(move |request| {
-        if let ClientRequest::Follow { job: JobId(7), reply } = request {
+        if let Request::Follow { job: JobId(7), reply } = request {
             let _ = reply.send(Ok(job.following()));
         }
     });
@@ -146,7 +148,7 @@ fn ends_other_than_success_are_errors_of_the_job() {
         JobEnd::Failed { job: JobId(7), reason: "job_0007_m_0000 failed 4 times".to_owned() },
     ]);
     let _coordinator = scene.coordinator(move |request| {
-        if let ClientRequest::Follow { reply, .. } = request {
+        if let Request::Follow { reply, .. } = request {
             let job = Job::new();
             job.end.send_replace(ends.lock().expect("one thread").pop());
             let _ = reply.send(Ok(job.following()));
@@ -168,7 +170,7 @@ fn what_must_not_happen_twice_is_asked_once() {
     let scene = Scene::new();
     let (asked, arrived) = channel();
     let coordinator = scene.coordinator(move |request| {
-        if let ClientRequest::CommandTask { reply, .. } = request {
+        if let Request::Asked(ToCoordinator::CommandTask { .. }, reply) = request {
             asked.send(()).expect("the test waits");
             std::mem::forget(reply);
         }
@@ -190,21 +192,37 @@ fn every_question_gets_its_answer_or_the_refusal() {
     let scene = Scene::new();
     let refuse = |reason: &str| Refusal { status: 1, reason: reason.to_owned() };
     let _coordinator = scene.coordinator(move |request| match request {
-        ClientRequest::Jobs { limit: 5, reply } => drop(reply.send(Ok(Vec::new()))),
-        ClientRequest::Job { reply, .. } => drop(reply.send(Err(refuse("there is no job_0009")))),
-        ClientRequest::KillJob { reply, .. } => drop(reply.send(Ok(()))),
-        ClientRequest::Tasks { job: None, reply } => drop(reply.send(Ok(Vec::new()))),
-        ClientRequest::CommandTask {
-            task, attempt: Some(number), command: TaskCommand::Kill, reply, ..
-        } => drop(reply.send(Ok(vec![AttemptId { task, number }]))),
-        ClientRequest::CommandJob { command: JobCommand::Suspend, reply, .. } => drop(reply.send(Ok(()))),
-        ClientRequest::Outcomes { attempts, command: TaskCommand::Suspend, reply, .. } => {
-            let refused = CommandOutcome::Refused("memory is short".to_owned());
-            drop(reply.send(Ok(attempts.into_iter().map(|id| (id, refused.clone())).collect())));
+        Request::Asked(ToCoordinator::Jobs { limit: 5 }, reply) => {
+            drop(reply.send(Ok(FromCoordinator::Jobs(Vec::new()))))
         }
-        ClientRequest::Explain { reply, .. } => drop(reply.send(Ok(vec!["no slot is free".to_owned()]))),
-        ClientRequest::Workers { reply } => drop(reply.send(Ok(Vec::new()))),
-        ClientRequest::Drain { hand_back: true, reply, .. } => drop(reply.send(Ok(()))),
+        Request::Asked(ToCoordinator::Job { .. }, reply) => {
+            drop(reply.send(Err(refuse("there is no job_0009"))))
+        }
+        Request::Asked(ToCoordinator::KillJob { .. }, reply) => drop(reply.send(Ok(FromCoordinator::Done))),
+        Request::Asked(ToCoordinator::Tasks { job: None }, reply) => {
+            drop(reply.send(Ok(FromCoordinator::Tasks(Vec::new()))))
+        }
+        Request::Asked(
+            ToCoordinator::CommandTask { task, attempt: Some(number), command: TaskCommand::Kill, .. },
+            reply,
+        ) => drop(reply.send(Ok(FromCoordinator::Commanded { attempts: vec![AttemptId { task, number }] }))),
+        Request::Asked(ToCoordinator::CommandJob { command: JobCommand::Suspend, .. }, reply) => {
+            drop(reply.send(Ok(FromCoordinator::Done)))
+        }
+        Request::Asked(ToCoordinator::Outcomes { attempts, command: TaskCommand::Suspend, .. }, reply) => {
+            let refused = CommandOutcome::Refused("memory is short".to_owned());
+            let outcomes = attempts.into_iter().map(|id| (id, refused.clone())).collect();
+            drop(reply.send(Ok(FromCoordinator::Outcomes(outcomes))));
+        }
+        Request::Asked(ToCoordinator::Explain { .. }, reply) => {
+            drop(reply.send(Ok(FromCoordinator::Explained { lines: vec!["no slot is free".to_owned()] })))
+        }
+        Request::Asked(ToCoordinator::Workers, reply) => {
+            drop(reply.send(Ok(FromCoordinator::Workers(Vec::new()))))
+        }
+        Request::Asked(ToCoordinator::Drain { hand_back: true, .. }, reply) => {
+            drop(reply.send(Ok(FromCoordinator::Done)))
+        }
         other => panic!("{other:?}"),
     });
     let mut client = scene.client();

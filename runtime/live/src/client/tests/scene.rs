@@ -21,7 +21,7 @@ use tokio::sync::{oneshot, watch};
 use crate::blobs::BlobStore;
 use crate::client::{ClusterClient, ClusterPlace, Patience, SubmitOptions};
 use crate::cluster_directory::ClusterDirectory;
-use crate::coordinator::{ClientDesk, ClientLimits, ClientRequest, Following};
+use crate::coordinator::{ClientDesk, ClientLimits, Following, Request};
 
 /// Long enough for a slow machine, short enough for an impatient person.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
@@ -102,7 +102,7 @@ impl Scene {
     }
 
     /// Starts a coordinator whose loop is `script`.
-    pub(super) fn coordinator(&self, mut script: impl FnMut(ClientRequest) + Send + 'static) -> Coordinator {
+    pub(super) fn coordinator(&self, mut script: impl FnMut(Request) + Send + 'static) -> Coordinator {
         let secret = self.directory().secret().expect("a secret");
         let blobs = BlobStore::open(self.blobs(), BLOB_BYTES).expect("a store");
         let limits = self.limits.clone();

@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_protocol::{Blob, Digest, Listener, LogStream, Submission};
+use napreduce_protocol::{Blob, Digest, FromCoordinator, Listener, LogStream, Submission, ToCoordinator};
 
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
 use crate::blobs;
 use crate::blobs::{BlobStore, FetchError};
 use crate::client::SideFileSource;
-use crate::coordinator::{ClientRequest, Refusal};
+use crate::coordinator::{Refusal, Request};
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 
 /// A coordinator that takes every job.
 fn willing(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {
     let (tell, told) = channel();
     let coordinator = scene.coordinator(move |request| {
-        if let ClientRequest::Submit { submission, reply } = request {
+        if let Request::Asked(ToCoordinator::Submit(submission), reply) = request {
             let _ = tell.send(submission);
-            let _ = reply.send(Ok(JobId(1)));
+            let _ = reply.send(Ok(FromCoordinator::Submitted { job: JobId(1) }));
         }
     });
     (coordinator, told)
@@ -214,7 +214,7 @@ fn a_log_comes_from_the_worker_that_keeps_it() {
         (server, address)
     });
     let _coordinator = scene.coordinator(move |request| {
-        if let ClientRequest::LogHolder { attempt, reply } = request {
+        if let Request::LogHolder { attempt, reply } = request {
             let gone = || Refusal { status: 1, reason: "its worker is lost".to_owned() };
             let _ = reply.send(if attempt.number == 3 { Err(gone()) } else { Ok(holder.clone()) });
         }

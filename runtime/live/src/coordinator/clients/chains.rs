@@ -8,27 +8,25 @@ use napreduce_protocol::{FromCoordinator, ToCoordinator};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Client, Parting};
-use crate::coordinator::requests::ClientRequest;
+use crate::coordinator::requests::Request;
 
 /// Tells the loop when the connection is gone, however it went.
 struct Held {
-    requests: UnboundedSender<ClientRequest>,
+    requests: UnboundedSender<Request>,
     chain: u128,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         // A loop that has ended starts anew with every chain unheard of.
-        let _ = self.requests.send(ClientRequest::ReleaseChain { chain: self.chain });
+        let _ = self.requests.send(Request::ReleaseChain { chain: self.chain });
     }
 }
 
 impl Client {
     /// Holds a chain until its program says that it is done, or goes.
     pub(super) async fn hold_chain(&mut self, chain: u128, root: PathBuf) -> Result<(), Parting> {
-        let answer = self
-            .ask(|reply| ClientRequest::HoldChain { chain, root, reply }, |()| FromCoordinator::Done)
-            .await?;
+        let answer = self.ask(ToCoordinator::HoldChain { chain, root }).await?;
         let held = matches!(answer, FromCoordinator::Done);
         let requests = self.desk.requests.clone();
         let _held = held.then_some(Held { requests, chain });
@@ -40,8 +38,7 @@ impl Client {
         match self.receiver.receive().await? {
             None => Ok(()),
             Some(ToCoordinator::EndChain { chain: ended }) if ended == chain => {
-                let done = |()| FromCoordinator::Done;
-                let answer = self.ask(|reply| ClientRequest::EndChain { chain, reply }, done).await?;
+                let answer = self.ask(ToCoordinator::EndChain { chain }).await?;
                 self.send(&answer).await
             }
             Some(_) => Err(Parting::OutOfTurn { got: "another request", expected: "the end of a chain" }),

@@ -9,7 +9,7 @@ use napreduce_protocol::{FromCoordinator, JobEnd, JobProgress, ToCoordinator};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Client, Parting, Refusal};
-use crate::coordinator::requests::{ClientRequest, Following};
+use crate::coordinator::requests::{Following, Request};
 
 /// What happens within it is told at once.
 const COALESCED: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ enum Next {
 
 impl Client {
     pub(super) async fn follow(&mut self, job: JobId) -> Result<(), Parting> {
-        let mut following = match self.question(|reply| ClientRequest::Follow { job, reply }).await? {
+        let mut following = match self.question(|reply| Request::Follow { job, reply }).await? {
             Ok(following) => following,
             Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
         };

@@ -12,7 +12,7 @@ use napreduce_protocol::{
 use tokio::time::timeout;
 
 use super::{Client, Parting, Refusal};
-use crate::coordinator::requests::ClientRequest;
+use crate::coordinator::requests::Request;
 
 /// A worker that does not send a piece of a log within so long is stopped or cut off.
 const PIECE_DEADLINE: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ impl Client {
         stream: LogStream,
         offset: u64,
     ) -> Result<(), Parting> {
-        let holder = match self.question(|reply| ClientRequest::LogHolder { attempt, reply }).await? {
+        let holder = match self.question(|reply| Request::LogHolder { attempt, reply }).await? {
             Ok(holder) => holder,
             Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
         };

@@ -16,7 +16,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::JobId;
 use napreduce_protocol::{
     Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, Secret, Submission, ToCoordinator,
     TransportError,
@@ -27,7 +26,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uploads::Uploads;
 
-use super::requests::{ClientRequest, Refusal, Reply};
+use super::requests::{Refusal, Reply, Request};
 use crate::blobs::{BlobStore, PinnedBlob};
 
 /// What operators give as a reason is kept with the job, and is no place for more.
@@ -60,7 +59,7 @@ impl Default for ClientLimits {
 /// What the tasks of all connections have in common.
 #[derive(Clone)]
 pub(crate) struct ClientDesk {
-    requests: UnboundedSender<ClientRequest>,
+    requests: UnboundedSender<Request>,
     blobs: Arc<BlobStore>,
     uploads: Uploads,
     /// Opens the data servers of workers, for logs.
@@ -72,7 +71,7 @@ pub(crate) struct ClientDesk {
 
 impl ClientDesk {
     pub(crate) fn new(
-        requests: UnboundedSender<ClientRequest>,
+        requests: UnboundedSender<Request>,
         blobs: Arc<BlobStore>,
         secret: Secret,
         limits: ClientLimits,
@@ -144,6 +143,9 @@ impl Client {
             ToCoordinator::Chunk { .. } => {
                 Err(Parting::OutOfTurn { got: "a piece of a blob", expected: "a request" })
             }
+            ToCoordinator::EndChain { .. } => {
+                Err(Parting::OutOfTurn { got: "the end of a chain", expected: "a request" })
+            }
             ToCoordinator::FetchBlob { digest } => self.hand_out(digest).await,
             ToCoordinator::Submit(submission) => self.submit(submission).await,
             ToCoordinator::Follow { job } => self.follow(job).await,
@@ -158,75 +160,22 @@ impl Client {
                 self.refuse(2, why).await
             }
             asked => {
-                let answer = self.ask_the_loop(asked).await?;
+                let answer = self.ask(asked).await?;
                 self.send(&answer).await
             }
         }
     }
 
-    /// What takes one question to the loop and one answer to the client.
-    async fn ask_the_loop(&self, asked: ToCoordinator) -> Result<FromCoordinator, Parting> {
-        use FromCoordinator as Answer;
-        use ToCoordinator as Asked;
-        let done = |()| Answer::Done;
-        match asked {
-            Asked::Jobs { limit } => {
-                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-                self.ask(|reply| ClientRequest::Jobs { limit, reply }, Answer::Jobs).await
-            }
-            Asked::Job { job } => self.ask(|reply| ClientRequest::Job { job, reply }, Answer::Job).await,
-            Asked::KillJob { job, reason } => {
-                self.ask(|reply| ClientRequest::KillJob { job, reason, reply }, done).await
-            }
-            Asked::Tasks { job } => {
-                self.ask(|reply| ClientRequest::Tasks { job, reply }, Answer::Tasks).await
-            }
-            Asked::CommandTask { task, attempt, command, reason } => {
-                let commanded = |attempts| Answer::Commanded { attempts };
-                let request = |reply| ClientRequest::CommandTask { task, attempt, command, reason, reply };
-                self.ask(request, commanded).await
-            }
-            Asked::CommandJob { job, command, reason } => {
-                self.ask(|reply| ClientRequest::CommandJob { job, command, reason, reply }, done).await
-            }
-            Asked::Outcomes { job, attempts, command } => {
-                let request = |reply| ClientRequest::Outcomes { job, attempts, command, reply };
-                self.ask(request, Answer::Outcomes).await
-            }
-            Asked::Explain { job, task } => {
-                let explained = |lines| Answer::Explained { lines };
-                self.ask(|reply| ClientRequest::Explain { job, task, reply }, explained).await
-            }
-            Asked::Workers => self.ask(|reply| ClientRequest::Workers { reply }, Answer::Workers).await,
-            Asked::Drain { worker, hand_back } => {
-                self.ask(|reply| ClientRequest::Drain { worker, hand_back, reply }, done).await
-            }
-            Asked::Offer { .. }
-            | Asked::Chunk { .. }
-            | Asked::FetchBlob { .. }
-            | Asked::Submit(_)
-            | Asked::Follow { .. }
-            | Asked::HoldChain { .. }
-            | Asked::EndChain { .. }
-            | Asked::Log { .. } => Err(Parting::OutOfTurn { got: "this request", expected: "another" }),
-        }
-    }
-
-    async fn ask<T>(
-        &self,
-        request: impl FnOnce(Reply<T>) -> ClientRequest,
-        answer: impl FnOnce(T) -> FromCoordinator,
-    ) -> Result<FromCoordinator, Parting> {
-        Ok(match self.question(request).await? {
-            Ok(answered) => answer(answered),
-            Err(Refusal { status, reason }) => FromCoordinator::Refused { status, reason },
-        })
+    /// Takes a message to the loop as it is, and what the loop answers to the client.
+    async fn ask(&self, asked: ToCoordinator) -> Result<FromCoordinator, Parting> {
+        let answered = self.question(|reply| Request::Asked(asked, reply)).await?;
+        Ok(answered.unwrap_or_else(|Refusal { status, reason }| FromCoordinator::Refused { status, reason }))
     }
 
     /// Puts a question to the loop, which answers as long as it lives.
     async fn question<T>(
         &self,
-        request: impl FnOnce(Reply<T>) -> ClientRequest,
+        request: impl FnOnce(Reply<T>) -> Request,
     ) -> Result<Result<T, Refusal>, Parting> {
         let (reply, answer) = oneshot::channel();
         self.desk.requests.send(request(reply)).map_err(|_| Parting::CoordinatorEnds)?;
@@ -236,10 +185,7 @@ impl Client {
     async fn submit(&mut self, submission: Box<Submission>) -> Result<(), Parting> {
         let answer = match checks::check(&submission, &self.pins) {
             Err(refusal) => FromCoordinator::Refused { status: refusal.status, reason: refusal.reason },
-            Ok(()) => {
-                let submitted = |job: JobId| FromCoordinator::Submitted { job };
-                self.ask(|reply| ClientRequest::Submit { submission, reply }, submitted).await?
-            }
+            Ok(()) => self.ask(ToCoordinator::Submit(submission)).await?,
         };
         // From here on the loop holds what the job needs.
         self.pins.clear();

@@ -32,15 +32,15 @@ async fn gone(root: &Path) {
 impl Running {
     async fn hold(&self, chain: u128, root: &Path) -> Result<(), Refusal> {
         let root = root.to_owned();
-        self.ask(|reply| ClientRequest::HoldChain { chain, root, reply }).await
+        self.done(ToCoordinator::HoldChain { chain, root }).await
     }
 
     fn release(&self, chain: u128) {
-        self.requests.send(ClientRequest::ReleaseChain { chain }).expect("the coordinator runs");
+        self.requests.send(Request::ReleaseChain { chain }).expect("the coordinator runs");
     }
 
     async fn end_chain(&self, chain: u128) {
-        self.ask(|reply| ClientRequest::EndChain { chain, reply }).await.expect("it is always done");
+        self.done(ToCoordinator::EndChain { chain }).await.expect("it is always done");
     }
 
     async fn submit_of(&self, scene: &Scene, chain: u128) -> JobId {
@@ -49,9 +49,9 @@ impl Running {
         self.submit(submission).await
     }
 
-    async fn kill_job(&self, job: JobId) {
+    async fn end_by_hand(&self, job: JobId) {
         let reason = "it is enough".to_owned();
-        self.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("it runs");
+        self.kill_job(job, reason).await.expect("it runs");
         self.end_of(job).await;
     }
 }
@@ -63,7 +63,7 @@ async fn what_passes_between_jobs_stays_until_the_program_is_done() {
     let (coordinator, root) = (scene.start(), make_root(&scene, 7));
     coordinator.hold(7, &root).await.expect("it is a root");
     let job = coordinator.submit_of(&scene, 7).await;
-    coordinator.kill_job(job).await;
+    coordinator.end_by_hand(job).await;
     // Others come and go meanwhile.
     let other = make_root(&scene, 8);
     coordinator.hold(8, &other).await.expect("it is a root");
@@ -99,7 +99,7 @@ async fn the_input_of_a_job_that_goes_on_without_its_program_stays_until_the_job
     coordinator.hold(9, &third).await.expect("it is a root");
     coordinator.end_chain(9).await;
     assert!(!third.exists() && root.join("counts/part-r-00000").exists());
-    coordinator.kill_job(job).await;
+    coordinator.end_by_hand(job).await;
     gone(&root).await;
     coordinator.stop().await;
 }

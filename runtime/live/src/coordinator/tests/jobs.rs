@@ -8,7 +8,7 @@ use std::time::Duration;
 use napreduce_core::{FailureClass, FaultPlace, JobId, Report, TaskId, TaskKind};
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, TaskCommand, WorkerOrder};
 
-use super::{ClientRequest, Scene, Worker, attempt};
+use super::{Scene, Worker, attempt};
 use crate::output::Owner;
 
 #[tokio::test]
@@ -29,11 +29,11 @@ async fn a_job_runs_to_its_end_and_into_history() {
     assert_eq!(fs::read_to_string(scene.path("out/part-r-00000")).expect("a part"), "done\n");
     assert!(scene.path("out/_SUCCESS").exists() && !scene.path("out/_temporary").exists());
     assert_eq!(worker.order().await, WorkerOrder::Forget { job });
-    let detail = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("in history");
+    let detail = coordinator.job(job).await.expect("in history");
     assert_eq!(detail.summary.phase, JobPhase::Succeeded);
     let ends: Vec<_> = detail.attempts.iter().map(|one| (one.attempt, one.end.as_deref())).collect();
     assert_eq!(ends, [(map, Some("done")), (reduce, Some("done"))]);
-    let tasks = coordinator.ask(|reply| ClientRequest::Tasks { job: Some(job), reply }).await.expect("known");
+    let tasks = coordinator.tasks(Some(job)).await.expect("known");
     assert!(tasks.iter().all(|task| task.state == "done") && tasks.len() == 2);
     coordinator.stop().await;
 }
@@ -57,8 +57,7 @@ async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
             panic!("no success")
         };
         assert!(wall > Duration::ZERO && wall < Duration::from_secs(3_600), "{wall:?}");
-        let JobDetail { summary, attempts, .. } =
-            *coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("in history");
+        let JobDetail { summary, attempts, .. } = *coordinator.job(job).await.expect("in history");
         let (began, ended) = (summary.submitted_millis, summary.ended_millis.expect("it has ended"));
         assert!(Duration::from_millis(ended - began).abs_diff(wall) <= Duration::from_millis(1));
         for one in attempts {
@@ -79,7 +78,7 @@ async fn a_submission_handed_in_twice_is_one_job() {
     let coordinator = scene.start();
     assert_eq!(coordinator.submit(scene.submission(u128::MAX - 5, 1, 0)).await, job, "also after a restart");
     let reason = "no more".to_owned();
-    coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("killed");
+    coordinator.kill_job(job, reason).await.expect("killed");
     coordinator.end_of(job).await;
     assert_eq!(
         coordinator.submit(scene.submission(u128::MAX - 5, 1, 0)).await,
@@ -95,7 +94,7 @@ async fn what_a_lost_try_of_the_same_submission_left_is_no_obstacle() {
     drop(scene.claim(1, u128::MAX - 5, Owner::Cluster));
     let coordinator = scene.start();
     let (submission, other) = (scene.submission(u128::MAX - 5, 1, 0), scene.submission(6, 1, 0));
-    let refused = coordinator.ask(|reply| ClientRequest::Submit { submission: other, reply }).await;
+    let refused = coordinator.try_submit(other).await;
     let refused = refused.expect_err("not its own");
     assert!(
         refused.status == 2 && refused.reason.contains("_temporary of a run that did not end"),
@@ -111,7 +110,7 @@ async fn an_output_that_is_in_use_is_refused() {
     let coordinator = scene.start();
     coordinator.submit(scene.submission(1, 1, 0)).await;
     let submission = scene.submission(2, 1, 0);
-    let refused = coordinator.ask(|reply| ClientRequest::Submit { submission, reply }).await;
+    let refused = coordinator.try_submit(submission).await;
     let refused = refused.expect_err("in use");
     assert!(refused.status == 2 && refused.reason.contains("is being written by another run"), "{refused:?}");
     coordinator.stop().await;
@@ -126,14 +125,14 @@ async fn a_killed_job_leaves_nothing_and_says_why() {
     let map = worker.launched().await;
     worker.started(map);
     let reason = "ada asked".to_owned();
-    coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("killed");
+    coordinator.kill_job(job, reason).await.expect("killed");
     assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
     worker.happened(map, Report::Killed);
     let end = coordinator.end_of(job).await;
     assert_eq!(end, JobEnd::Killed { job, reason: "ada asked".to_owned() });
     assert!(!scene.path("out").exists());
     let again = "again".to_owned();
-    let refused = coordinator.ask(|reply| ClientRequest::KillJob { job, reason: again, reply }).await;
+    let refused = coordinator.kill_job(job, again).await;
     assert_eq!(refused.expect_err("over").reason, "job_0001 has ended");
     coordinator.stop().await;
 }
@@ -148,14 +147,12 @@ async fn a_killed_attempt_is_tried_again_and_no_failure() {
     worker.started(map);
     let (task, reason) = (map.task, "too slow".to_owned());
     let command = TaskCommand::Kill;
-    let killed = coordinator
-        .ask(|reply| ClientRequest::CommandTask { task, attempt: None, command, reason, reply })
-        .await;
+    let killed = coordinator.command_task(task, None, command, reason).await;
     assert_eq!(killed.expect("killed"), [map]);
     assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
     worker.happened(map, Report::Killed);
     assert_eq!(worker.launched().await, attempt(1, TaskKind::Map, 0, 2));
-    let detail = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("known");
+    let detail = coordinator.job(job).await.expect("known");
     let end = detail.attempts[0].end.as_deref().expect("it ended");
     assert!(end.contains("too slow"), "{end}");
     coordinator.stop().await;
@@ -192,11 +189,11 @@ async fn what_is_not_there_is_refused_by_name() {
     let scene = Scene::new();
     let coordinator = scene.start();
     let job = JobId(9);
-    let refused = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect_err("unknown");
+    let refused = coordinator.job(job).await.expect_err("unknown");
     assert_eq!((refused.status, refused.reason.as_str()), (2, "there is no job_0009; see: nap job list"));
     let job = coordinator.submit(scene.submission(1, 1, 0)).await;
     let task = Some(TaskId { job, kind: TaskKind::Reduce, index: 3 });
-    let refused = coordinator.ask(|reply| ClientRequest::Explain { job, task, reply }).await;
+    let refused = coordinator.explain(job, task).await;
     assert_eq!(refused.expect_err("no such task").reason, "job_0001 has no task job_0001_r_0003");
     coordinator.stop().await;
 }
@@ -207,7 +204,7 @@ async fn explain_says_why_nothing_runs() {
     let coordinator = scene.start();
     let job = coordinator.submit(scene.submission(1, 1, 0)).await;
     let task = Some(TaskId { job, kind: TaskKind::Map, index: 0 });
-    let lines = coordinator.ask(|reply| ClientRequest::Explain { job, task, reply }).await.expect("known");
+    let lines = coordinator.explain(job, task).await.expect("known");
     assert_eq!(lines[0], "job_0001_m_0000 is pending");
     assert!(lines[1..].iter().any(|line| line.contains("no worker")), "{lines:?}");
     coordinator.stop().await;

@@ -21,8 +21,9 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
-    Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobEnd, JobPlan, PartOutput, Split,
-    Submission, ToWorker, WorkerOrder, WorkerReport,
+    Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
+    JobPlan, PartOutput, Split, Submission, TaskCommand, TaskSummary, ToCoordinator, ToWorker, WorkerOrder,
+    WorkerReport, WorkerSummary,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -34,7 +35,7 @@ use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input};
 use super::recovery::RecoveryError;
 use super::replay::Recording;
-use super::requests::{ClientRequest, Following, Refusal, Reply};
+use super::requests::{Following, Refusal, Reply, Request};
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::JournalError;
@@ -54,7 +55,7 @@ struct Scene {
 /// A coordinator that runs.
 struct Running {
     inputs: UnboundedSender<Input>,
-    requests: UnboundedSender<ClientRequest>,
+    requests: UnboundedSender<Request>,
     task: JoinHandle<Result<(), JournalError>>,
 }
 
@@ -142,19 +143,74 @@ impl Scene {
 }
 
 impl Running {
-    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> ClientRequest) -> Result<T, Refusal> {
+    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.requests.send(request(reply)).expect("the coordinator runs");
         timeout(DEADLINE, answer).await.expect("an answer in time").expect("an answer")
     }
 
+    async fn asked(&self, message: ToCoordinator) -> Result<FromCoordinator, Refusal> {
+        self.ask(|reply| Request::Asked(message, reply)).await
+    }
+
+    /// The answer to a message that is answered by `Done`.
+    async fn done(&self, message: ToCoordinator) -> Result<(), Refusal> {
+        self.asked(message).await.map(|answer| assert!(matches!(answer, FromCoordinator::Done), "{answer:?}"))
+    }
+
+    async fn try_submit(&self, submission: Box<Submission>) -> Result<JobId, Refusal> {
+        let answer = self.asked(ToCoordinator::Submit(submission)).await?;
+        let FromCoordinator::Submitted { job } = answer else { panic!("{answer:?}") };
+        Ok(job)
+    }
+
+    async fn job(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
+        let answer = self.asked(ToCoordinator::Job { job }).await?;
+        let FromCoordinator::Job(detail) = answer else { panic!("{answer:?}") };
+        Ok(detail)
+    }
+
+    async fn tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
+        let answer = self.asked(ToCoordinator::Tasks { job }).await?;
+        let FromCoordinator::Tasks(tasks) = answer else { panic!("{answer:?}") };
+        Ok(tasks)
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerSummary>, Refusal> {
+        let answer = self.asked(ToCoordinator::Workers).await?;
+        let FromCoordinator::Workers(workers) = answer else { panic!("{answer:?}") };
+        Ok(workers)
+    }
+
+    async fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
+        let answer = self.asked(ToCoordinator::Explain { job, task }).await?;
+        let FromCoordinator::Explained { lines } = answer else { panic!("{answer:?}") };
+        Ok(lines)
+    }
+
+    async fn kill_job(&self, job: JobId, reason: String) -> Result<(), Refusal> {
+        self.done(ToCoordinator::KillJob { job, reason }).await
+    }
+
+    async fn command_task(
+        &self,
+        task: TaskId,
+        attempt: Option<u32>,
+        command: TaskCommand,
+        reason: String,
+    ) -> Result<Vec<AttemptId>, Refusal> {
+        let answer = self.asked(ToCoordinator::CommandTask { task, attempt, command, reason }).await?;
+        let FromCoordinator::Commanded { attempts } = answer else { panic!("{answer:?}") };
+        Ok(attempts)
+    }
+
     async fn submit(&self, submission: Box<Submission>) -> JobId {
-        self.ask(|reply| ClientRequest::Submit { submission, reply }).await.expect("an accepted job")
+        self.try_submit(submission).await.expect("an accepted job")
     }
 
     async fn end_of(&self, job: JobId) -> JobEnd {
         let following: Following =
-            self.ask(|reply| ClientRequest::Follow { job, reply }).await.expect("a known job");
+            self.ask(|reply| Request::Follow { job, reply }).await.expect("a known job");
         let mut end = following.end;
         let ended = timeout(DEADLINE, end.wait_for(Option::is_some)).await.expect("an end in time");
         ended.expect("the coordinator runs").clone().expect("an end")

@@ -2,17 +2,29 @@
 //!
 //! Owns the outcomes of commands, over what workers say. Does not own the commands themselves (`preemption`).
 
-use napreduce_core::{AttemptId, Report};
-use napreduce_protocol::{CommandOutcome, JobCommand, TaskCommand};
+use napreduce_core::{AttemptId, JobId, Report};
+use napreduce_protocol::{CommandOutcome, FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
 
 use super::preemption::running;
-use super::{ClientRequest, Running, Scene};
+use super::{Running, Scene};
 
 impl Running {
+    async fn outcomes(
+        &self,
+        job: JobId,
+        attempts: Vec<AttemptId>,
+        command: TaskCommand,
+    ) -> Vec<(AttemptId, CommandOutcome)> {
+        let asked = self.asked(ToCoordinator::Outcomes { job, attempts, command }).await;
+        let FromCoordinator::Outcomes(outcomes) = asked.expect("a known job") else { panic!("no outcomes") };
+        outcomes
+    }
+
     async fn outcome(&self, id: AttemptId, command: TaskCommand) -> CommandOutcome {
         let (job, attempts) = (id.task.job, vec![id]);
-        let asked = self.ask(|reply| ClientRequest::Outcomes { job, attempts, command, reply }).await;
-        let [(attempt, outcome)] = &asked.expect("a known job")[..] else { panic!("not one") };
+        let [(attempt, outcome)] = &self.outcomes(job, attempts, command).await[..] else {
+            panic!("not one")
+        };
         assert_eq!(*attempt, id);
         outcome.clone()
     }
@@ -101,15 +113,10 @@ async fn a_whole_job_is_suspended_when_all_that_is_live_of_it_is() {
     let (coordinator, mut worker, map) = running(&scene).await;
     let job = map.task.job;
     coordinator.command_job(job, JobCommand::Suspend).await.expect("ordered");
-    let all = || {
-        coordinator.ask(|reply| {
-            let (attempts, command) = (Vec::new(), TaskCommand::Suspend);
-            ClientRequest::Outcomes { job, attempts, command, reply }
-        })
-    };
-    assert_eq!(all().await.expect("known"), [(map, CommandOutcome::Pending)]);
+    let all = || coordinator.outcomes(job, Vec::new(), TaskCommand::Suspend);
+    assert_eq!(all().await, [(map, CommandOutcome::Pending)]);
     worker.suspends(map, 100).await;
     coordinator.until(map, "suspended").await;
-    assert_eq!(all().await.expect("known"), [(map, CommandOutcome::Done)]);
+    assert_eq!(all().await, [(map, CommandOutcome::Done)]);
     coordinator.stop().await;
 }

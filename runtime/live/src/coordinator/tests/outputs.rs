@@ -6,9 +6,9 @@
 use std::fs;
 
 use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, Report};
-use napreduce_protocol::{JobEnd, Submission, WorkerOrder};
+use napreduce_protocol::{FromCoordinator, JobEnd, Submission, ToCoordinator, WorkerOrder};
 
-use super::{ClientRequest, DEADLINE, Running, Scene, Worker};
+use super::{DEADLINE, Running, Scene, Worker};
 use crate::output::{DiskScript, Owner};
 
 /// Polls until a job is explained with these words.
@@ -16,10 +16,7 @@ async fn explained(coordinator: &Running, job: JobId, words: &str) {
     let mut said = Vec::new();
     let asked = async {
         loop {
-            said = coordinator
-                .ask(|reply| ClientRequest::Explain { job, task: None, reply })
-                .await
-                .expect("a known job");
+            said = coordinator.explain(job, None).await.expect("a known job");
             if said.iter().any(|line| line.contains(words)) {
                 return;
             }
@@ -91,7 +88,7 @@ async fn a_settled_job_is_not_ended_again_though_it_left_the_history() {
             fs::write(scene.path("out").join(name), text).expect("written");
         }
         let coordinator = scene.start();
-        let refused = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await;
+        let refused = coordinator.job(job).await;
         assert!(refused.is_err(), "nothing is known of it any more");
         coordinator.stop().await;
         let read = |name| fs::read_to_string(scene.path("out").join(name)).expect("a file");
@@ -105,7 +102,8 @@ async fn a_commit_is_held_while_storage_is_away_also_over_a_restart() {
     let scene = Scene::new();
     let (coordinator, job) = held_at_its_commit(&scene).await;
     explained(&coordinator, job, "it is held and tried again").await;
-    let listed = coordinator.ask(|reply| ClientRequest::Jobs { limit: 1, reply }).await.expect("a list");
+    let listed = coordinator.asked(ToCoordinator::Jobs { limit: 1 }).await.expect("a list");
+    let FromCoordinator::Jobs(listed) = listed else { panic!("no list: {listed:?}") };
     assert!(listed[0].reason.as_ref().is_some_and(|why| why.contains("No such file")), "{listed:?}");
     assert!(!scene.path("out").exists(), "it is not made again");
     coordinator.kill().await;
@@ -124,7 +122,7 @@ async fn a_held_job_can_be_killed() {
     let (coordinator, job) = held_at_its_commit(&scene).await;
     explained(&coordinator, job, "nap job kill job_0001").await;
     let reason = "by ada".to_owned();
-    coordinator.ask(|reply| ClientRequest::KillJob { job, reason, reply }).await.expect("it is killed");
+    coordinator.kill_job(job, reason).await.expect("it is killed");
     let JobEnd::Killed { reason, .. } = coordinator.end_of(job).await else { panic!("it was killed") };
     assert!(reason.starts_with("by ada; its output was not committed"), "{reason}");
     coordinator.stop().await;
@@ -226,7 +224,7 @@ async fn an_output_that_one_host_alone_cannot_reach_is_tried_on_another() {
     worker.happened(map, out_of_output());
     let again = other.launched().await;
     assert_eq!(again.task, map.task);
-    let said = coordinator.ask(|reply| ClientRequest::Explain { job, task: None, reply }).await;
+    let said = coordinator.explain(job, None).await;
     assert!(!said.expect("a known job").iter().any(|line| line.contains("out of reach")));
     coordinator.stop().await;
 }

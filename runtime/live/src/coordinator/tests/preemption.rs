@@ -6,12 +6,12 @@
 use napreduce_core::{AttemptId, JobId, Primitive, Report, TaskKind};
 use napreduce_protocol::{
     CheckpointSupport, JobCommand, JobDetail, Preempted, PreemptionAccount, PreemptionEnd, TaskCommand,
-    TaskSummary, WorkerOrder, WorkerReport,
+    TaskSummary, ToCoordinator, WorkerOrder, WorkerReport,
 };
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use tokio::time::timeout;
 
-use super::{ClientRequest, DEADLINE, Running, Scene, Worker, attempt};
+use super::{DEADLINE, Running, Scene, Worker, attempt};
 use crate::coordinator::Refusal;
 
 pub(super) fn account(what: Preempted, active_millis: u64) -> PreemptionAccount {
@@ -36,21 +36,21 @@ impl Running {
         command: TaskCommand,
     ) -> Result<Vec<AttemptId>, Refusal> {
         let (task, reason) = (id.task, "ada asked".to_owned());
-        self.ask(|reply| ClientRequest::CommandTask { task, attempt: None, command, reason, reply }).await
+        self.command_task(task, None, command, reason).await
     }
 
     pub(super) async fn command_job(&self, job: JobId, command: JobCommand) -> Result<(), Refusal> {
         let reason = "at night".to_owned();
-        self.ask(|reply| ClientRequest::CommandJob { job, command, reason, reply }).await
+        self.done(ToCoordinator::CommandJob { job, command, reason }).await
     }
 
     pub(super) async fn detail(&self, job: JobId) -> Box<JobDetail> {
-        self.ask(|reply| ClientRequest::Job { job, reply }).await.expect("a known job")
+        self.job(job).await.expect("a known job")
     }
 
     pub(super) async fn task(&self, id: AttemptId) -> TaskSummary {
         let job = Some(id.task.job);
-        let tasks = self.ask(|reply| ClientRequest::Tasks { job, reply }).await.expect("a known job");
+        let tasks = self.tasks(job).await.expect("a known job");
         tasks.into_iter().find(|task| task.task == id.task).expect("a task of it")
     }
 }
@@ -278,7 +278,7 @@ async fn a_suspended_job_starts_nothing_until_it_is_resumed() {
     let second = coordinator.submit(other).await;
     let its = worker.launched().await;
     assert_eq!(its.task.job, second, "the slot is nobody's of the suspended job");
-    let lines = coordinator.ask(|reply| ClientRequest::Explain { job: JOB, task: None, reply }).await;
+    let lines = coordinator.explain(JOB, None).await;
     let lines = lines.expect("known");
     assert!(lines.iter().any(|line| line.contains("at night")), "{lines:?}");
     coordinator.command_job(JOB, JobCommand::Resume).await.expect("ordered");
@@ -306,9 +306,7 @@ async fn what_cannot_be_done_is_refused_with_its_name_and_state() {
         assert_eq!((refused.status, refused.reason.as_str()), (2, says));
     }
     let (task, reason, command) = (map.task, String::new(), TaskCommand::Suspend);
-    let refused = coordinator
-        .ask(|reply| ClientRequest::CommandTask { task, attempt: Some(9), command, reason, reply })
-        .await;
+    let refused = coordinator.command_task(task, Some(9), command, reason).await;
     assert!(refused.expect_err("no such attempt").reason.starts_with("job_0001_m_0000.9 is not live"));
     let refused = coordinator.command_job(JOB, JobCommand::Resume).await.expect_err("it is not suspended");
     assert_eq!(refused.reason, "cannot resume job_0001: it is not suspended");
@@ -343,7 +341,7 @@ async fn a_job_that_cannot_be_saved_is_refused_where_it_would_be_and_never_check
     scene.configuration.scheduler = SchedulerConfiguration::named(SchedulerName::Natjam);
     let coordinator = scene.start();
     let handed_in = submission.clone();
-    let refused = coordinator.ask(|reply| ClientRequest::Submit { submission: handed_in, reply }).await;
+    let refused = coordinator.try_submit(handed_in).await;
     let Refusal { status, reason } = refused.expect_err("natjam checkpoints reduces");
     assert!(status == 2 && reason.contains("the reducer of count may keep a state"), "{reason}");
     coordinator.stop().await;

@@ -7,7 +7,7 @@ use std::fs;
 use napreduce_core::{Report, TaskKind};
 use napreduce_protocol::{FromWorker, JobEnd, WorkerOrder};
 
-use super::{ClientRequest, Scene, Worker, attempt};
+use super::{Scene, Worker, attempt};
 
 /// Does a whole job with a coordinator that is killed after each step.
 async fn job_with_a_kill_at_every_step(scene: &Scene) {
@@ -51,7 +51,7 @@ async fn job_with_a_kill_at_every_step(scene: &Scene) {
     coordinator.kill().await;
 
     let coordinator = scene.start();
-    let detail = coordinator.ask(|reply| ClientRequest::Job { job, reply }).await.expect("in history");
+    let detail = coordinator.job(job).await.expect("in history");
     assert_eq!(detail.attempts.len(), 3, "no attempt was made twice: {:?}", detail.attempts);
     coordinator.stop().await;
 }
@@ -112,7 +112,7 @@ async fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
     let mut worker = Worker::join(&coordinator, "w", 1).await;
     worker.say(FromWorker::Received { through: 5 });
     while worker.messages.recv().await.is_some() {}
-    let workers = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+    let workers = coordinator.workers().await.expect("a list");
     let [gone] = workers.as_slice() else { panic!("{workers:?}") };
     assert_eq!((gone.state.as_str(), gone.name.as_str()), ("lost", "w"));
     coordinator.stop().await;
@@ -144,7 +144,7 @@ async fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() 
     let coordinator = scene.start();
     let mut first = Worker::join(&coordinator, "w", 1).await;
     let (worker, hand_back) = (first.id, true);
-    coordinator.ask(|reply| ClientRequest::Drain { worker, hand_back, reply }).await.expect("drained");
+    coordinator.done(napreduce_protocol::ToCoordinator::Drain { worker, hand_back }).await.expect("drained");
     assert_eq!(first.order().await, WorkerOrder::Leave);
     first.disconnect();
     let mut second = Worker::join(&coordinator, "w", 1).await;

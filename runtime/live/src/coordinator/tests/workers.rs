@@ -5,11 +5,11 @@
 use std::time::{Duration, Instant};
 
 use napreduce_core::{Report, TaskKind, WorkerId};
-use napreduce_protocol::{FromWorker, ToWorker, WorkerOrder, WorkerReport};
+use napreduce_protocol::{FromWorker, ToCoordinator, ToWorker, WorkerOrder, WorkerReport};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
-use super::{ClientRequest, DEADLINE, Input, Scene, Worker, attempt};
+use super::{DEADLINE, Input, Scene, Worker, attempt};
 
 #[tokio::test]
 async fn a_report_that_is_repeated_counts_once() {
@@ -108,7 +108,7 @@ async fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
             other => panic!("{other:?}"),
         }
     }
-    let list = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+    let list = coordinator.workers().await.expect("a list");
     assert_eq!(list.len(), 1, "no number was given away");
     coordinator.stop().await;
 }
@@ -140,7 +140,7 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
     let map = worker.launched().await;
     worker.started(map);
     let (id, hand_back) = (worker.id, true);
-    coordinator.ask(|reply| ClientRequest::Drain { worker: id, hand_back, reply }).await.expect("drained");
+    coordinator.done(ToCoordinator::Drain { worker: id, hand_back }).await.expect("drained");
     assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
     worker.happened(map, Report::Killed);
     assert_eq!(worker.order().await, WorkerOrder::Leave);
@@ -148,7 +148,7 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
     // Requests may overtake what workers say.
     let began = Instant::now();
     loop {
-        let workers = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+        let workers = coordinator.workers().await.expect("a list");
         if workers[0].state == "left" {
             assert_eq!(workers[0].reason.as_deref(), Some("nothing of it was needed any more"));
             break;
@@ -156,7 +156,7 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
         assert!(began.elapsed() < DEADLINE, "the worker does not leave: {workers:?}");
         tokio::task::yield_now().await;
     }
-    let gone = coordinator.ask(|reply| ClientRequest::Drain { worker: id, hand_back, reply }).await;
+    let gone = coordinator.done(ToCoordinator::Drain { worker: id, hand_back }).await;
     assert_eq!(gone.expect_err("gone").reason, "there is no worker_0001; see: nap worker list");
     coordinator.stop().await;
 }
@@ -174,7 +174,7 @@ async fn workers_that_are_gone_are_listed_with_when_and_why_over_restarts() {
         let second = Worker::connect(&coordinator, hello, 0).await;
         let mut coordinator = coordinator;
         for restart in 0..2 {
-            let listed = coordinator.ask(|reply| ClientRequest::Workers { reply }).await.expect("a list");
+            let listed = coordinator.workers().await.expect("a list");
             let [gone, there] = listed.as_slice() else { panic!("{restart}: {listed:?}") };
             assert_eq!((gone.worker, gone.state.as_str(), gone.host.as_str()), (first.id, "lost", "host"));
             assert!(gone.gone_millis.is_some_and(|at| at > 1_600_000_000_000), "{gone:?}");
