@@ -11,8 +11,8 @@ use serde_json::Value;
 /// What the engine ordered about a task, in order.
 fn orders(cluster: &OwnCluster, task: &str) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
-    let events = replay_journal(&directory).expect("a journal");
-    let effects = events.iter().flat_map(|event| &event.effects);
+    let batches = replay_journal(&directory).expect("a journal");
+    let effects = batches.iter().flat_map(|batch| &batch.effects);
     let about = effects.filter_map(|effect| match effect {
         Effect::Send { order, .. } => Some(match order {
             Order::Launch { attempt, from: Start::Fresh, .. } => ("launch".to_owned(), attempt),

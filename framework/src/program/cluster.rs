@@ -162,7 +162,7 @@ impl Cluster {
     /// How many reduces the workers that are there run at once; at least one.
     pub(super) fn reduce_slots(&mut self) -> Result<u32, Error> {
         let workers = self.client.workers().map_err(JobError::from)?;
-        let up = workers.iter().filter(|worker| worker.state.starts_with("up"));
+        let up = workers.iter().filter(|worker| worker.state == napreduce_live::WorkerPhase::Up);
         Ok(up.map(|worker| worker.reduce_slots.0).sum::<u32>().max(1))
     }
 

@@ -22,11 +22,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use cluster::ClusterArguments;
 use napreduce_live::{
     ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError, several_lines,
 };
-
-use cluster::ClusterArguments;
 
 /// Operate and examine napreduce.
 #[derive(Debug, Parser)]

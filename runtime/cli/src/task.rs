@@ -162,11 +162,11 @@ fn text(tasks: &[TaskSummary]) -> String {
             let dash = || "-".to_owned();
             vec![
                 task.task.to_string(),
-                task.state.clone(),
+                task.state.to_string(),
                 task.attempts.to_string(),
                 live.map_or_else(dash, |live| live.attempt.to_string()),
                 live.map_or_else(dash, |live| live.worker.to_string()),
-                live.map_or_else(dash, |live| live.state.clone()),
+                live.map_or_else(dash, |live| live.state.to_string()),
                 live.and_then(percent).map_or_else(dash, |percent| format!("{percent}%")),
                 live.and_then(|live| live.reason.clone()).or(task.reason.clone()).unwrap_or_default(),
             ]
@@ -188,7 +188,7 @@ fn json(task: &TaskSummary) -> Value {
         json!({
             "attempt": live.attempt.to_string(),
             "worker": live.worker.to_string(),
-            "state": live.state,
+            "state": live.state.to_string(),
             "reason": live.reason,
             "bytes_done": live.bytes_done,
             "bytes_total": live.bytes_total,
@@ -196,7 +196,7 @@ fn json(task: &TaskSummary) -> Value {
     });
     json!({
         "task": task.task.to_string(),
-        "state": task.state,
+        "state": task.state.to_string(),
         "reason": task.reason,
         "attempts": task.attempts,
         "live": live.collect::<Value>(),
@@ -205,7 +205,8 @@ fn json(task: &TaskSummary) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_live::TaskPhase;
 
     use super::*;
 
@@ -214,19 +215,19 @@ mod tests {
         let live = LiveAttempt {
             attempt: AttemptId { task: task(1), number: 2 },
             worker: WorkerId(1),
-            state: "running".to_owned(),
+            state: AttemptState::Running,
             reason: None,
             bytes_done: 50,
             bytes_total: 200,
         };
         let pending = TaskSummary {
             task: task(0),
-            state: "pending".to_owned(),
+            state: TaskPhase::Pending,
             reason: None,
             attempts: 0,
             live: Vec::new(),
         };
-        let (state, reason) = ("active".to_owned(), None);
+        let (state, reason) = (TaskPhase::Active, None);
         let active = TaskSummary { task: task(1), state, reason, attempts: 2, live: vec![live] };
         [pending, active]
     }

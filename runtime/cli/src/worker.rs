@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use napreduce_live::{
-    ByteSize, ClusterClient, PageOut, WorkerConfiguration, WorkerSummary, parse_time, run_worker,
+    ByteSize, ClusterClient, PageOut, WorkerConfiguration, WorkerPhase, WorkerSummary, parse_time, run_worker,
 };
 use serde_json::{Value, json};
 
@@ -251,12 +251,12 @@ fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()> {
 
 /// Whether it may get tasks.
 pub fn is_up(worker: &WorkerSummary) -> bool {
-    worker.state.starts_with("up")
+    worker.state == WorkerPhase::Up
 }
 
 /// Whether it will never be heard of again under this number.
 fn is_gone(worker: &WorkerSummary) -> bool {
-    worker.state.starts_with("lost") || worker.state.starts_with("left")
+    matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left)
 }
 
 fn text(workers: &[WorkerSummary]) -> String {
@@ -266,7 +266,7 @@ fn text(workers: &[WorkerSummary]) -> String {
             worker.worker.to_string(),
             worker.name.clone(),
             worker.host.clone(),
-            worker.state.clone(),
+            worker.state_in_words(),
             slots(worker.map_slots),
             slots(worker.reduce_slots),
             format!("{} ago", span(worker.silent_millis)),
@@ -287,7 +287,7 @@ fn json(worker: &WorkerSummary) -> Value {
         "worker": worker.worker.to_string(),
         "name": worker.name,
         "host": worker.host,
-        "state": worker.state,
+        "state": worker.state_in_words(),
         "gone_millis": worker.gone_millis,
         "reason": worker.reason,
         "map": slots(worker.map_slots),
@@ -324,7 +324,8 @@ mod tests {
             worker: WorkerId(1),
             name: "left-hand".to_owned(),
             host: "ada".to_owned(),
-            state: "up".to_owned(),
+            state: WorkerPhase::Up,
+            remarks: Vec::new(),
             gone_millis: None,
             reason: None,
             map_slots: (2, 1),
@@ -340,7 +341,7 @@ mod tests {
             "WORKER       NAME       HOST  STATE  MAPS  REDUCES  HEARD      WHY\n\
              worker_0001  left-hand  ada   up     1/2   0/1      0.1 s ago\n"
         );
-        let (state, reason) = ("lost".to_owned(), Some("nothing was heard of it for 5.0 s".to_owned()));
+        let (state, reason) = (WorkerPhase::Lost, Some("nothing was heard of it for 5.0 s".to_owned()));
         let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
         let told = text(&[lost]);
         assert!(

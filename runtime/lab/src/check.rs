@@ -3,16 +3,15 @@
 
 mod counts;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use counts::WordCounts;
 use datagen::tera::Checksum;
 use datagen::validate::{ValidateError, ValidateSettings, validate_with};
 
 use crate::process::{Interrupt, InterruptError};
 use crate::program::Program;
-use counts::WordCounts;
 
 /// What every output of one input has to be.
 #[derive(Debug)]
@@ -121,9 +120,10 @@ fn part_files(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_live::ByteSize;
+
     use super::*;
     use crate::input;
-    use napreduce_live::ByteSize;
 
     #[test]
     fn sorted_rows_pass_and_others_are_told_apart() {

@@ -7,6 +7,7 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use napreduce_live::ByteSize;
+pub use report::{ClusterReport, PathReport};
 use serde::Serialize;
 
 use crate::LabError;
@@ -18,8 +19,6 @@ use crate::process::{CommandLine, Sampling, Usage, run};
 use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-
-pub use report::{ClusterReport, PathReport};
 
 /// How much room it wants per byte of input: the input, intermediate files, fetched ones, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 5;

@@ -2,12 +2,10 @@
 //! They end politely, so that they end what they started; only one that does not is killed. What runs on a cluster
 //! belongs to the experiments, and how a program is started to `process`.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -11,11 +11,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
+pub use charges::{Charge, start_of};
 use rustix::process::Pid;
 
 use crate::jobs::{called, own_binary};
-
-pub use charges::{Charge, start_of};
 
 /// The name that makes a program the guard.
 const GUARD_PROGRAM: &str = "nap-lab-guard";

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use datagen::output::OutputSettings;
 use datagen::text::{self, TextSettings};
-use napreduce_core::JobId;
+use napreduce_core::{AttemptState, JobId};
 use napreduce_live::{ByteSize, Counter, JobDetail, LiveAttempt, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+pub use report::{IdentityReport, IdentityRun};
 
 use crate::LabError;
 use crate::daemons::nap;
@@ -25,8 +26,6 @@ use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-
-pub use report::{IdentityReport, IdentityRun};
 
 /// Counters that no preemption may change.
 const COUNTERS: [&str; 6] = [
@@ -184,9 +183,9 @@ impl Search<'_> {
             return Ok(0);
         }
         let chosen = live[self.random.random_range(0..live.len())];
-        let choices: &[TaskCommand] = match chosen.state.as_str() {
+        let choices: &[TaskCommand] = match chosen.state {
             // Kills are rarer: they undo what the others have done.
-            "running" => &[
+            AttemptState::Running => &[
                 TaskCommand::Suspend,
                 TaskCommand::Suspend,
                 TaskCommand::Suspend,
@@ -195,7 +194,7 @@ impl Search<'_> {
                 TaskCommand::Checkpoint,
                 TaskCommand::Kill,
             ],
-            "suspended" => &[
+            AttemptState::Suspended => &[
                 TaskCommand::Resume,
                 TaskCommand::Resume,
                 TaskCommand::Resume,
@@ -219,7 +218,9 @@ impl Search<'_> {
                 return self.cluster.wait(job, Duration::from_secs(10));
             }
             let tasks = self.cluster.tasks(job)?;
-            for attempt in tasks.iter().flat_map(|task| &task.live).filter(|one| one.state == "suspended") {
+            for attempt in
+                tasks.iter().flat_map(|task| &task.live).filter(|one| one.state == AttemptState::Suspended)
+            {
                 // One that was told already is refused.
                 let _ = self.cluster.client().preempt(attempt.attempt, TaskCommand::Resume, REASON);
             }

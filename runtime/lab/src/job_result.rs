@@ -1,9 +1,8 @@
 //! Owns reading what a finished job says of itself: the counters in `_SUCCESS`.
 //! What the counters mean belongs to the runtime.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde_json::Value;
 

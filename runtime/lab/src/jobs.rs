@@ -14,7 +14,6 @@ use napreduce::{Driver, Error, Program};
 use napreduce_live::task_process_requested;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
-
 pub use shapes::Shape;
 pub use steps::{lines, rounds_per_second};
 

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, TaskKind};
-use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand};
+use napreduce_core::{AttemptId, AttemptState, JobId, TaskKind};
+use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+pub use report::{Latencies, LatencyReport};
 
 use crate::LabError;
 use crate::daemons::nap;
@@ -22,8 +23,6 @@ use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-
-pub use report::{Latencies, LatencyReport};
 
 /// How long one group of the reduce takes.
 const GROUPS_PER_SECOND: f64 = 5_000.0;
@@ -165,10 +164,11 @@ impl Measuring<'_> {
             let tasks = cluster.tasks(job)?;
             let reduce = tasks.iter().find(|task| task.task.kind == TaskKind::Reduce);
             let Some(reduce) = reduce else { return Ok(Some(None)) };
-            if reduce.state == "done" {
+            if reduce.state == TaskPhase::Done {
                 return Ok(Some(None));
             }
-            let live = reduce.live.first().filter(|live| live.state == "running" && live.bytes_done > 0);
+            let live =
+                reduce.live.first().filter(|live| live.state == AttemptState::Running && live.bytes_done > 0);
             Ok(live.map(|live| {
                 let share = live.bytes_done as f64 / live.bytes_total.max(1) as f64;
                 (share < ENOUGH).then_some(live.attempt)

@@ -3,28 +3,25 @@
 
 mod order;
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use napreduce_core::JobId;
 use napreduce_live::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, JobDetail, JobPhase,
     Patience, TaskSummary,
 };
+pub use order::JobOrder;
 
 use crate::LabError;
 use crate::confinement::Confinement;
 use crate::daemons::Daemons;
 use crate::guard::{Guard, GuardError};
-use crate::jobs::PARENT_VARIABLE;
-use crate::jobs::own_binary;
+use crate::jobs::{PARENT_VARIABLE, own_binary};
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
 use crate::workspace::WorkError;
-
-pub use order::JobOrder;
 
 /// How long workers may take to come up.
 const UP_MAX: Duration = Duration::from_secs(60);
@@ -274,7 +271,7 @@ fn connect(
             }
             Some(mut client) => {
                 let workers = client.workers().map_err(LiveClusterError::from)?;
-                up = workers.iter().filter(|worker| worker.state.starts_with("up")).count();
+                up = workers.iter().filter(|worker| worker.state == napreduce_live::WorkerPhase::Up).count();
                 if up == wanted {
                     return Ok(client);
                 }

@@ -1,13 +1,11 @@
 //! Owns the description of the machine a measurement ran on, read from the kernel's own reports.
 //! A value the kernel does not tell is left empty: a description never fails an experiment.
 
-use std::fs;
-use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use serde::Serialize;
+use std::{fs, thread};
 
 use napreduce_live::ByteSize;
+use serde::Serialize;
 
 /// What a reader needs to judge or repeat a figure.
 #[derive(Clone, Debug, Serialize)]

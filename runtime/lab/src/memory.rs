@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
-use crate::input;
 use crate::job_result::peak_task_bytes;
 use crate::machine::Machine;
 use crate::process::{Sampling, Usage, run};
@@ -16,6 +14,7 @@ use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::table::{seconds, table};
 use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::{LabError, input};
 
 /// Room per byte of input: the input, intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;

@@ -1,9 +1,8 @@
 //! Owns what makes two outputs the same: the names and the bytes of their part files, read from the disk.
 //! What a program says of its own output counts for nothing here.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;

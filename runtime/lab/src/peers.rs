@@ -3,11 +3,9 @@
 //! Every peer gets as many threads as our job has slots. GNU sort gets the memory of all slots together; DuckDB and
 //! Polars may take what they like, which is in their favour.
 
-use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fmt, fs, io};
 
 use serde::Serialize;
 

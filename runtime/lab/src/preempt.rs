@@ -7,12 +7,14 @@ mod page;
 mod report;
 mod two_jobs;
 
-use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::{fmt, fs};
 
+pub use cells::{Cell, TwoJobsRun, Verdict};
+pub use four_ways::{Way, WayRun};
 use napreduce_live::ByteSize;
+pub use report::{PreemptReport, WayFigures};
 use serde::Serialize;
 
 use crate::LabError;
@@ -24,10 +26,6 @@ use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
 use crate::workspace::{WorkError, WorkFolder, WorkSettings};
-
-pub use cells::{Cell, TwoJobsRun, Verdict};
-pub use four_ways::{Way, WayRun};
-pub use report::{PreemptReport, WayFigures};
 
 /// What is done to the low job when the high one comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -13,13 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+pub use interrupt::{Interrupt, InterruptError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use serde::Serialize;
-
-pub use interrupt::{Interrupt, InterruptError};
 pub use tree::MemoryPeak;
-
 use tree::TreeSampler;
 
 /// How often memory is looked at while a measured program runs.

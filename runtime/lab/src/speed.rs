@@ -8,7 +8,9 @@ mod report;
 use std::path::PathBuf;
 
 use contender::Contender;
+pub use contender::Run;
 use napreduce_live::ByteSize;
+pub use report::{ContenderReport, Measurement, SpeedReport};
 use serde::Serialize;
 
 use crate::LabError;
@@ -19,9 +21,6 @@ use crate::peers::{self, InstalledPeer, PeerSettings};
 use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-
-pub use contender::Run;
-pub use report::{ContenderReport, Measurement, SpeedReport};
 
 /// How much room an experiment wants per byte of input: the input, our intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;

@@ -111,8 +111,9 @@ fn sorted(samples: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn nothing_measured_gives_no_statistics() {

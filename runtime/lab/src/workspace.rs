@@ -5,10 +5,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_live::ByteSize;
 use rustix::fs::{statvfs, syncfs};
 use tempfile::TempDir;
-
-use napreduce_live::ByteSize;
 
 /// Where an experiment works.
 #[derive(Clone, Debug, Default)]

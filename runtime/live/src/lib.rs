@@ -79,7 +79,7 @@ pub use client::{
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
 pub use coordinator::{
-    CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedEvent, replay_journal, run_coordinator,
+    CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedBatch, replay_journal, run_coordinator,
 };
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, run_embedded};
@@ -89,8 +89,8 @@ pub use napreduce_protocol::{
     Counters, Digest, DigestError, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd, JobError,
     JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask, PartOutput,
     PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, ReduceTask, RestoreSummary, ResumeSummary,
-    Secret, SecretError, Split, TaskCommand, TaskError, TaskSummary, WorkerSummary, is_gone, no_try_helps,
-    one_line, parse_time, several_lines,
+    Secret, SecretError, Split, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerPhase, WorkerSummary,
+    is_gone, no_try_helps, one_line, parse_time, several_lines,
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CommandError, CommandPlace, Definitions,

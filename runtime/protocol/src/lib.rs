@@ -42,8 +42,8 @@ pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use splits::{InputSplit, Split};
 pub use summaries::{
-    AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskSummary,
-    WorkerSummary,
+    AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskPhase,
+    TaskSummary, WorkerPhase, WorkerSummary,
 };
 pub use task_error::{TaskError, is_gone, is_limit, no_try_helps};
 pub use text::{check_name, one_line, several_lines};

@@ -2,9 +2,10 @@
 //!
 //! Owns plain data, serialisable as it is shown with `--format json`. Does not own where it is known from.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
+use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use super::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
@@ -126,13 +127,40 @@ pub struct HistoryLine {
     pub text: String,
 }
 
+/// Where a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaskPhase {
+    /// None of its attempts is live.
+    Pending,
+    /// At least one of its attempts is live and not suspended.
+    Active,
+    /// Its live attempts are suspended, or an operator holds it.
+    Suspended,
+    /// It waits to go on from a checkpoint.
+    Checkpointed,
+    /// One of its attempts has done it.
+    Done,
+}
+
+impl fmt::Display for TaskPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            TaskPhase::Pending => "pending",
+            TaskPhase::Active => "active",
+            TaskPhase::Suspended => "suspended",
+            TaskPhase::Checkpointed => "checkpointed",
+            TaskPhase::Done => "done",
+        })
+    }
+}
+
 /// A task in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSummary {
     /// The task.
     pub task: TaskId,
-    /// `pending`, `active`, `suspended` (its attempts are), `checkpointed` (it waits to go on from there) or `done`.
-    pub state: String,
+    /// Where it is.
+    pub state: TaskPhase,
     /// Why it is suspended or checkpointed, and who wanted that.
     pub reason: Option<String>,
     /// How many attempts were launched.
@@ -148,14 +176,44 @@ pub struct LiveAttempt {
     pub attempt: AttemptId,
     /// The worker it is on.
     pub worker: WorkerId,
-    /// `launching`, `running`, `suspending`, `suspended`, `resuming`, `checkpointing`, `killing`.
-    pub state: String,
+    /// Where it is.
+    pub state: AttemptState,
     /// Why it is to give or gave up its slot, and who wanted that.
     pub reason: Option<String>,
     /// Bytes of input consumed.
     pub bytes_done: u64,
     /// Bytes of input in all; 0 while unknown.
     pub bytes_total: u64,
+}
+
+/// Where a worker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WorkerPhase {
+    /// It may get tasks.
+    Up,
+    /// It gets nothing new for a while: much failed there, or it lacks something.
+    Excluded,
+    /// It gets nothing new and is to leave.
+    Draining,
+    /// It may leave, and counts as gone.
+    Leaving,
+    /// It has left.
+    Left,
+    /// Nothing is heard of it any more.
+    Lost,
+}
+
+impl fmt::Display for WorkerPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            WorkerPhase::Up => "up",
+            WorkerPhase::Excluded => "excluded",
+            WorkerPhase::Draining => "draining",
+            WorkerPhase::Leaving => "leaving",
+            WorkerPhase::Left => "left",
+            WorkerPhase::Lost => "lost",
+        })
+    }
 }
 
 /// A worker in a listing.
@@ -167,8 +225,10 @@ pub struct WorkerSummary {
     pub name: String,
     /// The host it is on.
     pub host: String,
-    /// `up`, `draining`, `set aside`, `leaving`, `left` or `lost`, with what there is to add.
-    pub state: String,
+    /// Where it is.
+    pub state: WorkerPhase,
+    /// What there is to add, such as what it lacks.
+    pub remarks: Vec<String>,
     /// When one that is gone left or was lost, in milliseconds since 1970.
     pub gone_millis: Option<u64>,
     /// Why it was lost, or how it left.
@@ -179,6 +239,13 @@ pub struct WorkerSummary {
     pub reduce_slots: (u32, u32),
     /// Milliseconds since it was last heard of.
     pub silent_millis: u64,
+}
+
+impl WorkerSummary {
+    /// Its state with what there is to add, as it is printed.
+    pub fn state_in_words(&self) -> String {
+        self.remarks.iter().fold(self.state.to_string(), |words, remark| format!("{words}, {remark}"))
+    }
 }
 
 /// The two logs of an attempt.

@@ -3,11 +3,10 @@
 //! Owns its names and their types. Does not own defaults (the live runtime) nor precedence (each command).
 
 use std::fmt::Display;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fs, io};
 
 use anyhow::{Context, Result};
 use napreduce_core::PreemptionSettings;

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
 use napreduce_live::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
 };
-
-pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
 
 /// Where a cluster is.
 #[derive(Debug, Clone, Default, Args)]

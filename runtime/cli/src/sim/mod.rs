@@ -9,14 +9,12 @@ mod report;
 mod runs;
 mod source;
 
-pub use arguments::Arguments;
-
 use anyhow::{Context, Result, ensure};
+pub use arguments::Arguments;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
-
-use crate::cluster::ClusterArguments;
-use crate::cluster::Configuration;
 use source::Source;
+
+use crate::cluster::{ClusterArguments, Configuration};
 
 /// Everything that is the same for all runs.
 struct Experiment {

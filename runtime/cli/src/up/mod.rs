@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use daemon::{Daemon, Ended};
+use readiness::Readiness;
+use restarts::Restarts;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cluster::ClusterArguments;
-use daemon::{Daemon, Ended};
-use readiness::Readiness;
-use restarts::Restarts;
 
 const WORKERS_MAX: u32 = 1000;
 const SLOTS_MAX: u32 = 4096;

@@ -20,6 +20,8 @@
 //! checkpointed or killed, and a slot held for a process that is gone would never come back. What a report means
 //! depends on what was ordered: a failure while `Killing` is the kill; a kill that nobody ordered is a failure.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::IllegalTransition;
@@ -43,6 +45,21 @@ pub enum AttemptState {
     Killing,
     /// The process is gone.
     Finished(AttemptOutcome),
+}
+
+impl fmt::Display for AttemptState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            AttemptState::Launching => "launching",
+            AttemptState::Running => "running",
+            AttemptState::Suspending => "suspending",
+            AttemptState::Suspended => "suspended",
+            AttemptState::Resuming => "resuming",
+            AttemptState::Checkpointing => "checkpointing",
+            AttemptState::Killing => "killing",
+            AttemptState::Finished(_) => "finished",
+        })
+    }
 }
 
 /// How an attempt ended.

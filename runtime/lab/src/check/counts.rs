@@ -117,9 +117,11 @@ impl WordCounts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     fn counted(text: &[u8]) -> WordCounts {
         let folder = tempfile::tempdir().unwrap();

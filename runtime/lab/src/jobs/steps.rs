@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use napreduce::{Emit, Job, TaskError};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::Work;
 use super::ballast::Ballast;

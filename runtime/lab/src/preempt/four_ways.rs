@@ -2,11 +2,10 @@
 //! production job comes that wants a quarter of it (Natjam, section 6: Research-XL and Production-S). Jobs consist of reduces
 //! that sleep between their groups, as there; all times are scaled to what a person waits for.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use napreduce_live::{JobDetail, JobSummary, PreemptionEnd};
 use rand::{Rng, SeedableRng};

@@ -256,9 +256,10 @@ pub mod canned {
     //! Owns a report of canned runs, for tests of tables and pages.
     //! Nothing in it was measured.
 
+    use napreduce_live::ByteSize;
+
     use super::super::cells::canned;
     use super::*;
-    use napreduce_live::ByteSize;
 
     pub fn report() -> PreemptReport {
         let settings = PreemptSettings {

@@ -1,10 +1,9 @@
 //! Owns the wish to stop: Ctrl-C and its relatives set a flag that every long step of an experiment looks at.
 //! Nothing is cleaned up here; the error travels up and the guards on its way clean up.
 
-use std::fs;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, io};
 
 use datagen::Watch;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

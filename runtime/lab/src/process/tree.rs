@@ -104,8 +104,9 @@ fn parse_children_time(stat: &str) -> Option<ChildrenTime> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::process::{Command, Stdio};
+
+    use super::*;
 
     #[test]
     fn times_are_found_behind_a_name_with_brackets() {

@@ -9,13 +9,12 @@ use napreduce_core::{
     WorkerState,
 };
 use napreduce_protocol::{
-    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, TaskSummary, ToCoordinator,
-    WorkerSummary,
+    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, TaskPhase, TaskSummary, ToCoordinator,
+    WorkerPhase, WorkerSummary,
 };
 
 use super::claims::is_out_of_reach;
 use super::clock::unix_micros;
-use super::commands::state_in_words as attempt_in_words;
 use super::daemon::Coordinator;
 use super::entry::Accepted;
 use super::history::EndedJob;
@@ -26,9 +25,6 @@ use crate::output::ClaimMark;
 
 /// So many commands are named for a whole job.
 const WAYS_MAX: usize = 5;
-
-/// The state of an attempt that is stopped, and of a task of which nothing else is live.
-const SUSPENDED: &str = "suspended";
 
 impl Coordinator {
     pub(super) fn answer(&mut self, request: Request) {
@@ -190,7 +186,7 @@ impl Coordinator {
         let mut tasks: Vec<TaskSummary> = ids
             .map(|task| TaskSummary {
                 task,
-                state: state_in_words(job.task_state(task)).to_owned(),
+                state: phase_of(job.task_state(task)),
                 reason: None,
                 attempts: launched.get(&task).copied().unwrap_or(0),
                 live: Vec::new(),
@@ -203,25 +199,25 @@ impl Coordinator {
             tasks[position].live.push(LiveAttempt {
                 attempt: attempt.id(),
                 worker: attempt.worker(),
-                state: attempt_in_words(attempt.state()).to_owned(),
+                state: attempt.state(),
                 reason: kept.book.why(attempt.id()).filter(|_| attempt.state() != AttemptState::Running),
                 bytes_done: attempt.bytes_done(),
                 bytes_total: attempt.bytes_total(),
             });
         }
         for task in &mut tasks {
-            let stopped = |live: &LiveAttempt| live.state == SUSPENDED;
+            let stopped = |live: &LiveAttempt| live.state == AttemptState::Suspended;
             let from = job.start_of(task.task);
             if !task.live.is_empty() && task.live.iter().all(stopped) {
-                SUSPENDED.clone_into(&mut task.state);
+                task.state = TaskPhase::Suspended;
                 task.reason = task.live.iter().find_map(|live| live.reason.clone());
             } else if job.held_attempt(task.task).is_some() {
-                SUSPENDED.clone_into(&mut task.state);
+                task.state = TaskPhase::Suspended;
                 task.reason = job.why_held(task.task).map(str::to_owned);
             } else if let Start::Checkpoint(saved) = from
                 && job.task_state(task.task) == Some(TaskState::Pending)
             {
-                "checkpointed".clone_into(&mut task.state);
+                task.state = TaskPhase::Checkpointed;
                 task.reason = kept.book.why_checkpointed(saved);
             }
         }
@@ -287,21 +283,27 @@ impl Coordinator {
     fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
         let link = self.brain.links.get(&worker)?;
         let known = self.brain.view().worker(worker)?;
-        let mut state = match known.state() {
-            _ if link.is_leaving() => "leaving".to_owned(),
-            WorkerState::Up if !link.is_connected() => "up, but not connected".to_owned(),
-            WorkerState::Up if known.aside_until().is_some() => "set aside after failures".to_owned(),
-            WorkerState::Up => match known.lacks() {
-                Some(lacks) => format!("set aside: {lacks}"),
-                None if known.is_cleared() => "up, kept for a task that runs alone".to_owned(),
-                None => "up".to_owned(),
-            },
-            WorkerState::Draining => "draining".to_owned(),
-            WorkerState::Unknown | WorkerState::Lost => "lost".to_owned(),
+        let lacks = known.lacks().map(str::to_owned);
+        let (state, remark) = match known.state() {
+            _ if link.is_leaving() => (WorkerPhase::Leaving, None),
+            WorkerState::Up if !link.is_connected() => {
+                (WorkerPhase::Up, Some("but not connected".to_owned()))
+            }
+            WorkerState::Up if known.aside_until().is_some() => {
+                (WorkerPhase::Excluded, Some("much failed there".to_owned()))
+            }
+            WorkerState::Up if lacks.is_some() => (WorkerPhase::Excluded, lacks),
+            WorkerState::Up if known.is_cleared() => {
+                (WorkerPhase::Up, Some("kept for a task that runs alone".to_owned()))
+            }
+            WorkerState::Up => (WorkerPhase::Up, None),
+            WorkerState::Draining => (WorkerPhase::Draining, None),
+            WorkerState::Unknown | WorkerState::Lost => (WorkerPhase::Lost, None),
         };
+        let mut remarks: Vec<String> = remark.into_iter().collect();
         let unread = self.brain.view().unread_from(worker).collect::<Vec<_>>();
         if !unread.is_empty() {
-            state += &format!(", not readable from {}", unread.join(", "));
+            remarks.push(format!("not readable from {}", unread.join(", ")));
         }
         let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
         Some(WorkerSummary {
@@ -309,6 +311,7 @@ impl Coordinator {
             name: link.identity().name.clone(),
             host: link.identity().host.clone(),
             state,
+            remarks,
             gone_millis: None,
             reason: None,
             map_slots: slots(TaskKind::Map),
@@ -339,24 +342,24 @@ fn tasks_of_ended(detail: &JobDetail) -> Vec<TaskSummary> {
         let task = attempt.attempt.task;
         let known = tasks.entry(task).or_insert_with(|| TaskSummary {
             task,
-            state: state_in_words(Some(TaskState::Pending)).to_owned(),
+            state: TaskPhase::Pending,
             reason: None,
             attempts: 0,
             live: Vec::new(),
         });
         known.attempts += 1;
         if attempt.end.as_deref() == Some("done") {
-            state_in_words(Some(TaskState::Done)).clone_into(&mut known.state);
+            known.state = TaskPhase::Done;
         }
     }
     tasks.into_values().collect()
 }
 
-fn state_in_words(state: Option<TaskState>) -> &'static str {
+fn phase_of(state: Option<TaskState>) -> TaskPhase {
     match state {
-        Some(TaskState::Active) => "active",
-        Some(TaskState::Done) => "done",
-        Some(TaskState::Pending) | None => "pending",
+        Some(TaskState::Active) => TaskPhase::Active,
+        Some(TaskState::Done) => TaskPhase::Done,
+        Some(TaskState::Pending) | None => TaskPhase::Pending,
     }
 }
 

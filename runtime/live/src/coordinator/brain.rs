@@ -9,16 +9,16 @@ use std::sync::PoisonError;
 
 use napreduce_core::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
-    Report, Start, Time, WorkerId,
+    Report, Time, WorkerId,
 };
-use napreduce_protocol::{Peer, ReduceInputs, WorkerOrder, WorkerReport};
+use napreduce_protocol::{Peer, ToWorker};
 
 use super::chains::KnownChain;
-use super::entry::{Accepted, Entry, Happening, Identity};
+use super::entry::{Accepted, Entry, Extra, Identity};
 use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
 use super::link::Link;
-use super::replay::{Recording, ReplayedEvent};
+use super::replay::{Recording, ReplayedBatch};
 
 /// All that a coordinator knows.
 pub(super) struct Brain {
@@ -79,39 +79,95 @@ impl Brain {
         self.epoch_micros.saturating_add(self.last.0)
     }
 
-    /// Takes in an entry: one that was just journaled, or is read from the journal again.
+    /// Takes in an entry that is read from the journal again, as it was when it was written.
     pub(super) fn apply(&mut self, entry: Entry) {
         self.last = self.last.max(entry.at);
-        let event = entry.event();
-        let mut left = None;
-        self.note_chain(&entry.happening);
-        match entry.happening {
-            Happening::Submitted(accepted) => self.enter(*accepted),
-            Happening::Joined { worker, identity } => {
+        for extra in entry.extra.clone() {
+            self.take_in(extra);
+        }
+        self.handle_batch(entry);
+    }
+
+    /// What belongs to the events of an entry; comes before them.
+    pub(super) fn take_in(&mut self, extra: Extra) {
+        match extra {
+            Extra::Accepted(accepted) => self.enter(*accepted),
+            Extra::Joined { worker, identity } => {
                 self.last_worker = self.last_worker.max(worker.0);
                 self.links.entry(worker).or_insert_with(|| Link::new(identity));
             }
-            Happening::Reported { worker, number, report } => self.take_in(worker, number, report),
             // Its name is wanted for the history until the engine has said what follows.
-            Happening::Lost { worker, reason, .. } => {
-                self.remember_gone(worker, Parting::Lost, &reason);
-                left = Some(worker);
+            Extra::Lost { worker, reason } => self.remember_gone(worker, Parting::Lost, &reason),
+            Extra::Received { worker, number } => {
+                if let Some(link) = self.links.get_mut(&worker) {
+                    link.take_in(number);
+                    self.touched.insert(worker);
+                }
             }
-            Happening::Woken => self.wake_at = None,
-            Happening::AttemptKillRequested { attempt, reason } => self.note_kill(attempt, &reason),
-            Happening::CommitBegun { job } => {
+            Extra::Finished { attempt, counters, part } => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_finished(attempt, counters, part);
+                }
+            }
+            Extra::Preempted { worker, attempt, account } => {
+                if self.is_current(worker, attempt) {
+                    self.note_account(attempt, &account);
+                }
+            }
+            Extra::CommitBegun { job } => {
                 if let Some(job) = self.jobs.get_mut(&job) {
                     job.commit_begun = true;
                 }
             }
-            Happening::Settled { job, .. } => drop(self.jobs.remove(&job)),
+            Extra::Settled { job, .. } => drop(self.jobs.remove(&job)),
+            Extra::ChainBegun { .. } | Extra::ChainOver { .. } | Extra::ChainSettled { .. } => {
+                self.note_chain(&extra);
+            }
+        }
+    }
+
+    /// Hands the events of an entry to the engine and carries out what comes of it. An order that cannot be given is one
+    /// more event.
+    pub(super) fn handle_batch(&mut self, entry: Entry) {
+        for event in &entry.events {
+            self.note_event(event);
+        }
+        let mut events = entry.events;
+        while !events.is_empty() {
+            let effects = self.engine.handle_batch(self.last, &events);
+            if let Some(recorded) = &mut self.recorded {
+                let told = ReplayedBatch { at: self.last, events, effects: effects.clone() };
+                recorded.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+            }
+            events = effects.into_iter().filter_map(|effect| self.carry_out(effect)).collect();
+        }
+        for extra in entry.extra {
+            match extra {
+                Extra::Lost { worker, .. } => drop(self.links.remove(&worker)),
+                Extra::Finished { attempt, .. } => {
+                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                        job.forget_finished(attempt);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What an event says to more than the engine.
+    fn note_event(&mut self, event: &Event) {
+        match event {
+            Event::Reported { worker, attempt, report } => {
+                // What the engine drops as stale is not to be counted either.
+                if self.is_current(*worker, *attempt)
+                    && let Some(job) = self.jobs.get_mut(&attempt.task.job)
+                {
+                    job.on_report(*attempt, report);
+                }
+            }
+            Event::AttemptKillRequested { attempt, reason } => self.note_kill(*attempt, reason),
+            Event::Woken => self.wake_at = None,
             _ => {}
-        }
-        if let Some(event) = event {
-            self.handle(event);
-        }
-        if let Some(worker) = left {
-            self.links.remove(&worker);
         }
     }
 
@@ -119,36 +175,6 @@ impl Brain {
         let micros = self.unix_micros();
         self.last_job = self.last_job.max(accepted.job.0);
         self.jobs.insert(accepted.job, LiveJob::new(accepted, micros));
-    }
-
-    fn take_in(&mut self, worker: WorkerId, number: u64, report: WorkerReport) {
-        if let Some(link) = self.links.get_mut(&worker) {
-            link.take_in(number);
-            self.touched.insert(worker);
-        }
-        match report {
-            WorkerReport::Happened { attempt, report } => {
-                // What the engine drops as stale is not to be counted either.
-                if self.is_current(worker, attempt)
-                    && let Some(job) = self.jobs.get_mut(&attempt.task.job)
-                {
-                    job.on_report(attempt, &report);
-                }
-            }
-            WorkerReport::Finished { attempt, counters, part } => {
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_finished(attempt, counters, part);
-                }
-            }
-            WorkerReport::Preempted { attempt, account } => {
-                if self.is_current(worker, attempt) {
-                    self.note_account(attempt, &account);
-                }
-            }
-            WorkerReport::Draining { .. }
-            | WorkerReport::SuspendWanted { .. }
-            | WorkerReport::Short { .. } => {}
-        }
     }
 
     fn remember_gone(&mut self, worker: WorkerId, how: Parting, reason: &str) {
@@ -162,25 +188,6 @@ impl Brain {
         self.view().attempt(attempt).is_some_and(|known| known.worker() == worker)
     }
 
-    /// Hands an event to the engine and carries out what comes of it; an order that cannot be given is one more event.
-    fn handle(&mut self, event: Event) {
-        let mut events = std::collections::VecDeque::from([event]);
-        while let Some(event) = events.pop_front() {
-            let effects = match &mut self.recorded {
-                None => self.engine.handle(self.last, event),
-                Some(recorded) => {
-                    let effects = self.engine.handle(self.last, event.clone());
-                    let told = ReplayedEvent { at: self.last, event, effects: effects.clone() };
-                    recorded.lock().unwrap_or_else(PoisonError::into_inner).push(told);
-                    effects
-                }
-            };
-            for effect in effects {
-                events.extend(self.carry_out(effect));
-            }
-        }
-    }
-
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::Record(record) => self.keep(&record),
@@ -190,7 +197,7 @@ impl Brain {
                 self.notices.push(format!("warning: the scheduler wants job {name} submitted, but {why}"));
             }
             Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
-            Effect::WorkerMayLeave { worker } => self.order(worker, WorkerOrder::Leave),
+            Effect::WorkerMayLeave { worker } => self.tell(worker, |number| ToWorker::Leave { number }),
             Effect::JobEnded { job, outcome } => {
                 let told: Vec<WorkerId> = self
                     .links
@@ -199,7 +206,7 @@ impl Brain {
                     .map(|(worker, _)| *worker)
                     .collect();
                 for worker in told {
-                    self.order(worker, WorkerOrder::Forget { job });
+                    self.tell(worker, |number| ToWorker::Forget { number, job });
                 }
                 if let Some(known) = self.jobs.get_mut(&job) {
                     known.outcome = Some(outcome);
@@ -208,10 +215,7 @@ impl Brain {
             }
             Effect::Send { worker, order } => {
                 self.note_order(worker, &order);
-                match self.translate(worker, &order) {
-                    Ok(order) => self.order(worker, order),
-                    Err(refusal) => return Some(refusal.into_event(worker)),
-                }
+                return self.order(worker, order);
             }
         }
         None
@@ -257,45 +261,39 @@ impl Brain {
         self.notices.push(notice);
     }
 
-    fn order(&mut self, worker: WorkerId, order: WorkerOrder) {
+    fn tell(&mut self, worker: WorkerId, message: impl FnOnce(u64) -> ToWorker) {
         if let Some(link) = self.links.get_mut(&worker) {
-            link.order(order);
+            link.tell(message);
             self.touched.insert(worker);
         }
     }
 
-    /// The message that carries an order.
-    fn translate(&mut self, worker: WorkerId, order: &Order) -> Result<WorkerOrder, Refusal> {
-        match order {
-            Order::Launch { attempt, from, inputs } => {
-                let unknown =
-                    Refusal { attempt: *attempt, order: "launch an attempt of a task that is unknown" };
-                let inputs = self.located(inputs);
-                let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return Err(unknown) };
-                let Some(work) = job.launch(*attempt, inputs) else { return Err(unknown) };
+    /// Tells a worker an order, with what it takes to carry it out; one that cannot be given is one more event.
+    fn order(&mut self, worker: WorkerId, order: Order) -> Option<Event> {
+        let peers = match &order {
+            Order::Launch { inputs, .. } | Order::MoreInputs { inputs, .. } => self.holders(inputs),
+            _ => Vec::new(),
+        };
+        let work = match &order {
+            Order::Launch { attempt, .. } => {
+                let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
+                    return Some(unknown_task(worker, *attempt));
+                };
+                let Some(work) = job.launch(*attempt) else { return Some(unknown_task(worker, *attempt)) };
                 if self.links.get(&worker).is_some_and(|link| !link.knows(attempt.task.job)) {
                     let description = Box::new(job.description());
-                    self.order(worker, WorkerOrder::Define(description));
+                    self.tell(worker, |number| ToWorker::Define { number, description });
                 }
-                let restore = match from {
-                    Start::Fresh => None,
-                    Start::Checkpoint(saved) => Some(*saved),
-                };
-                Ok(WorkerOrder::Launch { attempt: *attempt, restore, work })
+                Some(work)
             }
-            Order::MoreInputs { attempt, inputs } => {
-                Ok(WorkerOrder::MoreInputs { attempt: *attempt, inputs: self.located(inputs) })
-            }
-            Order::Kill { attempt } => Ok(WorkerOrder::Kill { attempt: *attempt }),
-            Order::Commit { attempt } => Ok(WorkerOrder::Commit { attempt: *attempt }),
-            Order::Suspend { attempt } => Ok(WorkerOrder::Suspend { attempt: *attempt }),
-            Order::Resume { attempt } => Ok(WorkerOrder::Resume { attempt: *attempt }),
-            Order::Checkpoint { attempt } => Ok(WorkerOrder::Checkpoint { attempt: *attempt }),
-        }
+            _ => None,
+        };
+        self.tell(worker, |number| ToWorker::Ordered { number, order, work, peers });
+        None
     }
 
-    /// Map outputs with the addresses of the workers that hold them.
-    fn located(&self, outputs: &[MapOutput]) -> ReduceInputs {
+    /// Where the workers that hold map outputs serve them.
+    fn holders(&self, outputs: &[MapOutput]) -> Vec<Peer> {
         let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
         let peers = holders.into_iter().filter_map(|worker| {
             let Identity { data_address, directory, incarnation, .. } = self.links.get(&worker)?.identity();
@@ -306,7 +304,7 @@ impl Brain {
                 incarnation: *incarnation,
             })
         });
-        ReduceInputs { outputs: outputs.to_vec(), peers: peers.collect() }
+        peers.collect()
     }
 
     /// A worker whose link may have something to send, though no entry says so.
@@ -351,17 +349,13 @@ fn job_of(record: &Record) -> Option<JobId> {
     })
 }
 
-/// An order of the engine that cannot be given.
-struct Refusal {
-    attempt: AttemptId,
-    order: &'static str,
-}
-
-impl Refusal {
-    fn into_event(self, worker: WorkerId) -> Event {
-        let reason = format!("this runtime cannot {}", self.order);
-        let (class, place) = (FailureClass::Fatal, FaultPlace::Host);
-        let report = Report::Failed { class, place, reason, lost_outputs: Vec::new() };
-        Event::Reported { worker, attempt: self.attempt, report }
+/// What a launch comes to that cannot be ordered.
+fn unknown_task(worker: WorkerId, attempt: AttemptId) -> Event {
+    let reason = "this runtime cannot launch an attempt of a task that is unknown".to_owned();
+    let (class, place) = (FailureClass::Fatal, FaultPlace::Host);
+    Event::Reported {
+        worker,
+        attempt,
+        report: Report::Failed { class, place, reason, lost_outputs: Vec::new() },
     }
 }

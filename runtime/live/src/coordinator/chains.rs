@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::brain::Brain;
 use super::daemon::{Coordinator, Input};
-use super::entry::Happening;
+use super::entry::Extra;
 use super::requests::{Refusal, Reply};
 use crate::chain;
 use crate::chain::Removal;
@@ -67,17 +67,17 @@ pub(super) struct ChainWatch {
 
 impl Brain {
     /// Takes in what happened to a chain.
-    pub(super) fn note_chain(&mut self, happening: &Happening) {
-        match happening {
-            Happening::ChainBegun { chain, known } => {
+    pub(super) fn note_chain(&mut self, extra: &Extra) {
+        match extra {
+            Extra::ChainBegun { chain, known } => {
                 self.chains.entry(*chain).or_insert_with(|| known.clone());
             }
-            Happening::ChainOver { chain, .. } => {
+            Extra::ChainOver { chain, .. } => {
                 if let Some(known) = self.chains.get_mut(chain) {
                     known.over = true;
                 }
             }
-            Happening::ChainSettled { chain } => drop(self.chains.remove(chain)),
+            Extra::ChainSettled { chain } => drop(self.chains.remove(chain)),
             _ => {}
         }
     }
@@ -96,7 +96,7 @@ impl Coordinator {
             Some(_) => Ok(()),
             None => {
                 let known = KnownChain { root, over: false };
-                self.enter(Happening::ChainBegun { chain, known });
+                self.keep(Extra::ChainBegun { chain, known });
                 Ok(())
             }
         };
@@ -119,7 +119,7 @@ impl Coordinator {
     /// another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
         if self.brain.chains.get(&chain).is_some_and(|known| !known.over) {
-            self.enter(Happening::ChainOver { chain, reason: "the program is done".to_owned() });
+            self.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });
         }
         if !self.brain.chains.contains_key(&chain) || self.is_live(chain) {
             // Whoever is gone does not want to know.
@@ -161,7 +161,7 @@ impl Coordinator {
             if !over {
                 let reason = format!("its program was not heard of for {grace:?}");
                 self.say(&format!("removing {}: {reason}", root.display()));
-                self.enter(Happening::ChainOver { chain, reason });
+                self.keep(Extra::ChainOver { chain, reason });
             }
             let own = self.own.clone();
             tokio::task::spawn_blocking(move || {
@@ -184,7 +184,7 @@ impl Coordinator {
                 if removal == Removal::NotOurs {
                     self.say(&format!("{root} was left alone: the marker of its chain is not in it"));
                 }
-                self.enter(Happening::ChainSettled { chain });
+                self.keep(Extra::ChainSettled { chain });
             }
             Err(error) => {
                 let retry = watched.retry;

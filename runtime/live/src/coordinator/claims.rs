@@ -6,11 +6,10 @@
 use std::sync::mpsc::{SendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{FailureClass, FaultPlace, JobId, Report};
+use napreduce_core::{Event, FailureClass, FaultPlace, JobId, Report};
 use napreduce_protocol::WorkerReport;
 
 use super::daemon::{Coordinator, Input};
-use super::entry::Happening;
 use crate::output::{Lease, OutputClaim, Resumed, Trouble};
 
 /// The first wait before something is tried again, and the longest.
@@ -91,7 +90,7 @@ impl Coordinator {
             Err(trouble) => trouble.in_words(&output),
         };
         self.release(job);
-        self.enter(Happening::JobKillRequested { job, reason });
+        self.enter(Event::JobKillRequested { job, reason });
     }
 
     /// What a task could not do on storage that every worker sees may be the fault of that storage, which the job waits for,
@@ -165,7 +164,7 @@ impl Coordinator {
         if self.brain.engine.can_suspend_job(job).is_ok() {
             self.say(&format!("{job} is held: {OUT_OF_REACH}{what}"));
             let reason = format!("{OUT_OF_REACH}{what}; it is tried again");
-            self.enter(Happening::JobSuspendRequested { job, reason });
+            self.enter(Event::JobSuspendRequested { job, reason });
         }
     }
 
@@ -176,7 +175,7 @@ impl Coordinator {
         if held {
             self.say(&format!("{job} is not held any more: its output directory is back"));
             let reason = "its output directory is back".to_owned();
-            self.enter(Happening::JobResumeRequested { job, reason });
+            self.enter(Event::JobResumeRequested { job, reason });
         }
     }
 

@@ -3,12 +3,11 @@
 //! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an entry leads to
 //! (the engine).
 
-use napreduce_core::{AttemptId, AttemptState, JobId, Primitive, TaskId, WorkerId};
+use napreduce_core::{AttemptId, Event, JobId, Primitive, TaskId, WorkerId};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
 
 use super::answers::unknown_job;
 use super::daemon::Coordinator;
-use super::entry::Happening;
 use super::requests::Refusal;
 
 impl Coordinator {
@@ -32,7 +31,7 @@ impl Coordinator {
             return Ok(());
         }
         self.check_active(job)?;
-        self.enter(Happening::JobKillRequested { job, reason });
+        self.enter(Event::JobKillRequested { job, reason });
         Ok(())
     }
 
@@ -109,8 +108,8 @@ impl Coordinator {
         };
         can.map_err(|why| Refusal::wrong(format!("cannot {} {job}: {why}", command.in_words())))?;
         self.enter(match command {
-            JobCommand::Suspend => Happening::JobSuspendRequested { job, reason },
-            JobCommand::Resume => Happening::JobResumeRequested { job, reason },
+            JobCommand::Suspend => Event::JobSuspendRequested { job, reason },
+            JobCommand::Resume => Event::JobResumeRequested { job, reason },
         });
         Ok(())
     }
@@ -119,31 +118,18 @@ impl Coordinator {
         if !self.is_there(worker) {
             return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
         }
-        self.enter(Happening::DrainRequested { worker, hand_back });
+        self.enter(Event::WorkerDrainRequested { worker, hand_back });
         Ok(())
     }
 }
 
-fn entry(attempt: AttemptId, command: TaskCommand, reason: &str) -> Happening {
+fn entry(attempt: AttemptId, command: TaskCommand, reason: &str) -> Event {
     let reason = reason.to_owned();
-    let preempt = |primitive, reason| Happening::AttemptPreemptRequested { attempt, primitive, reason };
+    let preempt = |primitive, reason| Event::AttemptPreemptRequested { attempt, primitive, reason };
     match command {
         TaskCommand::Suspend => preempt(Primitive::Suspend, reason),
         TaskCommand::Checkpoint => preempt(Primitive::Checkpoint, reason),
-        TaskCommand::Resume => Happening::AttemptResumeRequested { attempt, reason },
-        TaskCommand::Kill => Happening::AttemptKillRequested { attempt, reason },
-    }
-}
-
-pub(super) fn state_in_words(state: AttemptState) -> &'static str {
-    match state {
-        AttemptState::Launching => "launching",
-        AttemptState::Running => "running",
-        AttemptState::Suspending => "suspending",
-        AttemptState::Suspended => "suspended",
-        AttemptState::Resuming => "resuming",
-        AttemptState::Checkpointing => "checkpointing",
-        AttemptState::Killing => "killing",
-        AttemptState::Finished(_) => "finished",
+        TaskCommand::Resume => Event::AttemptResumeRequested { attempt, reason },
+        TaskCommand::Kill => Event::AttemptKillRequested { attempt, reason },
     }
 }

@@ -9,10 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Engine, EngineSettings, JobId, Slots, SuspendedMax, WorkerId};
+use napreduce_core::{Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId};
 use napreduce_protocol::{
-    FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, WorkerOrder,
-    several_lines,
+    FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
 };
 use napreduce_schedulers::{Fifo, SchedulerName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -24,7 +23,7 @@ use super::chains::ChainWatch;
 use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
 use super::ending::{Ending, Tried};
-use super::entry::{Accepted, Entry, Happening, Identity};
+use super::entry::{Accepted, Entry, Extra, Identity};
 use super::history::History;
 use super::pauses::Pause;
 use super::requests::{Following, Request};
@@ -129,8 +128,10 @@ pub(crate) struct Coordinator {
     pub(super) brain: Brain,
     pub(super) clock: Clock,
     pub(super) lasting: Option<Lasting>,
+    /// What was gathered and not decided about.
+    pub(super) batch: Option<Entry>,
     /// Entries taken in since the last write.
-    unwritten: Vec<Vec<u8>>,
+    pub(super) unwritten: Vec<Vec<u8>>,
     pub(super) answers: Vec<Answer>,
     pub(super) connections: BTreeMap<u64, WorkerId>,
     pub(super) claims: BTreeMap<JobId, Claim>,
@@ -162,6 +163,7 @@ impl Coordinator {
             brain,
             clock,
             lasting,
+            batch: None,
             unwritten: Vec::new(),
             answers: Vec::new(),
             connections: BTreeMap::new(),
@@ -186,7 +188,7 @@ impl Coordinator {
     pub(crate) fn embedded(
         worker: WorkerId,
         slots: Slots,
-        orders: UnboundedSender<WorkerOrder>,
+        orders: UnboundedSender<ToWorker>,
         job: JobId,
         own: UnboundedSender<Input>,
     ) -> Coordinator {
@@ -207,7 +209,9 @@ impl Coordinator {
             directory: PathBuf::new(),
             architecture: std::env::consts::ARCH.to_owned(),
         };
-        coordinator.enter(Happening::Joined { worker, identity });
+        let (slots, host) = (identity.slots, identity.host.clone());
+        let joined = Event::WorkerJoined { worker, slots, host };
+        coordinator.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
         if let Some(link) = coordinator.brain.links.get_mut(&worker) {
             link.connect_local(orders);
         }
@@ -231,12 +235,13 @@ impl Coordinator {
                     for input in batch.drain(..) {
                         self.take(input);
                     }
+                    self.decide();
                 }
                 request = requests.recv(), if open => match request {
                     Some(request) => self.answer(request),
                     None => open = false,
                 },
-                () = sleep_until_some(wake_at) => self.enter(Happening::Woken),
+                () = sleep_until_some(wake_at) => self.enter(Event::Woken),
                 _ = tick.tick() => self.on_tick(),
             }
             self.conclude()?;
@@ -262,6 +267,9 @@ impl Coordinator {
     }
 
     fn take(&mut self, input: Input) {
+        if !matches!(input, Input::Said { .. } | Input::News { .. }) {
+            self.decide();
+        }
         match input {
             Input::Connected { connection, hello, messages } => self.on_hello(connection, *hello, messages),
             Input::Said { connection, message } => self.on_message(connection, message),
@@ -277,17 +285,6 @@ impl Coordinator {
             Input::GoOn => self.go_on(),
             Input::Stop => self.stopping = true,
         }
-    }
-
-    /// Takes in something that happens now, and puts it into the journal with the next write.
-    pub(super) fn enter(&mut self, happening: Happening) {
-        let entry = Entry { at: self.clock.now().max(self.brain.last), happening };
-        if self.lasting.is_some() {
-            let text = serde_json::to_vec(&entry);
-            self.unwritten
-                .push(text.expect("only maps with other keys than text cannot be JSON, and there is none"));
-        }
-        self.brain.apply(entry);
     }
 
     /// Has `answer` called when everything taken in so far is in the journal.

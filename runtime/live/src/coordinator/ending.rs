@@ -10,7 +10,7 @@ use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, PartOutput, Par
 
 use super::claims::{Claim, wait_after};
 use super::daemon::{Coordinator, Input};
-use super::entry::Happening;
+use super::entry::Extra;
 use super::history::{self, EndedJob};
 use super::job::LiveJob;
 use crate::output::{CommittedPart, Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
@@ -173,7 +173,7 @@ impl Coordinator {
             .get(&job)
             .is_some_and(|job| job.outcome == Some(JobOutcome::Succeeded) && !job.commit_begun);
         if wanted {
-            self.enter(Happening::CommitBegun { job });
+            self.keep(Extra::CommitBegun { job });
         }
         wanted
     }
@@ -321,7 +321,7 @@ impl Coordinator {
             JobEnd::Failed { reason, .. } => JobOutcome::Failed { reason: reason.clone() },
             JobEnd::Killed { reason, .. } => JobOutcome::Killed { reason: reason.clone() },
         };
-        self.enter(Happening::Settled { job, outcome });
+        self.keep(Extra::Settled { job, outcome });
         self.endings.remove(&job);
         self.pinned.remove(&job);
         remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));

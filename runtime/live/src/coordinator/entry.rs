@@ -1,6 +1,6 @@
-//! What the journal of a coordinator holds: every event handed to the engine, with what belongs to it.
+//! What the journal of a coordinator holds: every batch of events handed to the engine, with what belongs to it.
 //!
-//! Owns the form of an entry and the engine's event in it. Does not own the file (`journal`) nor what the coordinator
+//! Owns the form of an entry, and which events a worker's report is. Does not own the file (`journal`) nor what the coordinator
 //! keeps of it (`brain`).
 
 use std::path::PathBuf;
@@ -9,42 +9,74 @@ use std::sync::Arc;
 use napreduce_core::{
     AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots, Span, Time, WorkerId,
 };
-use napreduce_protocol::{Blob, Counter, JobPlan, SideFile, WorkerReport};
+use napreduce_protocol::{
+    Blob, Counter, CounterValues, JobPlan, PartOutput, PreemptionAccount, SideFile, WorkerReport,
+};
 use serde::{Deserialize, Serialize};
 
 use super::chains::KnownChain;
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::output::{ClaimMark, ClaimRequest, Owner};
 
-/// Something that happened at a time of the engine.
+/// What happened at a time of the engine: events as the engine is told them, in one batch, and what belongs to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) at: Time,
-    pub(super) happening: Happening,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) events: Vec<Event>,
+    /// Taken in before the events, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) extra: Vec<Extra>,
 }
 
-/// What happens. The output of a job is being put into place from `CommitBegun` on, whatever happens; once the job is `Settled`
-/// nothing of it is left to do.
+/// What the engine knows nothing of. The output of a job is being put into place from `CommitBegun` on, whatever happens;
+/// once the job is `Settled` nothing of it is left to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Happening {
-    Submitted(Box<Accepted>),
-    Joined { worker: WorkerId, identity: Identity },
-    Lost { worker: WorkerId, reason: String, crashed: bool },
-    Reported { worker: WorkerId, number: u64, report: WorkerReport },
-    Progressed { worker: WorkerId, attempt: AttemptId, bytes_done: u64, bytes_total: u64 },
-    JobKillRequested { job: JobId, reason: String },
-    AttemptKillRequested { attempt: AttemptId, reason: String },
-    AttemptPreemptRequested { attempt: AttemptId, primitive: Primitive, reason: String },
-    AttemptResumeRequested { attempt: AttemptId, reason: String },
-    JobSuspendRequested { job: JobId, reason: String },
-    JobResumeRequested { job: JobId, reason: String },
-    DrainRequested { worker: WorkerId, hand_back: bool },
-    ChainBegun { chain: u128, known: KnownChain },
-    ChainOver { chain: u128, reason: String },
-    ChainSettled { chain: u128 },
-    Woken,
-    CommitBegun { job: JobId },
-    Settled { job: JobId, outcome: JobOutcome },
+pub(super) enum Extra {
+    Accepted(Box<Accepted>),
+    Joined {
+        worker: WorkerId,
+        identity: Identity,
+    },
+    Lost {
+        worker: WorkerId,
+        reason: String,
+    },
+    /// A worker's report of this number is in this entry.
+    Received {
+        worker: WorkerId,
+        number: u64,
+    },
+    /// What an attempt that says it is done has counted and written.
+    Finished {
+        attempt: AttemptId,
+        counters: CounterValues,
+        part: Option<PartOutput>,
+    },
+    /// What a preemption, or the return from one, took.
+    Preempted {
+        worker: WorkerId,
+        attempt: AttemptId,
+        account: PreemptionAccount,
+    },
+    ChainBegun {
+        chain: u128,
+        known: KnownChain,
+    },
+    ChainOver {
+        chain: u128,
+        reason: String,
+    },
+    ChainSettled {
+        chain: u128,
+    },
+    CommitBegun {
+        job: JobId,
+    },
+    Settled {
+        job: JobId,
+        outcome: JobOutcome,
+    },
 }
 
 /// A job whose output directory is claimed.
@@ -101,7 +133,7 @@ impl Accepted {
     }
 
     /// What the engine is to know of it.
-    fn spec(&self, at: Time) -> JobSpec {
+    pub(super) fn spec(&self, at: Time) -> JobSpec {
         let plan = &self.plan;
         let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length(), preferred: Vec::new() });
         let deadline = plan.deadline.map(|deadline| {
@@ -122,75 +154,26 @@ impl Accepted {
     }
 }
 
-impl Entry {
-    /// What the engine is told; nothing of what is for the history only.
-    pub(super) fn event(&self) -> Option<Event> {
-        Some(match &self.happening {
-            Happening::Submitted(accepted) => {
-                Event::JobSubmitted { job: accepted.job, spec: accepted.spec(self.at) }
-            }
-            Happening::Joined { worker, identity } => {
-                let host = identity.host.clone();
-                Event::WorkerJoined { worker: *worker, slots: identity.slots, host }
-            }
-            Happening::Lost { worker, crashed, .. } => {
-                Event::WorkerLost { worker: *worker, crashed: *crashed }
-            }
-            Happening::Reported { worker, report, .. } => return reported(*worker, report),
-            Happening::Progressed { worker, attempt, bytes_done, bytes_total } => {
-                let report = Report::Progressed { bytes_done: *bytes_done, bytes_total: *bytes_total };
-                Event::Reported { worker: *worker, attempt: *attempt, report }
-            }
-            Happening::JobKillRequested { job, reason } => {
-                Event::JobKillRequested { job: *job, reason: reason.clone() }
-            }
-            Happening::AttemptKillRequested { attempt, reason } => {
-                Event::AttemptKillRequested { attempt: *attempt, reason: reason.clone() }
-            }
-            Happening::AttemptPreemptRequested { attempt, primitive, reason } => {
-                let (attempt, primitive, reason) = (*attempt, *primitive, reason.clone());
-                Event::AttemptPreemptRequested { attempt, primitive, reason }
-            }
-            Happening::AttemptResumeRequested { attempt, reason } => {
-                Event::AttemptResumeRequested { attempt: *attempt, reason: reason.clone() }
-            }
-            Happening::JobSuspendRequested { job, reason } => {
-                Event::JobSuspendRequested { job: *job, reason: reason.clone() }
-            }
-            Happening::JobResumeRequested { job, reason } => {
-                Event::JobResumeRequested { job: *job, reason: reason.clone() }
-            }
-            Happening::DrainRequested { worker, hand_back } => {
-                Event::WorkerDrainRequested { worker: *worker, hand_back: *hand_back }
-            }
-            Happening::Woken => Event::Woken,
-            // They are about files, of which the engine knows nothing.
-            Happening::ChainBegun { .. }
-            | Happening::ChainOver { .. }
-            | Happening::ChainSettled { .. }
-            | Happening::CommitBegun { .. }
-            | Happening::Settled { .. } => return None,
-        })
-    }
-}
-
-fn reported(worker: WorkerId, report: &WorkerReport) -> Option<Event> {
-    Some(match report {
-        WorkerReport::Happened { attempt, report } => {
-            Event::Reported { worker, attempt: *attempt, report: report.clone() }
-        }
-        WorkerReport::Finished { attempt, counters, .. } => {
+/// What a worker's report is to the engine, and what belongs to it.
+pub(super) fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> (Option<Event>, Vec<Extra>) {
+    let mut extra = vec![Extra::Received { worker, number }];
+    let event = match report {
+        WorkerReport::Happened { attempt, report } => Event::Reported { worker, attempt, report },
+        WorkerReport::Finished { attempt, counters, part } => {
             let output_bytes = counters.of(Counter::MapOutputMaterializedBytes);
-            Event::Reported { worker, attempt: *attempt, report: Report::Done { output_bytes } }
+            extra.push(Extra::Finished { attempt, counters, part });
+            Event::Reported { worker, attempt, report: Report::Done { output_bytes } }
         }
-        WorkerReport::Draining { hand_back } => Event::WorkerDrainRequested { worker, hand_back: *hand_back },
+        WorkerReport::Draining { hand_back } => Event::WorkerDrainRequested { worker, hand_back },
         WorkerReport::SuspendWanted { attempt } => {
-            let (attempt, primitive) = (*attempt, Primitive::Suspend);
             let reason = format!("its process was sent SIGTSTP on {worker}");
-            Event::AttemptPreemptRequested { attempt, primitive, reason }
+            Event::AttemptPreemptRequested { attempt, primitive: Primitive::Suspend, reason }
         }
-        WorkerReport::Short { lacks } => Event::WorkerShort { worker, lacks: lacks.clone() },
-        // No state of the engine depends on it.
-        WorkerReport::Preempted { .. } => return None,
-    })
+        WorkerReport::Short { lacks } => Event::WorkerShort { worker, lacks },
+        WorkerReport::Preempted { attempt, account } => {
+            extra.push(Extra::Preempted { worker, attempt, account });
+            return (None, extra);
+        }
+    };
+    (Some(event), extra)
 }

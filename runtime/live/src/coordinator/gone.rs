@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use napreduce_core::{Slots, WorkerId};
-use napreduce_protocol::WorkerSummary;
+use napreduce_protocol::{WorkerPhase, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
 use super::entry::Identity;
@@ -74,9 +74,10 @@ impl GoneWorker {
             name: self.name.clone(),
             host: self.host.clone(),
             state: match self.how {
-                Parting::Left => "left".to_owned(),
-                Parting::Lost => "lost".to_owned(),
+                Parting::Left => WorkerPhase::Left,
+                Parting::Lost => WorkerPhase::Lost,
             },
+            remarks: Vec::new(),
             gone_millis: Some(self.at_millis),
             reason: Some(self.reason.clone()),
             map_slots: (self.slots.map, 0),
@@ -110,7 +111,7 @@ mod tests {
         let listed = gone.summaries(1_000);
         let (first, last) = (listed.first().expect("some"), listed.last().expect("some"));
         assert_eq!((listed.len(), first.worker, last.worker), (GONE_MAX, WorkerId(51), WorkerId(250)));
-        assert_eq!((last.state.as_str(), last.gone_millis, last.silent_millis), ("lost", Some(250), 750));
+        assert_eq!((last.state, last.gone_millis, last.silent_millis), (WorkerPhase::Lost, Some(250), 750));
         assert_eq!((last.reason.as_deref(), last.map_slots), (Some("silent"), (2, 0)));
     }
 }

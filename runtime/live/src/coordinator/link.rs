@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use napreduce_core::JobId;
 use napreduce_core::delivery::{Inbox, NeverSent, Outbox, Receipt};
-use napreduce_protocol::{ToWorker, WorkerOrder};
+use napreduce_protocol::ToWorker;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -27,7 +27,7 @@ pub(super) struct Link {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct KeptLink {
     pub(super) identity: Identity,
-    orders: Outbox<WorkerOrder>,
+    orders: Outbox<ToWorker>,
     reports: Inbox,
     /// Jobs that it was told of.
     defined: BTreeSet<JobId>,
@@ -40,7 +40,7 @@ pub(super) struct KeptLink {
 enum Line {
     Down,
     /// To a worker in this process: what is sent has arrived.
-    Local(UnboundedSender<WorkerOrder>),
+    Local(UnboundedSender<ToWorker>),
     Connected {
         connection: u64,
         messages: UnboundedSender<ToWorker>,
@@ -80,15 +80,16 @@ impl Link {
         self.kept.leaving
     }
 
-    /// Puts an order into the queue; `flush` sends it.
-    pub(super) fn order(&mut self, order: WorkerOrder) {
-        match &order {
-            WorkerOrder::Define(description) => drop(self.kept.defined.insert(description.job)),
-            WorkerOrder::Forget { job } => drop(self.kept.defined.remove(job)),
-            WorkerOrder::Leave => self.kept.leaving = true,
+    /// Puts what it is to be told, by its number, into the queue; `flush` sends it.
+    pub(super) fn tell(&mut self, message: impl FnOnce(u64) -> ToWorker) {
+        let message = message(self.kept.orders.next_number());
+        match &message {
+            ToWorker::Define { description, .. } => drop(self.kept.defined.insert(description.job)),
+            ToWorker::Forget { job, .. } => drop(self.kept.defined.remove(job)),
+            ToWorker::Leave { .. } => self.kept.leaving = true,
             _ => {}
         }
-        self.kept.orders.push(order);
+        self.kept.orders.push(message);
     }
 
     /// Whether it was told of a job and not yet to forget it.
@@ -120,7 +121,7 @@ impl Link {
         (self.kept.orders.acknowledged()..=self.kept.orders.sent()).contains(&received)
     }
 
-    pub(super) fn connect_local(&mut self, orders: UnboundedSender<WorkerOrder>) {
+    pub(super) fn connect_local(&mut self, orders: UnboundedSender<ToWorker>) {
         self.line = Line::Local(orders);
     }
 
@@ -161,17 +162,17 @@ impl Link {
         match &mut self.line {
             Line::Down => {}
             Line::Local(line) => {
-                for (_, order) in self.kept.orders.unacknowledged() {
+                for (_, message) in self.kept.orders.unacknowledged() {
                     // An embedded worker ends after its coordinator only.
-                    let _ = line.send(order.clone());
+                    let _ = line.send(message.clone());
                 }
                 let sent = self.kept.orders.sent();
                 self.kept.orders.acknowledge(sent).expect("as many were sent");
             }
             Line::Connected { messages, sent, acknowledged, answer, .. } => {
                 // A connection that has ended says so itself; what it loses is sent again on the next.
-                for (number, order) in self.kept.orders.unacknowledged_from(*sent + 1) {
-                    let _ = messages.send(ToWorker::Ordered { number, order: order.clone() });
+                for (_, message) in self.kept.orders.unacknowledged_from(*sent + 1) {
+                    let _ = messages.send(message.clone());
                 }
                 *sent = self.kept.orders.sent();
                 let through = self.kept.reports.received();

@@ -12,6 +12,7 @@
 
 mod admission;
 mod answers;
+mod batch;
 mod brain;
 mod chains;
 mod claims;
@@ -44,7 +45,7 @@ mod workers;
 pub(crate) use clients::{ClientDesk, ClientLimits};
 pub use configuration::CoordinatorConfiguration;
 pub(crate) use daemon::{Coordinator, Input};
-pub use replay::{ReplayError, ReplayedEvent, replay_journal};
+pub use replay::{ReplayError, ReplayedBatch, replay_journal};
 #[cfg(test)]
 pub(crate) use requests::Refusal;
 pub(crate) use requests::{Following, Request};

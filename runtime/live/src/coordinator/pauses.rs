@@ -3,11 +3,10 @@
 //! Owns what is held meanwhile, and when everything is at rest. Does not own the stop of the program (`embedded`), nor how a
 //! task is stopped (`worker`).
 
-use napreduce_core::{AttemptState, Job, JobId};
+use napreduce_core::{AttemptState, Event, Job, JobId};
 use tokio::sync::oneshot;
 
 use super::daemon::Coordinator;
-use super::entry::Happening;
 
 const REASON: &str = "its program was sent SIGTSTP";
 
@@ -30,7 +29,7 @@ impl Coordinator {
             return;
         }
         for job in self.jobs_that(|coordinator, job| coordinator.brain.engine.can_suspend_job(job).is_ok()) {
-            self.enter(Happening::JobSuspendRequested { job, reason: REASON.to_owned() });
+            self.enter(Event::JobSuspendRequested { job, reason: REASON.to_owned() });
         }
     }
 
@@ -40,7 +39,7 @@ impl Coordinator {
             return;
         }
         for job in self.jobs_that(|coordinator, job| coordinator.brain.engine.can_resume_job(job).is_ok()) {
-            self.enter(Happening::JobResumeRequested { job, reason: "its program goes on".to_owned() });
+            self.enter(Event::JobResumeRequested { job, reason: "its program goes on".to_owned() });
         }
     }
 

@@ -15,17 +15,17 @@ use crate::journal::{Journal, JournalError};
 
 /// One event of a coordinator and what its engine made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplayedEvent {
+pub struct ReplayedBatch {
     /// When, in the engine's time.
     pub at: Time,
-    /// What happened.
-    pub event: Event,
+    /// What happened, as the engine was told it at once.
+    pub events: Vec<Event>,
     /// What followed.
     pub effects: Vec<Effect>,
 }
 
 /// Where events are kept with what followed.
-pub(super) type Recording = Arc<Mutex<Vec<ReplayedEvent>>>;
+pub(super) type Recording = Arc<Mutex<Vec<ReplayedBatch>>>;
 
 /// A journal cannot be gone through again.
 #[derive(Debug, Error)]
@@ -46,7 +46,7 @@ pub enum ReplayError {
 ///
 /// # Errors
 /// When there is no journal, or it is damaged, or of another version.
-pub fn replay_journal(directory: &ClusterDirectory) -> Result<Vec<ReplayedEvent>, ReplayError> {
+pub fn replay_journal(directory: &ClusterDirectory) -> Result<Vec<ReplayedBatch>, ReplayError> {
     let directory = directory.coordinator_directory();
     let read = Journal::read(&directory)?;
     let (header, recovered) = read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;

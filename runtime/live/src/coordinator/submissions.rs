@@ -6,14 +6,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::JobId;
+use napreduce_core::{Event, JobId};
 use napreduce_protocol::{JobError, JobPlan};
 use tokio::sync::oneshot;
 
 use super::claims::Claim;
 use super::clock::unix_micros;
 use super::daemon::{Coordinator, Input};
-use super::entry::{Accepted, Happening};
+use super::entry::{Accepted, Extra};
 use super::requests::{Following, Refusal, Reply};
 use crate::blobs::PinnedBlob;
 use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place};
@@ -65,11 +65,11 @@ impl Coordinator {
                 accepted.claim = claim.mark();
                 self.claims.insert(job, Claim::Held(Box::new(claim)));
                 self.pinned.insert(job, pinned);
-                self.enter(Happening::Submitted(Box::new(accepted)));
+                self.submitted(accepted);
                 self.welcome_submitters(job, submitters);
                 self.hold_while_paused();
                 if let Some(reason) = self.interrupted.clone() {
-                    self.enter(Happening::JobKillRequested { job, reason });
+                    self.enter(Event::JobKillRequested { job, reason });
                 }
             }
             Err(error) => refuse_submitters(error, submitters),
@@ -79,7 +79,7 @@ impl Coordinator {
     pub(super) fn interrupt(&mut self, reason: String) {
         let live: Vec<JobId> = self.brain.view().jobs().map(napreduce_core::Job::id).collect();
         for job in live {
-            self.enter(Happening::JobKillRequested { job, reason: reason.clone() });
+            self.enter(Event::JobKillRequested { job, reason: reason.clone() });
         }
         let ending: Vec<JobId> = self.endings.keys().copied().collect();
         for job in ending {
@@ -101,6 +101,13 @@ impl Coordinator {
             (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
         let accepted = Accepted { job, token, plan, user, program, files, claim };
         self.claim(accepted, Submitter::Embedding(reply));
+    }
+
+    fn submitted(&mut self, accepted: Accepted) {
+        self.decide();
+        let spec = accepted.spec(self.clock.now().max(self.brain.last));
+        let event = Event::JobSubmitted { job: accepted.job, spec };
+        self.enter_with(Some(event), vec![Extra::Accepted(Box::new(accepted))]);
     }
 
     pub(super) fn next_job(&mut self) -> JobId {

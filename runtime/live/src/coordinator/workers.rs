@@ -6,12 +6,12 @@
 use std::time::{Duration, Instant};
 
 use napreduce_core::delivery::Receipt;
-use napreduce_core::{WorkerId, WorkerState};
+use napreduce_core::{Event, Report, WorkerId, WorkerState};
 use napreduce_protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews, WorkerReport};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::daemon::Coordinator;
-use super::entry::{Happening, Identity};
+use super::entry::{Extra, Identity, of_report};
 use super::link::Link;
 
 impl Coordinator {
@@ -91,7 +91,9 @@ impl Coordinator {
             "{worker} joined: {} on {} with {} map and {} reduce slots",
             hello.name, hello.host, hello.slots.map, hello.slots.reduce
         ));
-        self.enter(Happening::Joined { worker, identity });
+        let (slots, host) = (identity.slots, identity.host.clone());
+        let joined = Event::WorkerJoined { worker, slots, host };
+        self.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
         worker
     }
 
@@ -142,7 +144,8 @@ impl Coordinator {
             FromWorker::Reported { number, report } => match link.look(number) {
                 Receipt::Fresh => {
                     let report = self.look_at_storage(report);
-                    self.enter(Happening::Reported { worker, number, report });
+                    let (event, extra) = of_report(worker, number, report);
+                    self.gather(event, extra);
                 }
                 Receipt::Duplicate => {}
                 Receipt::Gap => self.hang_up(connection, worker, "one of its reports is missing"),
@@ -176,11 +179,15 @@ impl Coordinator {
                     _ => None,
                 };
                 let report = self.look_at_storage(report);
-                self.enter(Happening::Reported { worker, number, report });
+                let (event, extra) = of_report(worker, number, report);
+                self.gather(event, extra);
+                if stopped.is_some() {
+                    self.decide();
+                }
                 // No operator is there to resume it: it takes the next slot that is free.
                 if let Some(attempt) = stopped.filter(|id| self.brain.engine.can_resume(*id).is_ok()) {
                     let reason = "nobody else would let it go on".to_owned();
-                    self.enter(Happening::AttemptResumeRequested { attempt, reason });
+                    self.enter(Event::AttemptResumeRequested { attempt, reason });
                 }
             }
             WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
@@ -195,7 +202,8 @@ impl Coordinator {
                     && (known.bytes_done(), known.bytes_total()) != (bytes_done, bytes_total)
             });
             if news {
-                self.enter(Happening::Progressed { worker, attempt, bytes_done, bytes_total });
+                let report = Report::Progressed { bytes_done, bytes_total };
+                self.gather([Event::Reported { worker, attempt, report }], Vec::new());
             }
         }
     }
@@ -208,7 +216,8 @@ impl Coordinator {
             return;
         }
         self.say(&format!("{worker} is lost: {reason}"));
-        self.enter(Happening::Lost { worker, reason, crashed });
+        let lost = Event::WorkerLost { worker, crashed };
+        self.enter_with(Some(lost), vec![Extra::Lost { worker, reason }]);
     }
 
     /// Loses workers that were silent for too long. `paused` is the time since the last look: if this process itself

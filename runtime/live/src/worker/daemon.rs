@@ -8,9 +8,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FaultPlace, JobId, Report, WorkerId};
+use napreduce_core::{AttemptId, FaultPlace, JobId, MapOutput, Order, Report, WorkerId};
 use napreduce_protocol::{
-    AttemptProgress, JobDescription, LaunchWork, ReduceInputs, TaskError, WorkerNews, WorkerOrder,
+    AttemptProgress, JobDescription, LaunchWork, MapInput, Peer, TaskError, ToWorker, WorkerNews,
     WorkerReport,
 };
 use napreduce_task::Spawner;
@@ -19,7 +19,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::admission::Admission;
-use super::attempt::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
+use super::attempt::{AttemptEnd, AttemptEvent, Supervision};
 use super::configuration::SuspendRules;
 use super::disk::{Disk, LOOK_INTERVAL};
 use super::hang::Limits;
@@ -58,7 +58,7 @@ impl WorkerSettings {
 
 /// An attempt whose process is not known to be gone.
 struct RunningAttempt {
-    orders: UnboundedSender<AttemptOrder>,
+    orders: UnboundedSender<(Order, Vec<MapInput>)>,
     /// Bytes consumed and in all.
     progress: (u64, u64),
     /// What was told of that.
@@ -86,7 +86,7 @@ impl Worker {
     pub(crate) async fn run(
         settings: WorkerSettings,
         spawner: Arc<Spawner>,
-        mut orders: UnboundedReceiver<WorkerOrder>,
+        mut orders: UnboundedReceiver<ToWorker>,
         news: UnboundedSender<WorkerNews>,
     ) {
         let (events, mut arriving) = unbounded_channel();
@@ -139,21 +139,33 @@ impl Worker {
         self.tell(WorkerNews::Report(WorkerReport::Happened { attempt, report }));
     }
 
-    fn follow(&mut self, order: WorkerOrder) {
+    fn follow(&mut self, message: ToWorker) {
+        match message {
+            ToWorker::Define { description, .. } => self.define(*description),
+            ToWorker::Forget { job, .. } => self.forget(job),
+            ToWorker::Ordered { order, work, peers, .. } => self.follow_order(order, work, peers),
+            // The first is followed by whoever holds the other end, which closes this one; the rest is a connection's own.
+            ToWorker::Leave { .. }
+            | ToWorker::Welcome { .. }
+            | ToWorker::Refused { .. }
+            | ToWorker::Received { .. } => {}
+        }
+    }
+
+    fn follow_order(&mut self, order: Order, work: Option<LaunchWork>, peers: Vec<Peer>) {
         match order {
-            WorkerOrder::Define(description) => self.define(*description),
-            WorkerOrder::Forget { job } => self.forget(job),
-            WorkerOrder::Launch { attempt, restore, work } => {
-                self.launch(Launching { attempt, restore, work })
+            Order::Launch { attempt, from, inputs } => match work {
+                Some(work) => self.launch(Launching { attempt, from, inputs, work, peers }),
+                None => {
+                    self.report(attempt, failed(TaskError::fatal("the worker was not told what to launch")))
+                }
+            },
+            Order::MoreInputs { attempt, inputs } => self.add_inputs(attempt, inputs, peers),
+            Order::Kill { attempt } => self.kill(attempt),
+            Order::Suspend { attempt } => self.suspend(attempt),
+            Order::Commit { attempt } | Order::Resume { attempt } | Order::Checkpoint { attempt } => {
+                self.order(attempt, order, Vec::new());
             }
-            WorkerOrder::Kill { attempt } => self.kill(attempt),
-            WorkerOrder::Commit { attempt } => self.order(attempt, AttemptOrder::Commit),
-            WorkerOrder::MoreInputs { attempt, inputs } => self.add_inputs(attempt, inputs),
-            // Followed by whoever holds the other end: it closes the orders.
-            WorkerOrder::Leave => {}
-            WorkerOrder::Suspend { attempt } => self.suspend(attempt),
-            WorkerOrder::Resume { attempt } => self.order(attempt, AttemptOrder::Resume),
-            WorkerOrder::Checkpoint { attempt } => self.order(attempt, AttemptOrder::Checkpoint),
         }
     }
 
@@ -175,9 +187,9 @@ impl Worker {
     }
 
     /// An order for an attempt that has ended crossed its report on the way; the report is the answer.
-    fn order(&self, attempt: AttemptId, order: AttemptOrder) {
+    fn order(&self, attempt: AttemptId, order: Order, inputs: Vec<MapInput>) {
         if let Some(running) = self.attempts.get(&attempt) {
-            let _ = running.orders.send(order);
+            let _ = running.orders.send((order, inputs));
         }
     }
 
@@ -189,28 +201,28 @@ impl Worker {
             waiting.remove(at);
             return self.report(attempt, Report::Killed);
         }
-        self.order(attempt, AttemptOrder::Kill);
+        self.order(attempt, Order::Kill { attempt }, Vec::new());
     }
 
     fn kill_all(&mut self) {
         for attempt in self.attempts.keys() {
-            self.order(*attempt, AttemptOrder::Kill);
+            self.order(*attempt, Order::Kill { attempt: *attempt }, Vec::new());
         }
         self.preparations.abort_all();
         self.jobs.clear();
     }
 
-    fn add_inputs(&mut self, attempt: AttemptId, more: ReduceInputs) {
+    fn add_inputs(&mut self, attempt: AttemptId, outputs: Vec<MapOutput>, peers: Vec<Peer>) {
         if let Some(waiting) = self.waiting(attempt.task.job)
-            && let Some(Launching { work: LaunchWork::Reduce { inputs, .. }, .. }) =
-                waiting.iter_mut().find(|other| other.attempt == attempt)
+            && let Some(launching) = waiting.iter_mut().find(|other| other.attempt == attempt)
         {
-            inputs.outputs.extend(more.outputs);
-            inputs.peers.extend(more.peers);
+            launching.inputs.extend(outputs);
+            launching.peers.extend(peers);
             return;
         }
         if let Some(job) = self.jobs.get(&attempt.task.job) {
-            self.order(attempt, AttemptOrder::MoreInputs(job.places(more)));
+            let named = job.places(outputs.clone(), peers);
+            self.order(attempt, Order::MoreInputs { attempt, inputs: outputs }, named);
         }
     }
 
@@ -230,7 +242,7 @@ impl Worker {
             let reason = "its process has not been started yet".to_owned();
             return self.report(attempt, Report::SuspendRefused { reason });
         }
-        self.order(attempt, AttemptOrder::Suspend);
+        self.order(attempt, Order::Suspend { attempt }, Vec::new());
     }
 
     fn launch(&mut self, launching: Launching) {
@@ -299,21 +311,12 @@ impl Worker {
 
     fn on_attempt_event(&mut self, attempt: AttemptId, event: AttemptEvent) {
         match event {
-            AttemptEvent::Started => self.report(attempt, Report::Started),
             AttemptEvent::Progressed { bytes_done, bytes_total } => {
                 if let Some(running) = self.attempts.get_mut(&attempt) {
                     running.progress = (bytes_done, bytes_total);
                 }
             }
-            AttemptEvent::CommitRequested => self.report(attempt, Report::CommitRequested),
-            AttemptEvent::InputsLost { attempts, place, reason } => {
-                self.report(attempt, Report::InputsLost { outputs: attempts, place, reason });
-            }
-            AttemptEvent::Suspended => self.report(attempt, Report::Suspended),
-            AttemptEvent::Resumed => self.report(attempt, Report::Resumed),
-            AttemptEvent::SuspendRefused { reason } => {
-                self.report(attempt, Report::SuspendRefused { reason });
-            }
+            AttemptEvent::Reported(report) => self.report(attempt, report),
             AttemptEvent::Accounted(account) => {
                 self.tell(WorkerNews::Report(WorkerReport::Preempted { attempt, account }));
             }

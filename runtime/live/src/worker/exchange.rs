@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use napreduce_core::delivery::{Inbox, Outbox, Receipt};
 use napreduce_core::{AttemptId, WorkerId};
-use napreduce_protocol::{AttemptProgress, FromWorker, WorkerNews, WorkerOrder, WorkerReport};
+use napreduce_protocol::{AttemptProgress, FromWorker, ToWorker, WorkerNews, WorkerReport};
 
 /// The worker's side of the conversation.
 #[derive(Debug, Default)]
@@ -124,7 +124,8 @@ impl Exchange {
 #[derive(Debug)]
 pub(super) enum Followed {
     Nothing,
-    Order(WorkerOrder),
+    /// For the worker.
+    Order(ToWorker),
     /// The connection makes no sense any more, for this reason.
     Broken(&'static str),
 }

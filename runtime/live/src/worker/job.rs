@@ -8,9 +8,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, TaskKind, WorkerId};
+use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId};
 use napreduce_protocol::{
-    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, Place, ReduceInputs, ReduceTask, ReduceWork,
+    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, Peer, Place, ReduceTask, ReduceWork,
     TaskDescription, Work,
 };
 use napreduce_task::Variable;
@@ -37,9 +37,11 @@ pub(super) struct KnownJob {
 #[derive(Debug)]
 pub(super) struct Launching {
     pub(super) attempt: AttemptId,
-    /// The attempt whose checkpoint it goes on from.
-    pub(super) restore: Option<AttemptId>,
+    pub(super) from: Start,
     pub(super) work: LaunchWork,
+    /// Of a reduce, and where they are served.
+    pub(super) inputs: Vec<MapOutput>,
+    pub(super) peers: Vec<Peer>,
 }
 
 /// Whether attempts of a job can be started.
@@ -78,13 +80,13 @@ impl KnownJob {
     }
 
     /// Where this worker's attempts find map outputs.
-    pub(super) fn places(&self, inputs: ReduceInputs) -> Vec<MapInput> {
+    pub(super) fn places(&self, outputs: Vec<MapOutput>, peers: Vec<Peer>) -> Vec<MapInput> {
         if let Some((station, own)) = &self.station {
-            return station.places(*own, inputs);
+            return station.places(*own, outputs, peers);
         }
         let place = |attempt| Place::Local(self.shared.segment(attempt));
         let input = |attempt| MapInput { attempt, place: place(attempt) };
-        inputs.outputs.into_iter().map(|output| input(output.attempt)).collect()
+        outputs.into_iter().map(|output| input(output.attempt)).collect()
     }
 
     /// The directory of one attempt alone.
@@ -113,14 +115,17 @@ impl KnownJob {
     }
 
     pub(super) fn describe(&self, launching: Launching) -> TaskDescription {
-        let Launching { attempt, restore, work } = launching;
+        let Launching { attempt, from, work, inputs, peers } = launching;
         let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
             &*self.description;
         let scratch = self.scratch(attempt);
         let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
         let output = self.output(attempt, commits);
         let checkpoint = self.shared.checkpoint(attempt);
-        let restore = restore.map(|attempt| self.shared.checkpoint(attempt));
+        let restore = match from {
+            Start::Fresh => None,
+            Start::Checkpoint(saved) => Some(self.shared.checkpoint(saved)),
+        };
         let work = match work {
             LaunchWork::Map { split } => Work::Map(MapTask {
                 split,
@@ -133,7 +138,7 @@ impl KnownJob {
                 restore,
                 durable: *durable,
             }),
-            LaunchWork::Reduce { maps, inputs } => Work::Reduce(ReduceWork {
+            LaunchWork::Reduce { maps } => Work::Reduce(ReduceWork {
                 task: ReduceTask {
                     partition: attempt.task.index,
                     inputs: Vec::new(),
@@ -146,7 +151,7 @@ impl KnownJob {
                     durable: *durable,
                 },
                 maps,
-                inputs: self.places(inputs),
+                inputs: self.places(inputs, peers),
                 network: self.station.as_ref().map(|(station, _)| station.data_network()),
             }),
         };

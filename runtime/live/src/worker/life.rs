@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::WorkerId;
-use napreduce_protocol::{WorkerNews, WorkerOrder};
+use napreduce_protocol::{ToWorker, WorkerNews};
 use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -28,7 +28,7 @@ pub(super) struct Body {
 
 /// A running loop and its channels.
 pub(super) struct Life {
-    orders: UnboundedSender<WorkerOrder>,
+    orders: UnboundedSender<ToWorker>,
     news: UnboundedReceiver<WorkerNews>,
     running: JoinHandle<()>,
 }
@@ -63,7 +63,7 @@ impl Life {
     }
 
     /// Hands an order on.
-    pub(super) fn order(&self, order: WorkerOrder) {
+    pub(super) fn order(&self, order: ToWorker) {
         // Its loop listens until this end is dropped.
         let _ = self.orders.send(order);
     }

@@ -17,7 +17,7 @@ use napreduce_core::delivery::Receipt;
 use napreduce_core::{Slots, WorkerId};
 use napreduce_protocol::{
     Connection, FromWorker, HANDSHAKE_DEADLINE, Hello, MessageReceiver, MessageSender, Role, ToWorker,
-    TransportError, WorkerNews, WorkerOrder, WorkerReport, transport,
+    TransportError, WorkerNews, WorkerReport, transport,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
@@ -216,7 +216,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                     together.silent = Duration::ZERO;
                     match self.on_received(received) {
                         Followed::Nothing => Ok(()),
-                        Followed::Order(WorkerOrder::Leave) => {
+                        Followed::Order(ToWorker::Leave { .. }) => {
                             // It counts this worker as gone either way.
                             let _ = together.send(self.exchange.take_acknowledgement()).await;
                             self.standing.on_leave();
@@ -267,18 +267,16 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
 
     fn on_received(&mut self, received: Result<Option<ToWorker>, TransportError>) -> Followed {
         match received {
-            Ok(Some(ToWorker::Ordered { number, order })) => match self.exchange.on_order(number) {
-                Receipt::Fresh => Followed::Order(order),
-                Receipt::Duplicate => Followed::Nothing,
-                Receipt::Gap => Followed::Broken("an order is missing"),
-            },
             Ok(Some(ToWorker::Received { through })) => match self.exchange.on_received(through) {
                 true => Followed::Nothing,
                 false => Followed::Broken("the coordinator acknowledged what was never reported"),
             },
-            Ok(Some(ToWorker::Welcome { .. } | ToWorker::Refused { .. })) => {
-                Followed::Broken("the coordinator answered a question that was not asked")
-            }
+            Ok(Some(message)) => match message.number().map(|number| self.exchange.on_order(number)) {
+                Some(Receipt::Fresh) => Followed::Order(message),
+                Some(Receipt::Duplicate) => Followed::Nothing,
+                Some(Receipt::Gap) => Followed::Broken("an order is missing"),
+                None => Followed::Broken("the coordinator answered a question that was not asked"),
+            },
             Ok(None) => Followed::Broken("the coordinator closed the connection"),
             Err(_) => Followed::Broken("the connection broke"),
         }

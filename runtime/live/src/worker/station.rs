@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, MapOutput, WorkerId};
-use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, ReduceInputs, Secret};
+use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret};
 use tokio::sync::Mutex;
 
 use super::disk::Disk;
@@ -45,8 +45,7 @@ pub(super) struct Station {
 impl Station {
     /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left out: its
     /// worker is gone, and what replaces it will be named.
-    pub(super) fn places(&self, own: WorkerId, inputs: ReduceInputs) -> Vec<MapInput> {
-        let ReduceInputs { outputs, peers } = inputs;
+    pub(super) fn places(&self, own: WorkerId, outputs: Vec<MapOutput>, peers: Vec<Peer>) -> Vec<MapInput> {
         let peers: Vec<(Peer, bool)> = peers.into_iter().map(|peer| self.look_at(peer)).collect();
         let input = |output: MapOutput| {
             let place = self.place(own, output, &peers)?;

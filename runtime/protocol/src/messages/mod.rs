@@ -17,5 +17,5 @@ pub use data::{
 pub use task::{FromTask, PROTOCOL_VERSION, ToTask};
 pub use worker::{
     AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, Peer, Preempted, PreemptionAccount,
-    ReduceInputs, SideFile, ToWorker, WorkerNews, WorkerOrder, WorkerReport,
+    SideFile, ToWorker, WorkerNews, WorkerReport,
 };

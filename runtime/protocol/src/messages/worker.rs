@@ -7,7 +7,7 @@
 //! worker                                   coordinator
 //!   Hello(identity, what it has received) ->
 //!                                         <- Welcome(worker, what has been received) | Refused
-//!   Reported{number, ..} ->               <- Ordered{number, ..}
+//!   Reported{number, ..} ->               <- Define | Ordered | Forget | Leave, {number, ..}
 //!   Heartbeat, every interval ->          <- Received{through}, in answer to each heartbeat and batch of reports
 //!   Received{through} ->
 //! ```
@@ -16,7 +16,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, MapOutput, Report, Slots, WorkerId};
+use napreduce_core::{AttemptId, JobId, Order, Report, Slots, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::claim_token::ClaimToken;
@@ -90,73 +90,43 @@ pub enum ToWorker {
         /// Another worker that is alive has this name: who asks again for some seconds in vain is to end.
         name_taken: bool,
     },
+    /// Comes before the first launch of a job's attempt.
+    Define { number: u64, description: Box<JobDescription> },
+    /// What the engine orders, as it does, and what it takes to carry it out.
     Ordered {
         number: u64,
-        order: WorkerOrder,
-    },
-    /// Reports up to this number are kept.
-    Received {
-        through: u64,
-    },
-}
-
-/// What a worker is to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WorkerOrder {
-    /// Comes before the first launch of a job's attempt.
-    Define(Box<JobDescription>),
-    Launch {
-        attempt: AttemptId,
-        /// The attempt of the same task whose checkpoint it goes on from.
-        restore: Option<AttemptId>,
-        work: LaunchWork,
-    },
-    /// More map outputs for a reduce attempt that was launched before all of them were there, or that lost some.
-    MoreInputs {
-        attempt: AttemptId,
-        inputs: ReduceInputs,
-    },
-    Kill {
-        attempt: AttemptId,
-    },
-    Commit {
-        attempt: AttemptId,
+        order: Order,
+        /// Of a launch.
+        work: Option<LaunchWork>,
+        /// Where the workers serve segments that hold inputs of the order.
+        peers: Vec<Peer>,
     },
     /// The job is over: its description and everything kept for it are no longer needed.
-    Forget {
-        job: JobId,
-    },
+    Forget { number: u64, job: JobId },
     /// The worker was drained: nothing of it is needed any more, and it may end.
-    Leave,
-    /// Stop the process where it is. Answered by `Suspended` once the kernel says that it is stopped, by `SuspendRefused`, or
-    /// by its end.
-    Suspend {
-        attempt: AttemptId,
-    },
-    /// Let the process of a suspended attempt go on. Answered by `Resumed`, or by its end.
-    Resume {
-        attempt: AttemptId,
-    },
-    /// Have the work saved and the process end; a suspended one is woken for it. Answered by `Checkpointed`, or by
-    /// another end.
-    Checkpoint {
-        attempt: AttemptId,
-    },
+    Leave { number: u64 },
+    /// Reports up to this number are kept.
+    Received { through: u64 },
 }
 
-/// What differs from attempt to attempt.
+impl ToWorker {
+    /// Of what is delivered exactly once and in order, counted from 1.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            ToWorker::Define { number, .. }
+            | ToWorker::Ordered { number, .. }
+            | ToWorker::Forget { number, .. }
+            | ToWorker::Leave { number } => Some(*number),
+            ToWorker::Welcome { .. } | ToWorker::Refused { .. } | ToWorker::Received { .. } => None,
+        }
+    }
+}
+
+/// What differs from attempt to attempt, beside where it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaunchWork {
     Map { split: InputSplit },
-    Reduce { maps: u32, inputs: ReduceInputs },
-}
-
-/// Map outputs and where they are, in the order of their tasks.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ReduceInputs {
-    pub outputs: Vec<MapOutput>,
-    /// Where the workers among them serve segments.
-    pub peers: Vec<Peer>,
+    Reduce { maps: u32 },
 }
 
 /// Where a worker serves segments and logs.

@@ -3,12 +3,11 @@
 //! Owns the arguments, the order of the runs, and what is left of one that failed. Does not own a case nor what is held against
 //! it (the simulator).
 
-use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use clap::Args;

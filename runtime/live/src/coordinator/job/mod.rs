@@ -5,14 +5,14 @@
 
 mod progress;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_core::{
     AttemptId, ClusterView, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, WorkerId,
 };
 use napreduce_protocol::{
     AttemptSummary, Counter, CounterValues, HistoryLine, JobDescription, JobPhase, JobSummary, LaunchWork,
-    PartOutput, Preempted, PreemptionAccount, PreemptionEnd, ReduceInputs,
+    PartOutput, Preempted, PreemptionAccount, PreemptionEnd,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +34,12 @@ pub(super) struct LiveJob {
     /// Of the attempt that did each task; one that does a lost task again takes the place of the first.
     #[serde(with = "pairs")]
     results: BTreeMap<TaskId, TaskResult>,
-    /// What the attempt brought that reports its end at this moment.
+    /// What the attempts brought that report their end in this batch.
     #[serde(skip)]
-    brought: Option<TaskResult>,
-    /// The attempt that is reported killed at this moment.
+    brought: BTreeMap<AttemptId, TaskResult>,
+    /// The attempts that are reported killed in this batch.
     #[serde(skip)]
-    killed: Option<AttemptId>,
+    killed: BTreeSet<AttemptId>,
     pub(super) attempts: Vec<AttemptSummary>,
     pub(super) events: Vec<HistoryLine>,
     #[serde(default)]
@@ -63,8 +63,8 @@ impl LiveJob {
             commit_begun: false,
             counters: CounterValues::default(),
             results: BTreeMap::new(),
-            brought: None,
-            killed: None,
+            brought: BTreeMap::new(),
+            killed: BTreeSet::new(),
             attempts: Vec::new(),
             events: Vec::new(),
             book: PreemptionBook::default(),
@@ -97,7 +97,7 @@ impl LiveJob {
     }
 
     /// What a launched attempt is to do; counts the launch.
-    pub(super) fn launch(&mut self, attempt: AttemptId, inputs: ReduceInputs) -> Option<LaunchWork> {
+    pub(super) fn launch(&mut self, attempt: AttemptId) -> Option<LaunchWork> {
         self.count(attempt, Counter::LaunchedMaps, Counter::LaunchedReduces);
         let splits = &self.accepted.plan.splits;
         match attempt.task.kind {
@@ -107,7 +107,7 @@ impl LiveJob {
             }
             TaskKind::Reduce => {
                 let maps = u32::try_from(splits.len()).unwrap_or(u32::MAX);
-                Some(LaunchWork::Reduce { maps, inputs })
+                Some(LaunchWork::Reduce { maps })
             }
         }
     }
@@ -117,7 +117,7 @@ impl LiveJob {
         match report {
             Report::Failed { .. } => self.count(attempt, Counter::FailedMaps, Counter::FailedReduces),
             Report::Killed => {
-                self.killed = Some(attempt);
+                self.killed.insert(attempt);
                 self.count(attempt, Counter::KilledMaps, Counter::KilledReduces);
             }
             _ => {}
@@ -140,7 +140,12 @@ impl LiveJob {
         counters: CounterValues,
         part: Option<PartOutput>,
     ) {
-        self.brought = Some(TaskResult { attempt, counters, part });
+        self.brought.insert(attempt, TaskResult { attempt, counters, part });
+    }
+
+    /// What it brought was kept, or is not wanted: another attempt was faster.
+    pub(super) fn forget_finished(&mut self, attempt: AttemptId) {
+        self.brought.remove(&attempt);
     }
 
     /// Keeps what the engine says has happened.
@@ -154,14 +159,14 @@ impl LiveJob {
                 self.on_launched(at_millis, *attempt, *worker, worker_name);
             }
             Record::TaskDone(attempt) => {
-                if let Some(result) = self.brought.take().filter(|result| result.attempt == *attempt) {
+                if let Some(result) = self.brought.remove(attempt) {
                     self.results.insert(attempt.task, result);
                 }
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
                 self.on_attempt_end(at_millis, *attempt, "done");
             }
             Record::AttemptEnded(attempt, why) => {
-                let killed = self.killed.take() == Some(*attempt);
+                let killed = self.killed.remove(attempt);
                 let end = if killed { PreemptionEnd::Killed } else { PreemptionEnd::Ended };
                 self.book.ended(at_micros, *attempt, end);
                 self.on_attempt_end(at_millis, *attempt, why);

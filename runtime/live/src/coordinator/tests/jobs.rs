@@ -5,8 +5,8 @@
 use std::fs;
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, FaultPlace, JobId, Report, TaskId, TaskKind};
-use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, TaskCommand, WorkerOrder};
+use napreduce_core::{FailureClass, FaultPlace, JobId, Order, Report, TaskId, TaskKind};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, TaskCommand, TaskPhase, ToWorker};
 
 use super::{Scene, Worker, attempt};
 use crate::output::Owner;
@@ -28,13 +28,13 @@ async fn a_job_runs_to_its_end_and_into_history() {
     assert_eq!(parts[0].name, "part-r-00000");
     assert_eq!(fs::read_to_string(scene.path("out/part-r-00000")).expect("a part"), "done\n");
     assert!(scene.path("out/_SUCCESS").exists() && !scene.path("out/_temporary").exists());
-    assert_eq!(worker.order().await, WorkerOrder::Forget { job });
+    assert!(matches!(worker.numbered().await.1, ToWorker::Forget { job: forgotten, .. } if forgotten == job));
     let detail = coordinator.job(job).await.expect("in history");
     assert_eq!(detail.summary.phase, JobPhase::Succeeded);
     let ends: Vec<_> = detail.attempts.iter().map(|one| (one.attempt, one.end.as_deref())).collect();
     assert_eq!(ends, [(map, Some("done")), (reduce, Some("done"))]);
     let tasks = coordinator.tasks(Some(job)).await.expect("known");
-    assert!(tasks.iter().all(|task| task.state == "done") && tasks.len() == 2);
+    assert!(tasks.iter().all(|task| task.state == TaskPhase::Done) && tasks.len() == 2);
     coordinator.stop().await;
 }
 
@@ -126,7 +126,7 @@ async fn a_killed_job_leaves_nothing_and_says_why() {
     worker.started(map);
     let reason = "ada asked".to_owned();
     coordinator.kill_job(job, reason).await.expect("killed");
-    assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
+    assert_eq!(worker.order().await, Order::Kill { attempt: map });
     worker.happened(map, Report::Killed);
     let end = coordinator.end_of(job).await;
     assert_eq!(end, JobEnd::Killed { job, reason: "ada asked".to_owned() });
@@ -149,7 +149,7 @@ async fn a_killed_attempt_is_tried_again_and_no_failure() {
     let command = TaskCommand::Kill;
     let killed = coordinator.command_task(task, None, command, reason).await;
     assert_eq!(killed.expect("killed"), [map]);
-    assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
+    assert_eq!(worker.order().await, Order::Kill { attempt: map });
     worker.happened(map, Report::Killed);
     assert_eq!(worker.launched().await, attempt(1, TaskKind::Map, 0, 2));
     let detail = coordinator.job(job).await.expect("known");

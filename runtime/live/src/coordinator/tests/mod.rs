@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
+use napreduce_core::{AttemptId, JobId, Order, Report, Slots, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
-    JobPlan, PartOutput, Split, Submission, TaskCommand, TaskSummary, ToCoordinator, ToWorker, WorkerOrder,
-    WorkerReport, WorkerSummary,
+    JobPlan, PartOutput, Split, Submission, TaskCommand, TaskSummary, ToCoordinator, ToWorker, WorkerReport,
+    WorkerSummary,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -285,28 +285,33 @@ impl Worker {
         timeout(DEADLINE, self.messages.recv()).await.expect("a message in time").expect("an open connection")
     }
 
-    /// The next order, and its number; what is said beside orders is passed over.
-    async fn numbered_order(&mut self) -> (u64, WorkerOrder) {
+    /// The next numbered message; what is said beside is passed over.
+    async fn numbered(&mut self) -> (u64, ToWorker) {
         loop {
-            if let ToWorker::Ordered { number, order } = self.next().await {
+            let message = self.next().await;
+            if let Some(number) = message.number() {
                 self.hello.received = self.hello.received.max(number);
-                return (number, order);
+                return (number, message);
             }
         }
     }
 
-    async fn order(&mut self) -> WorkerOrder {
-        self.numbered_order().await.1
+    /// The next order; descriptions are passed over.
+    async fn order(&mut self) -> Order {
+        loop {
+            match self.numbered().await.1 {
+                ToWorker::Ordered { order, .. } => return order,
+                ToWorker::Define { .. } => {}
+                other => panic!("an order was expected, not {other:?}"),
+            }
+        }
     }
 
-    /// The next attempt to launch; descriptions are passed over.
+    /// The next attempt to launch.
     async fn launched(&mut self) -> AttemptId {
-        loop {
-            match self.order().await {
-                WorkerOrder::Launch { attempt, .. } => return attempt,
-                WorkerOrder::Define(_) => {}
-                other => panic!("a launch was expected, not {other:?}"),
-            }
+        match self.order().await {
+            Order::Launch { attempt, .. } => attempt,
+            other => panic!("a launch was expected, not {other:?}"),
         }
     }
 
@@ -342,7 +347,7 @@ impl Worker {
     async fn do_reduce(&mut self, scene: &Scene, attempt: AttemptId) {
         self.started(attempt);
         self.happened(attempt, Report::CommitRequested);
-        assert_eq!(self.order().await, WorkerOrder::Commit { attempt });
+        assert_eq!(self.order().await, Order::Commit { attempt });
         self.promote(scene, attempt);
     }
 

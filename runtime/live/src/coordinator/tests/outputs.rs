@@ -5,8 +5,8 @@
 
 use std::fs;
 
-use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, Report};
-use napreduce_protocol::{FromCoordinator, JobEnd, Submission, ToCoordinator, WorkerOrder};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, Order, Report};
+use napreduce_protocol::{FromCoordinator, JobEnd, Submission, ToCoordinator};
 
 use super::{DEADLINE, Running, Scene, Worker};
 use crate::output::{DiskScript, Owner};
@@ -32,10 +32,10 @@ async fn explained(coordinator: &Running, job: JobId, words: &str) {
 async fn launched_after_a_hold(worker: &mut Worker) -> AttemptId {
     loop {
         match worker.order().await {
-            WorkerOrder::Launch { attempt, .. } => return attempt,
-            WorkerOrder::Resume { attempt } => worker.happened(attempt, Report::Resumed),
-            WorkerOrder::Suspend { attempt } => worker.happened(attempt, Report::Suspended),
-            WorkerOrder::Kill { attempt } => worker.happened(attempt, Report::Killed),
+            Order::Launch { attempt, .. } => return attempt,
+            Order::Resume { attempt } => worker.happened(attempt, Report::Resumed),
+            Order::Suspend { attempt } => worker.happened(attempt, Report::Suspended),
+            Order::Kill { attempt } => worker.happened(attempt, Report::Killed),
             _ => {}
         }
     }
@@ -50,7 +50,7 @@ async fn all_but_done(scene: &Scene, coordinator: &Running) -> (Worker, JobId, A
     let reduce = worker.launched().await;
     worker.started(reduce);
     worker.happened(reduce, Report::CommitRequested);
-    assert_eq!(worker.order().await, WorkerOrder::Commit { attempt: reduce });
+    assert_eq!(worker.order().await, Order::Commit { attempt: reduce });
     (worker, job, reduce)
 }
 

@@ -3,10 +3,10 @@
 //! Owns the orders that workers get, and what history, listings and counters say afterwards. Workers here account for what
 //! they are told to. Does not own restarts (`preemption_recovery`).
 
-use napreduce_core::{AttemptId, JobId, Primitive, Report, TaskKind};
+use napreduce_core::{AttemptId, AttemptState, JobId, Order, Primitive, Report, Start, TaskKind};
 use napreduce_protocol::{
     CheckpointSupport, JobCommand, JobDetail, Preempted, PreemptionAccount, PreemptionEnd, TaskCommand,
-    TaskSummary, ToCoordinator, WorkerOrder, WorkerReport,
+    TaskPhase, TaskSummary, ToCoordinator, WorkerReport,
 };
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use tokio::time::timeout;
@@ -59,7 +59,13 @@ impl Running {
     /// Waits until what workers said has arrived: an attempt is in this state.
     pub(super) async fn until(&self, id: AttemptId, state: &str) {
         let come = async {
-            while !self.task(id).await.live.iter().any(|live| live.attempt == id && live.state == state) {
+            while !self
+                .task(id)
+                .await
+                .live
+                .iter()
+                .any(|live| live.attempt == id && live.state.to_string() == state)
+            {
                 tokio::task::yield_now().await;
             }
         };
@@ -74,13 +80,13 @@ impl Worker {
 
     /// Obeys a suspend, after so much work.
     pub(super) async fn suspends(&mut self, attempt: AttemptId, active_millis: u64) {
-        assert_eq!(self.order().await, WorkerOrder::Suspend { attempt });
+        assert_eq!(self.order().await, Order::Suspend { attempt });
         self.accounts(attempt, account(Preempted::Suspended, active_millis));
         self.happened(attempt, Report::Suspended);
     }
 
     pub(super) async fn resumes(&mut self, attempt: AttemptId, suspended_millis: u64) {
-        assert_eq!(self.order().await, WorkerOrder::Resume { attempt });
+        assert_eq!(self.order().await, Order::Resume { attempt });
         let swapped_in_bytes = 100;
         let told = account(Preempted::Resumed, 0);
         self.accounts(attempt, PreemptionAccount { suspended_millis, swapped_in_bytes, ..told });
@@ -88,7 +94,7 @@ impl Worker {
     }
 
     pub(super) async fn checkpoints(&mut self, attempt: AttemptId, active_millis: u64) {
-        assert_eq!(self.order().await, WorkerOrder::Checkpoint { attempt });
+        assert_eq!(self.order().await, Order::Checkpoint { attempt });
         let told = account(Preempted::Checkpointed, active_millis);
         self.accounts(attempt, PreemptionAccount { checkpoint_bytes: 50, ..told });
         self.happened(attempt, Report::Checkpointed);
@@ -96,12 +102,10 @@ impl Worker {
 
     /// The next attempt to launch, and whose checkpoint it starts from.
     pub(super) async fn restores(&mut self) -> (AttemptId, Option<AttemptId>) {
-        loop {
-            match self.order().await {
-                WorkerOrder::Launch { attempt, restore, .. } => return (attempt, restore),
-                WorkerOrder::Define(_) => {}
-                other => panic!("a launch was expected, not {other:?}"),
-            }
+        match self.order().await {
+            Order::Launch { attempt, from: Start::Checkpoint(saved), .. } => (attempt, Some(saved)),
+            Order::Launch { attempt, from: Start::Fresh, .. } => (attempt, None),
+            other => panic!("a launch was expected, not {other:?}"),
         }
     }
 }
@@ -135,7 +139,7 @@ async fn a_suspended_attempt_gives_its_slot_until_it_is_resumed() {
     assert_eq!(other, attempt(1, TaskKind::Map, 1, 1), "the slot is the next map's");
     worker.started(other);
     let listed = coordinator.task(map).await;
-    assert_eq!((listed.state.as_str(), listed.live[0].state.as_str()), ("suspended", "suspended"));
+    assert_eq!((listed.state, listed.live[0].state), (TaskPhase::Suspended, AttemptState::Suspended));
     assert_eq!(listed.reason.as_deref(), Some("suspend by operator: ada asked"));
     assert_eq!(coordinator.detail(JOB).await.summary.progress.map.suspended, 1);
     assert_eq!(coordinator.command(map, TaskCommand::Resume).await, Ok(vec![map]));
@@ -235,7 +239,7 @@ async fn a_kill_loses_work_and_is_no_failure() {
     let scene = Scene::new();
     let (coordinator, mut worker, map) = running(&scene).await;
     coordinator.command(map, TaskCommand::Kill).await.expect("ordered");
-    assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
+    assert_eq!(worker.order().await, Order::Kill { attempt: map });
     worker.accounts(map, account(Preempted::Killed, 900));
     worker.happened(map, Report::Killed);
     worker.launched().await;
@@ -256,7 +260,7 @@ async fn a_suspend_that_the_worker_refuses_leaves_the_attempt_at_work() {
     let scene = Scene::new();
     let (coordinator, mut worker, map) = running(&scene).await;
     coordinator.command(map, TaskCommand::Suspend).await.expect("ordered");
-    assert_eq!(worker.order().await, WorkerOrder::Suspend { attempt: map });
+    assert_eq!(worker.order().await, Order::Suspend { attempt: map });
     worker.happened(map, Report::SuspendRefused { reason: "memory is short".to_owned() });
     worker.finished(map, None);
     assert_eq!(worker.launched().await, attempt(1, TaskKind::Map, 1, 1));

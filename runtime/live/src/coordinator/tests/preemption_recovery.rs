@@ -2,8 +2,8 @@
 //!
 //! Owns what of them is still there afterwards. Does not own how they came to be (`preemption`).
 
-use napreduce_core::{Slots, TaskKind};
-use napreduce_protocol::{PreemptionEnd, TaskCommand};
+use napreduce_core::{AttemptState, Slots, TaskKind};
+use napreduce_protocol::{PreemptionEnd, TaskCommand, TaskPhase};
 
 use super::preemption::{JOB, running};
 use super::{Scene, Worker, attempt};
@@ -30,7 +30,7 @@ async fn preempted_with_a_kill_at_every_step(scene: &Scene) {
     let coordinator = scene.start();
     let mut worker = worker.reconnect(&coordinator).await;
     let listed = coordinator.task(map).await;
-    assert_eq!((listed.state.as_str(), listed.live[0].state.as_str()), ("suspended", "suspended"));
+    assert_eq!((listed.state, listed.live[0].state), (TaskPhase::Suspended, AttemptState::Suspended));
     coordinator.command(map, TaskCommand::Resume).await.expect("still there");
     worker.finished(other, None);
     worker.resumes(map, 5).await;

@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use napreduce_core::{Report, TaskKind};
-use napreduce_protocol::{FromWorker, JobEnd, WorkerOrder};
+use napreduce_core::{Order, Report, TaskKind};
+use napreduce_protocol::{FromWorker, JobEnd, ToWorker, WorkerPhase};
 
 use super::{Scene, Worker, attempt};
 
@@ -38,7 +38,7 @@ async fn job_with_a_kill_at_every_step(scene: &Scene) {
     let reduce = worker.launched().await;
     worker.started(reduce);
     worker.happened(reduce, Report::CommitRequested);
-    assert_eq!(worker.order().await, WorkerOrder::Commit { attempt: reduce });
+    assert_eq!(worker.order().await, Order::Commit { attempt: reduce });
     coordinator.kill().await;
 
     let coordinator = scene.start();
@@ -85,8 +85,8 @@ async fn a_worker_of_another_journal_is_new() {
     let coordinator = other.start();
     let mut worker = worker.reconnect(&coordinator).await;
     coordinator.submit(other.submission(2, 1, 0)).await;
-    let (number, order) = worker.numbered_order().await;
-    assert!(number == 1 && matches!(order, WorkerOrder::Define(_)), "numbers begin anew");
+    let (number, order) = worker.numbered().await;
+    assert!(number == 1 && matches!(order, ToWorker::Define { .. }), "numbers begin anew");
     coordinator.stop().await;
 }
 
@@ -114,7 +114,7 @@ async fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
     while worker.messages.recv().await.is_some() {}
     let workers = coordinator.workers().await.expect("a list");
     let [gone] = workers.as_slice() else { panic!("{workers:?}") };
-    assert_eq!((gone.state.as_str(), gone.name.as_str()), ("lost", "w"));
+    assert_eq!((gone.state, gone.name.as_str()), (WorkerPhase::Lost, "w"));
     coordinator.stop().await;
 }
 
@@ -145,7 +145,7 @@ async fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() 
     let mut first = Worker::join(&coordinator, "w", 1).await;
     let (worker, hand_back) = (first.id, true);
     coordinator.done(napreduce_protocol::ToCoordinator::Drain { worker, hand_back }).await.expect("drained");
-    assert_eq!(first.order().await, WorkerOrder::Leave);
+    assert!(matches!(first.numbered().await.1, ToWorker::Leave { .. }));
     first.disconnect();
     let mut second = Worker::join(&coordinator, "w", 1).await;
     coordinator.submit(scene.submission(1, 1, 0)).await;

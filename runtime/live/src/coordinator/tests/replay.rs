@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use napreduce_core::{Effect, FailureClass, FaultPlace, Record, Report, TaskKind};
-use napreduce_protocol::{CounterValues, PartOutput, ToWorker, WorkerOrder, WorkerReport};
+use napreduce_core::{Effect, FailureClass, FaultPlace, Order, Record, Report, TaskKind};
+use napreduce_protocol::{CounterValues, PartOutput, ToWorker, WorkerReport};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::{Running, Scene, Worker};
-use crate::coordinator::replay::{Recording, ReplayedEvent, replay_journal};
+use crate::coordinator::replay::{Recording, ReplayedBatch, replay_journal};
 
 /// A worker that answers every order, some of them by failing.
 struct Answering {
@@ -26,7 +26,7 @@ impl Answering {
         let mut any = false;
         while let Ok(message) = self.worker.messages.try_recv() {
             any = true;
-            if let ToWorker::Ordered { number, order } = message {
+            if let ToWorker::Ordered { number, order, .. } = message {
                 self.worker.hello.received = number;
                 self.answer(&order);
             }
@@ -34,9 +34,9 @@ impl Answering {
         any
     }
 
-    fn answer(&mut self, order: &WorkerOrder) {
+    fn answer(&mut self, order: &Order) {
         match order {
-            WorkerOrder::Launch { attempt, .. } => {
+            Order::Launch { attempt, .. } => {
                 self.worker.started(*attempt);
                 if self.random.random_bool(0.1) {
                     let (class, place) = (FailureClass::Task, FaultPlace::UserCode);
@@ -49,12 +49,12 @@ impl Answering {
                     self.worker.happened(*attempt, Report::CommitRequested);
                 }
             }
-            WorkerOrder::Commit { attempt } => {
+            Order::Commit { attempt } => {
                 let part = Some(PartOutput { records: 1, bytes: 5, digest: 1 });
                 let counters = CounterValues::default();
                 self.worker.report(WorkerReport::Finished { attempt: *attempt, counters, part });
             }
-            WorkerOrder::Kill { attempt } => self.worker.happened(*attempt, Report::Killed),
+            Order::Kill { attempt } => self.worker.happened(*attempt, Report::Killed),
             _ => {}
         }
     }
@@ -103,8 +103,8 @@ async fn live_and_again(scheduler: SchedulerName, seed: u64) {
         replay_journal(&scene.configuration.directory).expect("a journal")
     };
     let live = recording.lock().expect("nobody panicked").clone();
-    let launches = |event: &ReplayedEvent| {
-        event
+    let launches = |batch: &ReplayedBatch| {
+        batch
             .effects
             .iter()
             .filter(|effect| matches!(effect, Effect::Record(Record::AttemptLaunched { .. })))
@@ -114,11 +114,11 @@ async fn live_and_again(scheduler: SchedulerName, seed: u64) {
     assert!(launched >= 10, "{scheduler}, seed {seed}: only {launched} launches happened");
     assert!(again.len() <= live.len(), "what was not journaled was not carried out either");
     for (number, (again, live)) in again.iter().zip(&live).enumerate() {
-        assert_eq!(again, live, "{scheduler}, seed {seed}: event {number}");
+        assert_eq!(again, live, "{scheduler}, seed {seed}: batch {number}");
     }
     assert!(
         live.len() - again.len() <= 1,
-        "{scheduler}, seed {seed}: {} of {} events",
+        "{scheduler}, seed {seed}: {} of {} batches",
         again.len(),
         live.len()
     );

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Report, TaskKind, WorkerId};
-use napreduce_protocol::{FromWorker, ToCoordinator, ToWorker, WorkerOrder, WorkerReport};
+use napreduce_core::{Order, Report, TaskKind, WorkerId};
+use napreduce_protocol::{FromWorker, ToCoordinator, ToWorker, WorkerPhase, WorkerReport};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
@@ -60,13 +60,13 @@ async fn orders_that_were_on_their_way_come_again_with_their_numbers() {
     let coordinator = scene.start();
     let mut worker = Worker::join(&coordinator, "w", 2).await;
     coordinator.submit(scene.submission(1, 2, 0)).await;
-    let (number, order) = worker.numbered_order().await;
-    assert!(number == 1 && matches!(order, WorkerOrder::Define(_)));
-    let (_, lost) = worker.numbered_order().await;
+    let (number, order) = worker.numbered().await;
+    assert!(number == 1 && matches!(order, ToWorker::Define { .. }));
+    let (_, lost) = worker.numbered().await;
     // It received the description only.
     worker.hello.received = 1;
     let mut worker = worker.reconnect(&coordinator).await;
-    let (number, again) = worker.numbered_order().await;
+    let (number, again) = worker.numbered().await;
     assert_eq!((number, again), (2, lost));
     coordinator.stop().await;
 }
@@ -141,15 +141,15 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
     worker.started(map);
     let (id, hand_back) = (worker.id, true);
     coordinator.done(ToCoordinator::Drain { worker: id, hand_back }).await.expect("drained");
-    assert_eq!(worker.order().await, WorkerOrder::Kill { attempt: map });
+    assert_eq!(worker.order().await, Order::Kill { attempt: map });
     worker.happened(map, Report::Killed);
-    assert_eq!(worker.order().await, WorkerOrder::Leave);
+    assert!(matches!(worker.numbered().await.1, ToWorker::Leave { .. }));
     worker.disconnect();
     // Requests may overtake what workers say.
     let began = Instant::now();
     loop {
         let workers = coordinator.workers().await.expect("a list");
-        if workers[0].state == "left" {
+        if workers[0].state == WorkerPhase::Left {
             assert_eq!(workers[0].reason.as_deref(), Some("nothing of it was needed any more"));
             break;
         }
@@ -176,7 +176,7 @@ async fn workers_that_are_gone_are_listed_with_when_and_why_over_restarts() {
         for restart in 0..2 {
             let listed = coordinator.workers().await.expect("a list");
             let [gone, there] = listed.as_slice() else { panic!("{restart}: {listed:?}") };
-            assert_eq!((gone.worker, gone.state.as_str(), gone.host.as_str()), (first.id, "lost", "host"));
+            assert_eq!((gone.worker, gone.state, gone.host.as_str()), (first.id, WorkerPhase::Lost, "host"));
             assert!(gone.gone_millis.is_some_and(|at| at > 1_600_000_000_000), "{gone:?}");
             assert!(gone.reason.as_deref().is_some_and(|why| !why.is_empty()), "{gone:?}");
             assert_eq!((there.worker, there.gone_millis, &there.reason), (second.id, None, &None));

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, FailureClass, FaultPlace};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace, Order, Report};
 use napreduce_protocol::{
     CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, TaskDescription, TaskError, ToTask,
     Work,
@@ -29,59 +29,21 @@ use napreduce_task::{Launch, Spawner};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use self::line::ControlLine;
-use self::preemption::Wish;
 use self::supervised::Supervised;
 use super::admission::Admission;
 use super::execution::explain_start;
 use super::hang::Limits;
 use super::logs::AttemptLogs;
 
-/// What the worker wants of a supervised attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AttemptOrder {
-    Commit,
-    /// For a reduce that waits for them; of no use to any other attempt.
-    MoreInputs(Vec<MapInput>),
-    Suspend,
-    Resume,
-    Checkpoint,
-    Kill,
-}
-
-impl AttemptOrder {
-    /// Those that are carried out one after the other.
-    fn wish(&self) -> Option<Wish> {
-        match self {
-            AttemptOrder::Suspend => Some(Wish::Suspend),
-            AttemptOrder::Resume => Some(Wish::Resume),
-            AttemptOrder::Checkpoint => Some(Wish::Checkpoint),
-            AttemptOrder::Commit | AttemptOrder::MoreInputs(_) | AttemptOrder::Kill => None,
-        }
-    }
-}
-
 /// What a supervised attempt tells.
 #[derive(Debug)]
 pub(super) enum AttemptEvent {
-    Started,
     Progressed {
         bytes_done: u64,
         bytes_total: u64,
     },
-    CommitRequested,
-    /// A reduce cannot read these map outputs and waits for what replaces them.
-    InputsLost {
-        attempts: Vec<AttemptId>,
-        place: FaultPlace,
-        reason: String,
-    },
-    /// The kernel says that it is stopped: its slot is free.
-    Suspended,
-    /// It is not stopped, and why.
-    SuspendRefused {
-        reason: String,
-    },
-    Resumed,
+    /// As it is reported; of a suspend once the kernel says that it is stopped, for its slot is free then.
+    Reported(Report),
     /// What a preemption, or the return from one, took.
     Accounted(PreemptionAccount),
     /// Somebody else wants it to be suspended.
@@ -118,7 +80,8 @@ pub(super) struct Supervision {
     pub(super) spawner: Arc<Spawner>,
     /// Whether this worker can keep it suspended.
     pub(super) admission: Arc<Admission>,
-    pub(super) orders: UnboundedReceiver<AttemptOrder>,
+    /// With the places of the inputs that are named.
+    pub(super) orders: UnboundedReceiver<(Order, Vec<MapInput>)>,
     pub(super) events: UnboundedSender<(AttemptId, AttemptEvent)>,
 }
 
@@ -199,6 +162,10 @@ impl Supervision {
             return None;
         }
         Some(scratch.clone())
+    }
+
+    fn report(&self, report: Report) {
+        self.tell(AttemptEvent::Reported(report));
     }
 
     fn tell(&self, event: AttemptEvent) {

@@ -12,7 +12,7 @@
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use napreduce_core::FaultPlace;
+use napreduce_core::{FaultPlace, Order, Report};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
@@ -23,9 +23,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::super::hang::HangWatch;
 use super::line::ControlLine;
-use super::preemption::{Input, Preemption, Stage, Step, Wish};
+use super::preemption::{Input, Preemption, Stage, Step};
 use super::suspension::{Occurrence, Suspension};
-use super::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
+use super::{AttemptEnd, AttemptEvent, Supervision};
 
 /// How often the logs of an attempt are cut to their bound, at least.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
@@ -78,11 +78,11 @@ impl Supervised {
             tokio::select! {
                 biased;
                 order = supervision.orders.recv() => match order {
-                    Some(AttemptOrder::Kill) | None => {
+                    Some((Order::Kill { .. }, _)) | None => {
                         self.kill();
                         break;
                     }
-                    Some(order) => self.follow(order, supervision),
+                    Some((order, inputs)) => self.follow(order, inputs, supervision),
                 },
                 occurrence = self.suspension.next() => self.on_occurrence(occurrence, supervision),
                 ready = control.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => {
@@ -133,34 +133,32 @@ impl Supervised {
         self.process.kill();
     }
 
-    fn follow(&mut self, order: AttemptOrder, supervision: &Supervision) {
+    fn follow(&mut self, order: Order, inputs: Vec<MapInput>, supervision: &Supervision) {
         match order {
-            AttemptOrder::Commit => {
+            Order::Commit { .. } => {
                 self.watch.set_waits(false);
                 self.send(&ToTask::CommitGranted);
                 self.step(Input::Granted, supervision);
             }
-            AttemptOrder::MoreInputs(inputs) if self.preemption.is_stopped() => self.deferred.extend(inputs),
-            AttemptOrder::MoreInputs(inputs) => self.send(&ToTask::MoreInputs(inputs)),
-            AttemptOrder::Suspend | AttemptOrder::Resume | AttemptOrder::Checkpoint => {
-                if let Some(wish) = order.wish() {
-                    self.want(wish, supervision);
-                }
+            Order::MoreInputs { .. } if self.preemption.is_stopped() => self.deferred.extend(inputs),
+            Order::MoreInputs { .. } => self.send(&ToTask::MoreInputs(inputs)),
+            Order::Suspend { .. } | Order::Resume { .. } | Order::Checkpoint { .. } => {
+                self.preempt(order, supervision);
             }
-            // Ends the loop.
-            AttemptOrder::Kill => {}
+            // It has begun, and a kill ends the loop.
+            Order::Launch { .. } | Order::Kill { .. } => {}
         }
     }
 
-    fn want(&mut self, wish: Wish, supervision: &Supervision) {
-        if wish == Wish::Suspend
+    fn preempt(&mut self, order: Order, supervision: &Supervision) {
+        if matches!(order, Order::Suspend { .. })
             && self.preemption.stage() == Stage::Running
             && let Err(reason) = self.suspension.admit(self.process.id())
         {
-            return supervision.tell(AttemptEvent::SuspendRefused { reason });
+            return supervision.report(Report::SuspendRefused { reason });
         }
         self.suspension.on_order();
-        self.step(Input::Wanted(wish), supervision);
+        self.step(Input::Ordered(order), supervision);
     }
 
     fn on_occurrence(&mut self, occurrence: Occurrence, supervision: &Supervision) {
@@ -212,7 +210,7 @@ impl Supervised {
                 self.suspension.begin_paging_out(process);
                 let account = self.suspension.take_account(Preempted::Suspended, Some(process));
                 supervision.tell(AttemptEvent::Accounted(account));
-                supervision.tell(AttemptEvent::Suspended);
+                supervision.report(Report::Suspended);
             }
             Step::Continue { .. } => {
                 if !self.suspension.begin_prefetch(process) {
@@ -222,7 +220,7 @@ impl Supervised {
             Step::TellResumed => {
                 let account = self.suspension.take_account(Preempted::Resumed, Some(process));
                 supervision.tell(AttemptEvent::Accounted(account));
-                supervision.tell(AttemptEvent::Resumed);
+                supervision.report(Report::Resumed);
             }
             Step::AskToCheckpoint => self.send_now(&ToTask::Checkpoint),
         }
@@ -283,7 +281,7 @@ impl Supervised {
         self.watch.on_heard();
         match message {
             FromTask::Hello { version: PROTOCOL_VERSION } => {
-                supervision.tell(AttemptEvent::Started);
+                supervision.report(Report::Started);
                 self.step(Input::Hello, supervision);
             }
             FromTask::Hello { version } => self.give_up(&format!(
@@ -297,13 +295,13 @@ impl Supervised {
             FromTask::CommitRequest { part } => {
                 self.part = Some(part);
                 self.watch.set_waits(true);
-                supervision.tell(AttemptEvent::CommitRequested);
+                supervision.report(Report::CommitRequested);
             }
             FromTask::Done { counters } => {
                 self.outcome = Some(AttemptEnd::Done { counters, part: self.part });
             }
             FromTask::InputsLost { attempts, place, reason } => {
-                supervision.tell(AttemptEvent::InputsLost { attempts, place, reason });
+                supervision.report(Report::InputsLost { outputs: attempts, place, reason });
             }
             FromTask::Failed(error) => self.outcome = Some(AttemptEnd::Failed(error)),
             FromTask::Checkpointed { bytes } => {

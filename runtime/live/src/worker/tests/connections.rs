@@ -5,8 +5,8 @@
 use std::fs;
 use std::time::Duration;
 
-use napreduce_core::Report;
-use napreduce_protocol::{FromWorker, ToWorker, WorkerOrder};
+use napreduce_core::{Order, Report, Start};
+use napreduce_protocol::{FromWorker, ToWorker};
 
 use super::script::*;
 
@@ -33,13 +33,14 @@ async fn orders_are_followed_once() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
-    let (define, launch) = (
-        WorkerOrder::Define(Box::new(script.job("* work pause SOCKET"))),
-        WorkerOrder::Launch { attempt: map(1), restore: None, work: script.map_work() },
-    );
-    let orders = [(1, &define), (2, &launch), (1, &define), (2, &launch)];
-    for (number, order) in orders {
-        line.send(ToWorker::Ordered { number, order: order.clone() }).await;
+    let description = Box::new(script.job("* work pause SOCKET"));
+    let define = ToWorker::Define { number: 1, description };
+    let order = Order::Launch { attempt: map(1), from: Start::Fresh, inputs: Vec::new() };
+    let work = Some(script.map_work());
+    let launch = ToWorker::Ordered { number: 2, order, work, peers: Vec::new() };
+    let messages = [&define, &launch, &define, &launch];
+    for message in messages {
+        line.send(message.clone()).await;
     }
     let moment = script.moment().await;
     line.assert_happened(1, map(1), Report::Started).await;
@@ -47,8 +48,8 @@ async fn orders_are_followed_once() {
     let mut line = script.hello().await;
     assert_eq!(line.hello.received, 2);
     line.welcome(1, 1).await;
-    for (number, order) in orders {
-        line.send(ToWorker::Ordered { number, order: order.clone() }).await;
+    for message in messages {
+        line.send(message.clone()).await;
     }
     moment.go_on().await;
     line.assert_finished(2, map(1)).await;
@@ -60,8 +61,7 @@ async fn an_order_that_skips_a_number_ends_the_connection() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
-    let order = WorkerOrder::Forget { job: JOB };
-    line.send(ToWorker::Ordered { number: 2, order }).await;
+    line.send(ToWorker::Forget { number: 2, job: JOB }).await;
     line.assert_closed().await;
     assert_eq!(script.hello().await.hello.received, 0);
 }

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
-use napreduce_core::Report;
-use napreduce_protocol::{WorkerOrder, WorkerReport};
+use napreduce_core::{Order, Report};
+use napreduce_protocol::{ToWorker, WorkerReport};
 use rustix::process::Signal;
 
 use super::script::*;
@@ -17,7 +17,7 @@ async fn a_worker_that_may_leave_ends_well() {
     let mut script = Script::new().await;
     let mut daemon = script.start(&[]);
     let mut line = script.join().await;
-    line.order(WorkerOrder::Leave).await;
+    line.tell(|number| ToWorker::Leave { number }).await;
     line.assert_received(1).await;
     assert_eq!(daemon.end().await.code(), Some(0));
 }
@@ -33,10 +33,10 @@ async fn a_worker_that_is_told_to_stop_gives_back_what_it_runs() {
     line.assert_happened(1, map(1), Report::Started).await;
     daemon.signal(Signal::TERM);
     assert_eq!(line.report().await, (2, WorkerReport::Draining { hand_back: true }));
-    line.order(WorkerOrder::Kill { attempt: map(1) }).await;
+    line.order(Order::Kill { attempt: map(1) }).await;
     line.preempted(map(1), Report::Killed).await;
     assert!(moment.process.is_gone());
-    line.order(WorkerOrder::Leave).await;
+    line.tell(|number| ToWorker::Leave { number }).await;
     assert_eq!(daemon.end().await.code(), Some(0));
     assert_eq!(fs::read_dir(script.own("jobs")).unwrap().count(), 0);
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, Report};
+use napreduce_core::{FailureClass, Order, Report};
 use rustix::process::Signal;
 
 use super::script::*;
@@ -58,7 +58,7 @@ async fn a_task_that_waits_for_others_does_not_hang() {
     line.more_inputs(reduce(1), map(1)).await;
     line.assert_happened(4, reduce(1), Report::CommitRequested).await;
     line.hear_nothing_for(Duration::from_millis(1_500)).await;
-    line.order(napreduce_protocol::WorkerOrder::Commit { attempt: reduce(1) }).await;
+    line.order(Order::Commit { attempt: reduce(1) }).await;
     line.assert_finished(5, reduce(1)).await;
 }
 

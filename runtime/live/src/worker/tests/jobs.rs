@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use napreduce_core::{FailureClass, JobId, Report};
-use napreduce_protocol::{JobDescription, LaunchWork, Split, WorkerOrder};
+use napreduce_core::{FailureClass, JobId, Order, Report};
+use napreduce_protocol::{JobDescription, LaunchWork, Split, ToWorker};
 
 use super::script::*;
 
@@ -29,11 +29,11 @@ async fn a_job_uses_shared_storage_for_parts_only() {
     moment.go_on().await;
     line.assert_happened(3, reduce(3), Report::Started).await;
     line.assert_happened(4, reduce(3), Report::CommitRequested).await;
-    line.order(WorkerOrder::Commit { attempt: reduce(3) }).await;
+    line.order(Order::Commit { attempt: reduce(3) }).await;
     line.assert_finished(5, reduce(3)).await;
     assert_eq!(fs::read_to_string(temporary.join("committed/part-r-00000.3")).unwrap(), "a\t2\nb\t1\n");
 
-    line.order(WorkerOrder::Forget { job: JOB }).await;
+    line.tell(|number| ToWorker::Forget { number, job: JOB }).await;
     until("the removal of the job's files", || !script.own("jobs/job_0001").exists()).await;
     assert!(script.own("logs/job_0001/job_0001_r_0000.3/stdout").exists());
     assert!(script.path("in.txt").exists());

@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FailureClass, MapOutput, Report, WorkerId};
+use napreduce_core::{AttemptId, FailureClass, MapOutput, Order, Report, Start, WorkerId};
 use napreduce_protocol::{
-    Connection, FromWorker, Hello, JobDescription, LaunchWork, PreemptionAccount, ReduceInputs, ToWorker,
-    WorkerOrder, WorkerReport,
+    Connection, FromWorker, Hello, JobDescription, LaunchWork, PreemptionAccount, ToWorker, WorkerReport,
 };
 use tokio::time::timeout;
 
@@ -47,32 +46,42 @@ impl Line {
         self.send(welcome).await;
     }
 
-    /// Sends the next order.
-    pub async fn order(&mut self, order: WorkerOrder) {
+    /// Sends the next numbered message.
+    pub async fn tell(&mut self, message: impl FnOnce(u64) -> ToWorker) {
         self.ordered += 1;
-        self.send(ToWorker::Ordered { number: self.ordered, order }).await;
+        self.send(message(self.ordered)).await;
+    }
+
+    /// Sends an order that takes nothing else to carry it out.
+    pub async fn order(&mut self, order: Order) {
+        self.tell(|number| ToWorker::Ordered { number, order, work: None, peers: Vec::new() }).await;
     }
 
     pub async fn define(&mut self, job: JobDescription) {
-        self.order(WorkerOrder::Define(Box::new(job))).await;
+        self.tell(|number| ToWorker::Define { number, description: Box::new(job) }).await;
     }
 
     pub async fn launch(&mut self, attempt: AttemptId, work: LaunchWork) {
-        self.order(WorkerOrder::Launch { attempt, restore: None, work }).await;
+        self.launch_from(attempt, Start::Fresh, work).await;
+    }
+
+    pub async fn launch_from(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
+        let order = Order::Launch { attempt, from, inputs: Vec::new() };
+        self.tell(|number| ToWorker::Ordered { number, order, work: Some(work), peers: Vec::new() }).await;
     }
 
     /// A reduce over the output of `maps`, which this worker, number 1, holds.
     pub async fn launch_reduce(&mut self, attempt: AttemptId, maps: &[AttemptId]) {
-        let outputs = maps.iter().map(|map| MapOutput { attempt: *map, worker: WorkerId(1) }).collect();
-        let inputs = ReduceInputs { outputs, peers: Vec::new() };
-        self.launch(attempt, LaunchWork::Reduce { maps: 1, inputs }).await;
+        let inputs = maps.iter().map(|map| MapOutput { attempt: *map, worker: WorkerId(1) }).collect();
+        let order = Order::Launch { attempt, from: Start::Fresh, inputs };
+        let work = Some(LaunchWork::Reduce { maps: 1 });
+        self.tell(|number| ToWorker::Ordered { number, order, work, peers: Vec::new() }).await;
     }
 
     /// One more map output for a reduce, which this worker, number 1, holds.
     pub async fn more_inputs(&mut self, attempt: AttemptId, map: AttemptId) {
-        let outputs = vec![MapOutput { attempt: map, worker: WorkerId(1) }];
-        let inputs = ReduceInputs { outputs, peers: Vec::new() };
-        self.order(WorkerOrder::MoreInputs { attempt, inputs }).await;
+        let inputs = vec![MapOutput { attempt: map, worker: WorkerId(1) }];
+        self.order(Order::MoreInputs { attempt, inputs }).await;
     }
 
     /// The next message; `None` when the worker has hung up. Heartbeats are answered.

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, JobId, Report};
-use napreduce_protocol::{JobDescription, WorkerOrder};
+use napreduce_core::{FailureClass, JobId, Order, Report};
+use napreduce_protocol::JobDescription;
 
 use super::script::*;
 
@@ -76,7 +76,7 @@ async fn attempts_wait_for_one_fetch_and_a_later_job_needs_none() {
     line.launch(map(2), script.map_work()).await;
     // Not started yet, or just so: it is killed either way.
     line.launch(map(3), script.map_work()).await;
-    line.order(WorkerOrder::Kill { attempt: map(3) }).await;
+    line.order(Order::Kill { attempt: map(3) }).await;
     let moments = [script.moment().await, script.moment().await];
     // Whoever fetches it again gets something else.
     script.falsify(job.program.unwrap(), b"something else".to_vec());

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, Report};
-use napreduce_protocol::{Preempted, PreemptionAccount, WorkerOrder};
+use napreduce_core::{FailureClass, Order, Report, Start};
+use napreduce_protocol::{Preempted, PreemptionAccount};
 use napreduce_task::ProcessMemory;
 use rustix::process::{Pid, Signal};
 
@@ -34,7 +34,7 @@ async fn living(manner: &str, options: &[&str]) -> Scene {
 
 impl Scene {
     async fn suspend(&mut self) -> PreemptionAccount {
-        self.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+        self.line.order(Order::Suspend { attempt: map(1) }).await;
         let account = self.line.preempted(map(1), Report::Suspended).await;
         let states = self.moment.process.states();
         assert!(states.chars().all(|state| state == 'T'), "told to be stopped, but its threads are {states}");
@@ -42,7 +42,7 @@ impl Scene {
     }
 
     async fn resume(&mut self) -> PreemptionAccount {
-        self.line.order(WorkerOrder::Resume { attempt: map(1) }).await;
+        self.line.order(Order::Resume { attempt: map(1) }).await;
         self.line.preempted(map(1), Report::Resumed).await
     }
 
@@ -112,8 +112,8 @@ async fn no_resume_is_lost_however_soon_it_comes() {
     let mut scene = living("tame", &[]).await;
     let mut micros: Vec<(u64, u64)> = Vec::new();
     for _ in 0..100 {
-        scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
-        scene.line.order(WorkerOrder::Resume { attempt: map(1) }).await;
+        scene.line.order(Order::Suspend { attempt: map(1) }).await;
+        scene.line.order(Order::Resume { attempt: map(1) }).await;
         let suspended = scene.line.preempted(map(1), Report::Suspended).await;
         let resumed = scene.line.preempted(map(1), Report::Resumed).await;
         micros.push((suspended.micros, resumed.micros));
@@ -140,7 +140,7 @@ async fn a_hook_that_takes_too_long_is_stopped_in_the_middle() {
 #[tokio::test(flavor = "current_thread")]
 async fn an_attempt_that_ends_while_it_is_being_suspended_has_failed() {
     let mut scene = living("mortal", &[]).await;
-    scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+    scene.line.order(Order::Suspend { attempt: map(1) }).await;
     let (class, reason) = scene.line.failure().await;
     assert_eq!(
         (class, reason.as_str()),
@@ -148,7 +148,7 @@ async fn an_attempt_that_ends_while_it_is_being_suspended_has_failed() {
     );
 
     let mut scene = living("unwilling", &[]).await;
-    scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+    scene.line.order(Order::Suspend { attempt: map(1) }).await;
     let (class, reason) = scene.line.failure().await;
     assert_eq!((class, reason.as_str()), (FailureClass::Task, "it holds on to what it has"));
 }
@@ -167,7 +167,7 @@ async fn a_suspended_process_that_somebody_kills_is_told_as_such() {
 async fn a_suspended_attempt_can_be_killed_and_leaves_nothing() {
     let mut scene = living("tame", &[]).await;
     scene.suspend().await;
-    scene.line.order(WorkerOrder::Kill { attempt: map(1) }).await;
+    scene.line.order(Order::Kill { attempt: map(1) }).await;
     let account = scene.line.preempted(map(1), Report::Killed).await;
     assert_eq!(account.what, Preempted::Killed);
     assert!(scene.moment.process.is_gone());
@@ -226,7 +226,7 @@ async fn a_suspended_attempt_is_not_taken_for_hung() {
 #[tokio::test(flavor = "current_thread")]
 async fn what_the_machine_cannot_keep_is_not_suspended() {
     let mut scene = living("tame", &["suspend_bytes=4096"]).await;
-    scene.line.order(WorkerOrder::Suspend { attempt: map(1) }).await;
+    scene.line.order(Order::Suspend { attempt: map(1) }).await;
     let reason = scene.line.suspend_refusal(map(1)).await;
     assert!(reason.starts_with("suspended attempts would hold "), "{reason}");
     assert!(!scene.moment.process.states().contains('T'));
@@ -269,12 +269,12 @@ async fn an_attempt_that_waits_for_its_commit_can_be_suspended_and_one_that_has_
     line.launch_reduce(reduce(1), &[map(1)]).await;
     line.assert_happened(3, reduce(1), Report::Started).await;
     line.assert_happened(4, reduce(1), Report::CommitRequested).await;
-    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    line.order(Order::Suspend { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Suspended).await;
-    line.order(WorkerOrder::Resume { attempt: reduce(1) }).await;
+    line.order(Order::Resume { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Resumed).await;
-    line.order(WorkerOrder::Commit { attempt: reduce(1) }).await;
-    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    line.order(Order::Commit { attempt: reduce(1) }).await;
+    line.order(Order::Suspend { attempt: reduce(1) }).await;
     line.assert_ends_well(reduce(1)).await;
 }
 
@@ -289,10 +289,10 @@ async fn a_reduce_that_waits_for_its_inputs_can_be_suspended() {
     line.assert_finished(2, map(1)).await;
     line.launch_reduce(reduce(1), &[]).await;
     line.assert_happened(3, reduce(1), Report::Started).await;
-    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    line.order(Order::Suspend { attempt: reduce(1) }).await;
     let account = line.preempted(reduce(1), Report::Suspended).await;
     assert!(account.micros < 1_000_000, "it was not at its gate in time: {account:?}");
-    line.order(WorkerOrder::Resume { attempt: reduce(1) }).await;
+    line.order(Order::Resume { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Resumed).await;
 }
 
@@ -307,11 +307,11 @@ async fn inputs_that_are_named_while_it_is_stopped_are_there_when_it_goes_on() {
     line.assert_finished(2, map(1)).await;
     line.launch_reduce(reduce(1), &[]).await;
     line.assert_happened(3, reduce(1), Report::Started).await;
-    line.order(WorkerOrder::Suspend { attempt: reduce(1) }).await;
+    line.order(Order::Suspend { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Suspended).await;
     line.more_inputs(reduce(1), map(1)).await;
     line.hear_nothing_for(Duration::from_millis(300)).await;
-    line.order(WorkerOrder::Resume { attempt: reduce(1) }).await;
+    line.order(Order::Resume { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Resumed).await;
     assert_eq!(line.report().await.1, happened(reduce(1), Report::CommitRequested));
 }
@@ -319,12 +319,12 @@ async fn inputs_that_are_named_while_it_is_stopped_are_there_when_it_goes_on() {
 #[tokio::test(flavor = "current_thread")]
 async fn an_attempt_is_checkpointed_and_another_goes_on_from_there() {
     let mut scene = living("tame", &[]).await;
-    scene.line.order(WorkerOrder::Checkpoint { attempt: map(1) }).await;
+    scene.line.order(Order::Checkpoint { attempt: map(1) }).await;
     let account = scene.line.preempted(map(1), Report::Checkpointed).await;
     assert_eq!((account.what, account.checkpoint_bytes), (Preempted::Checkpointed, 20));
     assert!(scene.moment.process.is_gone());
-    let order = WorkerOrder::Launch { attempt: map(2), restore: Some(map(1)), work: scene.script.map_work() };
-    scene.line.order(order).await;
+    let work = scene.script.map_work();
+    scene.line.launch_from(map(2), Start::Checkpoint(map(1)), work).await;
     assert_eq!(scene.line.report().await.1, happened(map(2), Report::Started));
     assert_eq!(scene.line.account(map(2)).await.what, Preempted::Restored);
     scene.moment = scene.script.moment().await;
@@ -339,7 +339,7 @@ async fn an_attempt_is_checkpointed_and_another_goes_on_from_there() {
 async fn a_suspended_attempt_is_woken_for_a_checkpoint() {
     let mut scene = living("tame", &[]).await;
     scene.suspend().await;
-    scene.line.order(WorkerOrder::Checkpoint { attempt: map(1) }).await;
+    scene.line.order(Order::Checkpoint { attempt: map(1) }).await;
     let account = scene.line.preempted(map(1), Report::Checkpointed).await;
     assert_eq!(account.what, Preempted::Checkpointed);
     assert_eq!(scene.moment.line().await, "suspend");
@@ -350,8 +350,8 @@ async fn a_suspended_attempt_is_woken_for_a_checkpoint() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_checkpoint_that_cannot_be_used_is_told() {
     let mut scene = living("tame", &[]).await;
-    let order = WorkerOrder::Launch { attempt: map(2), restore: Some(map(9)), work: scene.script.map_work() };
-    scene.line.order(order).await;
+    let work = scene.script.map_work();
+    scene.line.launch_from(map(2), Start::Checkpoint(map(9)), work).await;
     assert_eq!(scene.line.report().await.1, happened(map(2), Report::Started));
     let refused = Preempted::RestoreRefused("no checkpoint of the fixture".into());
     assert_eq!(scene.line.account(map(2)).await.what, refused);

@@ -81,7 +81,7 @@ fn samples_have_every_variant_and_no_two_the_same_bytes() {
         "FromWorker Hello",
         "FromWorker Reported.Happened",
         "ToWorker Ordered.Launch",
-        "ToWorker Ordered.Leave",
+        "ToWorker Leave",
         "ToWorker Ordered.Suspend",
         "FromWorker Reported.Preempted",
         "ToCoordinator Workers",

@@ -18,6 +18,7 @@
 
 use std::collections::VecDeque;
 
+use napreduce_core::Order;
 use thiserror::Error;
 
 /// Where an attempt is. Epochs count its suspends from 1.
@@ -47,11 +48,11 @@ pub(super) enum Stage {
 }
 
 /// What happens to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
     Hello,
-    /// An order.
-    Wanted(Wish),
+    /// A suspend, resume or checkpoint; no other order changes anything here.
+    Ordered(Order),
     /// It has the right to commit.
     Granted,
     /// It is at its gate.
@@ -68,14 +69,6 @@ pub(super) enum Input {
     Resumed {
         epoch: u32,
     },
-}
-
-/// What the worker wants of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
-    Suspend,
-    Resume,
-    Checkpoint,
 }
 
 /// What is to be done, in this order.
@@ -98,11 +91,11 @@ pub(super) enum Step {
 }
 
 /// An order that makes no sense now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("an attempt that is {stage:?} cannot be asked to {wish:?}; the order is ignored")]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("an attempt that is {stage:?} cannot follow {order:?}; the order is ignored")]
 pub(super) struct Illegal {
     stage: Stage,
-    wish: Wish,
+    order: Order,
 }
 
 /// The state of one attempt.
@@ -113,7 +106,7 @@ pub(super) struct Preemption {
     epoch: u32,
     granted: bool,
     /// Orders that wait for the present one.
-    waiting: VecDeque<Wish>,
+    waiting: VecDeque<Order>,
 }
 
 impl Default for Preemption {
@@ -146,14 +139,14 @@ impl Preemption {
         let mut steps = Vec::new();
         match input {
             Input::Granted => self.granted = true,
-            Input::Wanted(wish) if self.is_busy() => self.waiting.push_back(wish),
-            Input::Wanted(wish) => self.follow(wish, &mut steps)?,
+            Input::Ordered(order) if self.is_busy() => self.waiting.push_back(order),
+            Input::Ordered(order) => self.follow(order, &mut steps)?,
             _ => self.advance(input, &mut steps),
         }
         while !self.is_busy()
-            && let Some(wish) = self.waiting.pop_front()
+            && let Some(order) = self.waiting.pop_front()
         {
-            self.follow(wish, &mut steps)?;
+            self.follow(order, &mut steps)?;
         }
         Ok(steps)
     }
@@ -163,9 +156,9 @@ impl Preemption {
         !matches!(self.stage, Stage::Running | Stage::Suspended { .. } | Stage::Checkpointing)
     }
 
-    fn follow(&mut self, wish: Wish, steps: &mut Vec<Step>) -> Result<(), Illegal> {
-        match (self.stage, wish) {
-            (Stage::Running, Wish::Suspend) => {
+    fn follow(&mut self, order: Order, steps: &mut Vec<Step>) -> Result<(), Illegal> {
+        match (self.stage, &order) {
+            (Stage::Running, Order::Suspend { .. }) => {
                 self.epoch += 1;
                 let epoch = self.epoch;
                 self.stage = Stage::Suspending { epoch };
@@ -173,20 +166,20 @@ impl Preemption {
                     steps.push(Step::AskToSuspend { epoch });
                 }
             }
-            (Stage::Running, Wish::Checkpoint) => {
+            (Stage::Running, Order::Checkpoint { .. }) => {
                 self.stage = Stage::Checkpointing;
                 steps.push(Step::AskToCheckpoint);
             }
-            (Stage::Suspended { epoch }, Wish::Resume) => {
+            (Stage::Suspended { epoch }, Order::Resume { .. }) => {
                 self.stage = Stage::Resuming { epoch };
                 steps.push(Step::Continue { epoch });
             }
-            (Stage::Suspended { epoch }, Wish::Checkpoint) => {
+            (Stage::Suspended { epoch }, Order::Checkpoint { .. }) => {
                 self.stage = Stage::Checkpointing;
                 // It finds both words when it wakes, and does nothing in between.
                 steps.extend([Step::AskToCheckpoint, Step::Continue { epoch }]);
             }
-            (stage, wish) => return Err(Illegal { stage, wish }),
+            (stage, _) => return Err(Illegal { stage, order }),
         }
         Ok(())
     }

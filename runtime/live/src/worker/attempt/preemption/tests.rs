@@ -2,11 +2,15 @@
 //!
 //! Owns the states and steps. Does not own real processes (the tests of the worker).
 
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+
 use super::*;
 
-const SUSPEND: Input = Input::Wanted(Wish::Suspend);
-const RESUME: Input = Input::Wanted(Wish::Resume);
-const CHECKPOINT: Input = Input::Wanted(Wish::Checkpoint);
+const ATTEMPT: AttemptId =
+    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 }, number: 1 };
+const SUSPEND: Input = Input::Ordered(Order::Suspend { attempt: ATTEMPT });
+const RESUME: Input = Input::Ordered(Order::Resume { attempt: ATTEMPT });
+const CHECKPOINT: Input = Input::Ordered(Order::Checkpoint { attempt: ATTEMPT });
 const STAGES: [Stage; 8] = [
     Stage::Starting,
     Stage::Running,
@@ -38,7 +42,8 @@ fn at(stage: Stage) -> Preemption {
 /// The steps that these inputs lead to, and where.
 fn check(inputs: &[Input], steps: &[Step], stage: Stage) {
     let mut preemption = at(Stage::Running);
-    let taken: Vec<Step> = inputs.iter().flat_map(|input| preemption.on(*input).expect("legal")).collect();
+    let taken: Vec<Step> =
+        inputs.iter().flat_map(|input| preemption.on(input.clone()).expect("legal")).collect();
     assert_eq!((taken.as_slice(), preemption.stage()), (steps, stage));
     assert!(preemption.waiting.is_empty());
 }
@@ -83,10 +88,10 @@ fn every_row_of_the_table() {
     ];
     for stage in STAGES {
         for input in INPUTS {
-            let row = rows.iter().find(|(from, on, ..)| (*from, *on) == (stage, input));
+            let row = rows.iter().find(|(from, on, ..)| (from, on) == (&stage, &input));
             let mut preemption = at(stage);
-            let taken = preemption.on(input);
-            match (row, input) {
+            let taken = preemption.on(input.clone());
+            match (row, input.clone()) {
                 (Some((.., to, steps)), _) => {
                     assert_eq!(
                         (taken.as_deref(), preemption.stage()),
@@ -95,12 +100,12 @@ fn every_row_of_the_table() {
                     );
                 }
                 // An order waits where something is under way, and is refused where it makes no sense.
-                (None, Input::Wanted(wish)) if preemption.is_busy() => {
+                (None, Input::Ordered(order)) if preemption.is_busy() => {
                     assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage));
-                    assert_eq!(preemption.waiting, [wish]);
+                    assert_eq!(preemption.waiting, [order]);
                 }
-                (None, Input::Wanted(wish)) => {
-                    assert_eq!((taken, preemption.stage()), (Err(Illegal { stage, wish }), stage));
+                (None, Input::Ordered(order)) => {
+                    assert_eq!((taken, preemption.stage()), (Err(Illegal { stage, order }), stage));
                 }
                 // Anything else comes late or early, and changes nothing.
                 (None, _) => assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage)),

@@ -1,0 +1,51 @@
+//! What happens, on its way to the engine: what has arrived together is one batch, and one entry of the journal.
+//!
+//! Owns what waits for whom. Does not own when the journal is written (`daemon`) nor what follows (`brain`).
+
+use napreduce_core::Event;
+
+use super::daemon::Coordinator;
+use super::entry::{Entry, Extra};
+
+impl Coordinator {
+    /// Takes in an event that happens now, by itself.
+    pub(super) fn enter(&mut self, event: Event) {
+        self.enter_with(Some(event), Vec::new());
+    }
+
+    /// Takes in what happens now and the engine knows nothing of.
+    pub(super) fn keep(&mut self, extra: Extra) {
+        self.enter_with(None, vec![extra]);
+    }
+
+    pub(super) fn enter_with(&mut self, event: Option<Event>, extra: Vec<Extra>) {
+        self.decide();
+        self.gather(event, extra);
+        self.decide();
+    }
+
+    /// Takes in what a worker says. The engine hears of it together with what else has arrived.
+    pub(super) fn gather(&mut self, events: impl IntoIterator<Item = Event>, extra: Vec<Extra>) {
+        let batch = self.batch.get_or_insert_with(|| {
+            let at = self.clock.now().max(self.brain.last);
+            self.brain.last = at;
+            Entry { at, events: Vec::new(), extra: Vec::new() }
+        });
+        batch.events.extend(events);
+        batch.extra.extend(extra.iter().cloned());
+        for extra in extra {
+            self.brain.take_in(extra);
+        }
+    }
+
+    /// Has the engine decide about all that was gathered, which is one entry of the journal, with the next write.
+    pub(super) fn decide(&mut self) {
+        let Some(entry) = self.batch.take() else { return };
+        if self.lasting.is_some() {
+            let text = serde_json::to_vec(&entry);
+            self.unwritten
+                .push(text.expect("only maps with other keys than text cannot be JSON, and there is none"));
+        }
+        self.brain.handle_batch(entry);
+    }
+}
