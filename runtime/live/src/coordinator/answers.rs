@@ -69,7 +69,7 @@ impl Coordinator {
 
     fn submit(&mut self, submission: Submission, reply: Reply) {
         let token = submission.token;
-        let running = self.brain.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
+        let running = self.state.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
         let ended = self.lasting.as_ref().and_then(|lasting| lasting.history.of_token(token));
         if let Some(job) = running.or(ended) {
             return send(reply, Ok(FromCoordinator::Submitted { job }));
@@ -105,7 +105,7 @@ impl Coordinator {
     }
 
     fn following(&mut self, job: JobId) -> Result<Following, Refusal> {
-        if self.brain.jobs.contains_key(&job) {
+        if self.state.jobs.contains_key(&job) {
             return Ok(self.follow(job));
         }
         let EndedJob { end, detail, .. } = self.ended(job)?;
@@ -127,14 +127,14 @@ impl Coordinator {
 
     fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let running = self.brain.jobs.values().rev().map(|job| self.summary(job));
+        let running = self.state.jobs.values().rev().map(|job| self.summary(job));
         let history = self.lasting.iter().flat_map(|lasting| lasting.history.summaries().cloned());
         running.chain(history).take(limit).collect()
     }
 
     /// With what holds it, if something does.
     fn summary(&self, job: &LiveJob) -> JobSummary {
-        let summary = job.summary(&self.brain.view());
+        let summary = job.summary(&self.state.view());
         match self.why_held(job.id()) {
             Some(why) => JobSummary { reason: Some(why), ..summary },
             None => summary,
@@ -142,7 +142,7 @@ impl Coordinator {
     }
 
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        match self.brain.jobs.get(&job) {
+        match self.state.jobs.get(&job) {
             Some(known) => Ok(Box::new(self.detail(known))),
             None => Ok(Box::new(self.ended(job)?.detail)),
         }
@@ -163,10 +163,10 @@ impl Coordinator {
 
     fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
         let Some(job) = job else {
-            let all = self.brain.jobs.keys().flat_map(|job| self.tasks_of(*job));
+            let all = self.state.jobs.keys().flat_map(|job| self.tasks_of(*job));
             return Ok(all.filter(|task| !task.live.is_empty()).collect());
         };
-        if self.brain.view().job(job).is_some() {
+        if self.state.view().job(job).is_some() {
             return Ok(self.tasks_of(job));
         }
         let detail = self.find(job)?;
@@ -174,8 +174,8 @@ impl Coordinator {
     }
 
     fn tasks_of(&self, id: JobId) -> Vec<TaskSummary> {
-        let view = self.brain.view();
-        let (Some(job), Some(kept)) = (view.job(id), self.brain.jobs.get(&id)) else { return Vec::new() };
+        let view = self.state.view();
+        let (Some(job), Some(kept)) = (view.job(id), self.state.jobs.get(&id)) else { return Vec::new() };
         let mut launched = std::collections::BTreeMap::<TaskId, u32>::new();
         for attempt in &kept.attempts {
             *launched.entry(attempt.attempt.task).or_default() += 1;
@@ -225,7 +225,7 @@ impl Coordinator {
     }
 
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
-        let view = self.brain.view();
+        let view = self.state.view();
         let Some(known) = view.job(job) else {
             if let Some(lines) = self.explain_ending(job) {
                 return Ok(lines);
@@ -247,7 +247,7 @@ impl Coordinator {
                 let mut lines = in_lines(&task, view.explain(task));
                 lines.extend(held);
                 lines.extend(self.ways_on(known, |attempt| attempt.task == task));
-                lines.extend(self.brain.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task)));
+                lines.extend(self.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task)));
                 Ok(lines)
             }
             None => {
@@ -261,7 +261,7 @@ impl Coordinator {
 
     /// The commands that let go on what operators have suspended of a job.
     fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<String> {
-        let view = self.brain.view();
+        let view = self.state.view();
         let held = |attempt: &AttemptId| {
             view.attempt(*attempt)
                 .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
@@ -272,17 +272,17 @@ impl Coordinator {
 
     fn list_workers(&self) -> Vec<WorkerSummary> {
         // One that may leave is there until it has left.
-        let gone = self.brain.gone.summaries(unix_micros() / 1_000).into_iter();
-        let gone = gone.filter(|gone| !self.brain.links.contains_key(&gone.worker));
-        let there = self.brain.links.keys().filter_map(|worker| self.worker_summary(*worker));
+        let gone = self.state.gone.summaries(unix_micros() / 1_000).into_iter();
+        let gone = gone.filter(|gone| !self.state.links.contains_key(&gone.worker));
+        let there = self.state.links.keys().filter_map(|worker| self.worker_summary(*worker));
         let mut workers: Vec<WorkerSummary> = gone.chain(there).collect();
         workers.sort_by_key(|worker| worker.worker);
         workers
     }
 
     fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
-        let link = self.brain.links.get(&worker)?;
-        let known = self.brain.view().worker(worker)?;
+        let link = self.state.links.get(&worker)?;
+        let known = self.state.view().worker(worker)?;
         let lacks = known.lacks().map(str::to_owned);
         let (state, remark) = match known.state() {
             _ if link.is_leaving() => (WorkerPhase::Leaving, None),
@@ -301,7 +301,7 @@ impl Coordinator {
             WorkerState::Unknown | WorkerState::Lost => (WorkerPhase::Lost, None),
         };
         let mut remarks: Vec<String> = remark.into_iter().collect();
-        let unread = self.brain.view().unread_from(worker).collect::<Vec<_>>();
+        let unread = self.state.view().unread_from(worker).collect::<Vec<_>>();
         if !unread.is_empty() {
             remarks.push(format!("not readable from {}", unread.join(", ")));
         }
@@ -325,7 +325,7 @@ impl Coordinator {
         let detail = self.find(attempt.task.job)?;
         let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
         let ran = ran.ok_or_else(|| Refusal::wrong(format!("there was no {attempt}")))?;
-        let link = self.brain.links.values().find(|link| link.identity().name == ran.worker_name);
+        let link = self.state.links.values().find(|link| link.identity().name == ran.worker_name);
         match link {
             Some(link) => Ok(link.identity().data_address.clone()),
             None => Err(Refusal {

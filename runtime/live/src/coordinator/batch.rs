@@ -1,6 +1,6 @@
 //! What happens, on its way to the engine: what has arrived together is one batch, and one entry of the journal.
 //!
-//! Owns what waits for whom. Does not own when the journal is written (`daemon`) nor what follows (`brain`).
+//! Owns what waits for whom. Does not own when the journal is written (`daemon`) nor what follows (`state`).
 
 use napreduce_core::Event;
 
@@ -27,14 +27,14 @@ impl Coordinator {
     /// Takes in what a worker says. The engine hears of it together with what else has arrived.
     pub(super) fn gather(&mut self, events: impl IntoIterator<Item = Event>, extra: Vec<Extra>) {
         let batch = self.batch.get_or_insert_with(|| {
-            let at = self.clock.now().max(self.brain.last);
-            self.brain.last = at;
+            let at = self.clock.now().max(self.state.last);
+            self.state.last = at;
             Entry { at, events: Vec::new(), extra: Vec::new() }
         });
         batch.events.extend(events);
         batch.extra.extend(extra.iter().cloned());
         for extra in extra {
-            self.brain.take_in(extra);
+            self.state.take_in(extra);
         }
     }
 
@@ -46,6 +46,6 @@ impl Coordinator {
             self.unwritten
                 .push(text.expect("only maps with other keys than text cannot be JSON, and there is none"));
         }
-        self.brain.handle_batch(entry);
+        self.state.handle_batch(entry);
     }
 }

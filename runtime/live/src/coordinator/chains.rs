@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use napreduce_protocol::FromCoordinator;
 use serde::{Deserialize, Serialize};
 
-use super::brain::Brain;
 use super::daemon::{Coordinator, Input};
 use super::entry::Extra;
 use super::requests::{Refusal, Reply};
+use super::state::CoordinatorState;
 use crate::chain;
 use crate::chain::Removal;
 
@@ -65,7 +65,7 @@ pub(super) struct ChainWatch {
     watched: BTreeMap<u128, Watched>,
 }
 
-impl Brain {
+impl CoordinatorState {
     /// Takes in what happened to a chain.
     pub(super) fn note_chain(&mut self, extra: &Extra) {
         match extra {
@@ -86,7 +86,7 @@ impl Brain {
 impl Coordinator {
     /// A program is there whose jobs are a chain.
     pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
-        let held = match self.brain.chains.get(&chain) {
+        let held = match self.state.chains.get(&chain) {
             _ if !chain::is_root(&root, chain) => {
                 Err(Refusal::wrong(format!("{} is not what a chain's directory is called", root.display())))
             }
@@ -118,10 +118,10 @@ impl Coordinator {
     /// Its program has said that no job follows. It is answered when what it left is gone, unless that takes until the end of
     /// another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
-        if self.brain.chains.get(&chain).is_some_and(|known| !known.over) {
+        if self.state.chains.get(&chain).is_some_and(|known| !known.over) {
             self.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });
         }
-        if !self.brain.chains.contains_key(&chain) || self.is_live(chain) {
+        if !self.state.chains.contains_key(&chain) || self.is_live(chain) {
             // Whoever is gone does not want to know.
             return self.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
@@ -131,24 +131,24 @@ impl Coordinator {
 
     /// Whether a job of the chain runs.
     fn is_live(&self, chain: u128) -> bool {
-        self.brain.jobs.values().any(|job| job.accepted.plan.chain == Some(chain))
+        self.state.jobs.values().any(|job| job.accepted.plan.chain == Some(chain))
     }
 
     /// Removes what no job can want any more.
     pub(super) fn look_after_chains(&mut self) {
         let Some(grace) = self.lasting.as_ref().map(|lasting| lasting.chain_grace) else { return };
-        if self.brain.chains.is_empty() {
+        if self.state.chains.is_empty() {
             return;
         }
         let now = Instant::now();
         // A job on its way in may be one of them.
         let mut live: BTreeSet<u128> =
-            self.brain.jobs.values().filter_map(|job| job.accepted.plan.chain).collect();
+            self.state.jobs.values().filter_map(|job| job.accepted.plan.chain).collect();
         if !self.claiming.is_empty() {
-            live.extend(self.brain.chains.keys());
+            live.extend(self.state.chains.keys());
         }
         let mut due = Vec::new();
-        for (&chain, known) in &self.brain.chains {
+        for (&chain, known) in &self.state.chains {
             let watched = self.chains.watched.entry(chain).or_default();
             let is_alone = watched.holders == 0 && watched.heard + grace <= now;
             let is_due = !watched.removing && watched.retry_at <= now && (known.over || is_alone);
@@ -173,7 +173,7 @@ impl Coordinator {
     }
 
     pub(super) fn on_chain_removed(&mut self, chain: u128, removed: Result<Removal, String>) {
-        let known = self.brain.chains.get(&chain);
+        let known = self.state.chains.get(&chain);
         let root = known.map(|known| known.root.display().to_string()).unwrap_or_default();
         let watched = self.chains.watched.entry(chain).or_default();
         // When it could not be removed, the program need not wait for the next try.

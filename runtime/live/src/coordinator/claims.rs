@@ -50,7 +50,7 @@ pub(super) fn wait_after(tries: u32) -> Duration {
 impl Coordinator {
     /// Takes a claim up again that an earlier process had.
     pub(super) fn resume_claim(&mut self, job: JobId, tries: u32) {
-        let Some(accepted) = self.brain.jobs.get(&job).map(|known| known.accepted.clone()) else { return };
+        let Some(accepted) = self.state.jobs.get(&job).map(|known| known.accepted.clone()) else { return };
         self.claims.insert(job, Claim::Coming { tries });
         let (own, disk) = (self.own.clone(), self.disk.clone());
         tokio::task::spawn_blocking(move || {
@@ -69,7 +69,7 @@ impl Coordinator {
             };
             return self.try_to_end(job, claim, None);
         }
-        let Some(known) = self.brain.jobs.get(&job) else { return };
+        let Some(known) = self.state.jobs.get(&job) else { return };
         let output = known.accepted.plan.output.clone();
         let reason = match resumed {
             Ok(Resumed::Claimed(claim)) => {
@@ -105,7 +105,7 @@ impl Coordinator {
             return told;
         };
         let job = attempt.task.job;
-        let Some(output) = self.brain.jobs.get(&job).map(|known| known.accepted.plan.output.clone()) else {
+        let Some(output) = self.state.jobs.get(&job).map(|known| known.accepted.plan.output.clone()) else {
             return told;
         };
         match self.verify_claim(job) {
@@ -161,7 +161,7 @@ impl Coordinator {
 
     /// Lets nothing of a job run while its storage is away: it would only fail.
     fn hold(&mut self, job: JobId, what: &str) {
-        if self.brain.engine.can_suspend_job(job).is_ok() {
+        if self.state.engine.can_suspend_job(job).is_ok() {
             self.say(&format!("{job} is held: {OUT_OF_REACH}{what}"));
             let reason = format!("{OUT_OF_REACH}{what}; it is tried again");
             self.enter(Event::JobSuspendRequested { job, reason });
@@ -170,7 +170,7 @@ impl Coordinator {
 
     /// Lets a job go on that was held by [`Coordinator::hold`].
     fn release(&mut self, job: JobId) {
-        let view = self.brain.view();
+        let view = self.state.view();
         let held = view.job(job).and_then(|job| job.held()).is_some_and(is_out_of_reach);
         if held {
             self.say(&format!("{job} is not held any more: its output directory is back"));

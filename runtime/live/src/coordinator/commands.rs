@@ -36,10 +36,10 @@ impl Coordinator {
     }
 
     fn check_active(&self, job: JobId) -> Result<(), Refusal> {
-        if self.brain.view().job(job).is_some() {
+        if self.state.view().job(job).is_some() {
             return Ok(());
         }
-        let ended = self.brain.jobs.contains_key(&job)
+        let ended = self.state.jobs.contains_key(&job)
             || self.lasting.as_ref().is_some_and(|lasting| lasting.history.has(job));
         Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) })
     }
@@ -53,7 +53,7 @@ impl Coordinator {
         reason: &str,
     ) -> Result<Vec<AttemptId>, Refusal> {
         self.check_active(task.job)?;
-        let view = self.brain.view();
+        let view = self.state.view();
         let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
         if job.task_state(task).is_none() {
             return Err(Refusal::wrong(format!("{} has no task {task}", task.job)));
@@ -88,7 +88,7 @@ impl Coordinator {
 
     /// Whether it can be done to an attempt; why not, beginning with its name.
     fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), String> {
-        let engine = &self.brain.engine;
+        let engine = &self.state.engine;
         let can = match command {
             TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
             TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
@@ -101,7 +101,7 @@ impl Coordinator {
     /// Suspends a job as a whole, or lets it go on.
     fn command_job(&mut self, job: JobId, command: JobCommand, reason: String) -> Result<(), Refusal> {
         self.check_active(job)?;
-        let engine = &self.brain.engine;
+        let engine = &self.state.engine;
         let can = match command {
             JobCommand::Suspend => engine.can_suspend_job(job),
             JobCommand::Resume => engine.can_resume_job(job),

@@ -1,7 +1,7 @@
 //! The coordinator's loop: what arrives is journaled, taken in, and answered.
 //!
 //! Owns the order of things: nothing that follows from an entry leaves before the entry is in the journal. Does not own
-//! what follows (`brain`), nor sockets, whose tasks send what they hear.
+//! what follows (`state`), nor sockets, whose tasks send what they hear.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -18,7 +18,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use super::brain::Brain;
 use super::chains::ChainWatch;
 use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
@@ -27,6 +26,7 @@ use super::entry::{Accepted, Entry, Extra, Identity};
 use super::history::History;
 use super::pauses::Pause;
 use super::requests::{Following, Request};
+use super::state::CoordinatorState;
 use super::submissions::Submitter;
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::chain::Removal;
@@ -125,7 +125,7 @@ pub(super) struct Lasting {
 pub(super) type Answer = Box<dyn FnOnce() + Send>;
 
 pub(crate) struct Coordinator {
-    pub(super) brain: Brain,
+    pub(super) state: CoordinatorState,
     pub(super) clock: Clock,
     pub(super) lasting: Option<Lasting>,
     /// What was gathered and not decided about.
@@ -156,11 +156,15 @@ pub(crate) struct Coordinator {
 }
 
 impl Coordinator {
-    pub(super) fn new(brain: Brain, lasting: Option<Lasting>, own: UnboundedSender<Input>) -> Coordinator {
-        let clock = Clock::resume(brain.epoch_micros, brain.last);
-        let last_job = brain.last_job;
+    pub(super) fn new(
+        state: CoordinatorState,
+        lasting: Option<Lasting>,
+        own: UnboundedSender<Input>,
+    ) -> Coordinator {
+        let clock = Clock::resume(state.epoch_micros, state.last);
+        let last_job = state.last_job;
         Coordinator {
-            brain,
+            state,
             clock,
             lasting,
             batch: None,
@@ -198,7 +202,8 @@ impl Coordinator {
         settings.one_host = true;
         let engine = Engine::new(Box::new(Fifo::default()), settings);
         let policy = SchedulerName::Fifo.to_string();
-        let mut coordinator = Coordinator::new(Brain::new(engine, policy, unix_micros()), None, own);
+        let mut coordinator =
+            Coordinator::new(CoordinatorState::new(engine, policy, unix_micros()), None, own);
         coordinator.last_job = job.0 - 1;
         let identity = Identity {
             name: String::new(),
@@ -212,7 +217,7 @@ impl Coordinator {
         let (slots, host) = (identity.slots, identity.host.clone());
         let joined = Event::WorkerJoined { worker, slots, host };
         coordinator.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
-        if let Some(link) = coordinator.brain.links.get_mut(&worker) {
+        if let Some(link) = coordinator.state.links.get_mut(&worker) {
             link.connect_local(orders);
         }
         coordinator
@@ -229,7 +234,7 @@ impl Coordinator {
         let (mut open, mut batch) = (true, Vec::new());
         self.conclude()?;
         while !self.stopping && (open || self.lasting.is_some() || self.is_busy()) {
-            let wake_at = self.brain.wake_at.map(|at| self.clock.instant(at));
+            let wake_at = self.state.wake_at.map(|at| self.clock.instant(at));
             tokio::select! {
                 _ = inputs.recv_many(&mut batch, BATCH) => {
                     for input in batch.drain(..) {
@@ -250,7 +255,7 @@ impl Coordinator {
         match &mut self.lasting {
             Some(lasting) => {
                 let rules = lasting.journal.header().rules.clone();
-                lasting.journal.compact(&self.brain.snapshot(), rules)
+                lasting.journal.compact(&self.state.snapshot(), rules)
             }
             None => Ok(()),
         }
@@ -259,11 +264,11 @@ impl Coordinator {
     /// Keeps every event from now on with what followed.
     #[cfg(test)]
     pub(super) fn record(&mut self, recording: Option<super::replay::Recording>) {
-        self.brain.recorded = recording;
+        self.state.recorded = recording;
     }
 
     fn is_busy(&self) -> bool {
-        !self.brain.jobs.is_empty() || !self.claiming.is_empty()
+        !self.state.jobs.is_empty() || !self.claiming.is_empty()
     }
 
     fn take(&mut self, input: Input) {
@@ -294,7 +299,7 @@ impl Coordinator {
 
     /// Writes the journal, and then lets out what follows.
     fn conclude(&mut self) -> Result<(), JournalError> {
-        let ended = std::mem::take(&mut self.brain.ended);
+        let ended = std::mem::take(&mut self.state.ended);
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
         if let Some(lasting) = &mut self.lasting
             && !self.unwritten.is_empty()
@@ -306,11 +311,11 @@ impl Coordinator {
             }
         }
         self.unwritten.clear();
-        self.brain.flush();
+        self.state.flush();
         for answer in std::mem::take(&mut self.answers) {
             answer();
         }
-        for notice in std::mem::take(&mut self.brain.notices) {
+        for notice in std::mem::take(&mut self.state.notices) {
             self.say(&notice);
         }
         for job in ended {
@@ -327,7 +332,7 @@ impl Coordinator {
             return Ok(());
         }
         let rules = lasting.journal.header().rules.clone();
-        lasting.journal.compact(&self.brain.snapshot(), rules)
+        lasting.journal.compact(&self.state.snapshot(), rules)
     }
 
     fn on_tick(&mut self) {
@@ -336,9 +341,9 @@ impl Coordinator {
         self.look_after_workers(paused);
         self.look_after_chains();
         self.look_after_claims();
-        let view = self.brain.engine.view();
+        let view = self.state.engine.view();
         for (job, followed) in &self.followed {
-            if let Some(job) = self.brain.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {
+            if let Some(job) = self.state.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {
                 followed.progress.send_replace(job.progress(&view));
             }
         }

@@ -168,7 +168,7 @@ impl Coordinator {
     /// Journals that a job which succeeded is committed from now on.
     pub(super) fn begin_commit(&mut self, job: JobId) -> bool {
         let wanted = self
-            .brain
+            .state
             .jobs
             .get(&job)
             .is_some_and(|job| job.outcome == Some(JobOutcome::Succeeded) && !job.commit_begun);
@@ -192,12 +192,12 @@ impl Coordinator {
 
     /// One try; with an end in hand only the history is written.
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
-        let Some(job) = self.brain.jobs.get(&id).cloned() else { return };
+        let Some(job) = self.state.jobs.get(&id).cloned() else { return };
         let path = self.lasting.as_ref().map(|lasting| lasting.history.path(id));
         let detail = self.detail(&job);
         let (own, disk) = (self.own.clone(), self.disk.clone());
         // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
-        let (clock, epoch_micros) = (self.clock, self.brain.epoch_micros);
+        let (clock, epoch_micros) = (self.clock, self.state.epoch_micros);
         tokio::task::spawn_blocking(move || {
             let micros = clock.unix_micros(epoch_micros).saturating_sub(job.submitted_micros);
             let wall = Duration::from_micros(micros);
@@ -234,7 +234,7 @@ impl Coordinator {
             Tried::Over { ended, kept, remarks } => return self.on_ended(job, *ended, kept, remarks),
             Tried::Held { why, away } => (why, away),
         };
-        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.brain.jobs.get(&job)) else {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
             return;
         };
         let patience = match (&known.outcome, known.accepted.claim_request().owner) {
@@ -276,7 +276,7 @@ impl Coordinator {
     /// Ends a job whose tasks are over and whose output cannot be settled; false if it is none. One that is at it at this
     /// moment ends when that fails.
     pub(super) fn kill_ending(&mut self, job: JobId, reason: &str) -> bool {
-        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.brain.jobs.get(&job)) else {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
             return false;
         };
         match (ending.at.take(), &ending.why) {
@@ -291,14 +291,14 @@ impl Coordinator {
 
     /// What a job waits for that operators or its storage hold.
     pub(super) fn why_held(&self, job: JobId) -> Option<String> {
-        let held = self.brain.view().job(job).and_then(|job| job.held().map(str::to_owned));
+        let held = self.state.view().job(job).and_then(|job| job.held().map(str::to_owned));
         held.or_else(|| self.endings.get(&job)?.why.clone())
     }
 
     /// Why a job whose tasks are over has not ended.
     pub(super) fn explain_ending(&self, job: JobId) -> Option<Vec<String>> {
         let ending = self.endings.get(&job)?;
-        let known = self.brain.jobs.get(&job)?;
+        let known = self.state.jobs.get(&job)?;
         let what = match known.outcome {
             Some(JobOutcome::Succeeded) => "its output is being put into place",
             _ => "what it wrote is being removed",

@@ -1,7 +1,7 @@
 //! What the journal of a coordinator holds: every batch of events handed to the engine, with what belongs to it.
 //!
 //! Owns the form of an entry, and which events a worker's report is. Does not own the file (`journal`) nor what the coordinator
-//! keeps of it (`brain`).
+//! keeps of it (`state`).
 
 use std::path::PathBuf;
 use std::sync::Arc;

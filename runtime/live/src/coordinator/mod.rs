@@ -7,13 +7,12 @@
 //! connections -- inputs, requests --> daemon -- entries --> journal
 //!                                        |                     | written
 //!                                        v                     v
-//!                                      brain (engine, jobs, links) -- flush --> connections
+//!                                      state (engine, jobs, links) -- flush --> connections
 //! ```
 
 mod admission;
 mod answers;
 mod batch;
-mod brain;
 mod chains;
 mod claims;
 mod clients;
@@ -35,6 +34,7 @@ mod recovery;
 mod replay;
 mod requests;
 mod server;
+mod state;
 mod submissions;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What the brain notes down of preemption: who wanted it, when it was ordered, and what workers account for.
+//! What the state notes down of preemption: who wanted it, when it was ordered, and what workers account for.
 //!
 //! Owns the way from entries, records and orders into the books of the jobs. Does not own the books (`preemptions`).
 
@@ -7,10 +7,10 @@ use napreduce_core::{
 };
 use napreduce_protocol::PreemptionAccount;
 
-use super::brain::Brain;
 use super::preemptions::{OPERATOR, PreemptionBook, Requested};
+use super::state::CoordinatorState;
 
-impl Brain {
+impl CoordinatorState {
     fn book(&mut self, attempt: AttemptId) -> Option<&mut PreemptionBook> {
         self.jobs.get_mut(&attempt.task.job).map(|job| &mut job.book)
     }

@@ -18,8 +18,8 @@ impl Coordinator {
         attempts: &[AttemptId],
         command: TaskCommand,
     ) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
-        let view = self.brain.view();
-        let (Some(known), Some(kept)) = (view.job(job), self.brain.jobs.get(&job)) else {
+        let view = self.state.view();
+        let (Some(known), Some(kept)) = (view.job(job), self.state.jobs.get(&job)) else {
             // Its end came first, which is what a kill wants.
             let detail = self.find(job)?;
             let ended = |attempt: &AttemptId| {

@@ -28,7 +28,7 @@ impl Coordinator {
         if self.pause.is_none() {
             return;
         }
-        for job in self.jobs_that(|coordinator, job| coordinator.brain.engine.can_suspend_job(job).is_ok()) {
+        for job in self.jobs_that(|coordinator, job| coordinator.state.engine.can_suspend_job(job).is_ok()) {
             self.enter(Event::JobSuspendRequested { job, reason: REASON.to_owned() });
         }
     }
@@ -38,14 +38,14 @@ impl Coordinator {
         if self.pause.take().is_none() {
             return;
         }
-        for job in self.jobs_that(|coordinator, job| coordinator.brain.engine.can_resume_job(job).is_ok()) {
+        for job in self.jobs_that(|coordinator, job| coordinator.state.engine.can_resume_job(job).is_ok()) {
             self.enter(Event::JobResumeRequested { job, reason: "its program goes on".to_owned() });
         }
     }
 
     /// Says so when everything has come to rest.
     pub(super) fn tell_rest(&mut self) {
-        let stopped = self.brain.view().attempts().all(|attempt| attempt.state() == AttemptState::Suspended);
+        let stopped = self.state.view().attempts().all(|attempt| attempt.state() == AttemptState::Suspended);
         if let Some(pause) = &mut self.pause
             && stopped
             && let Some(at_rest) = pause.at_rest.take()
@@ -56,6 +56,6 @@ impl Coordinator {
     }
 
     fn jobs_that(&self, are: impl Fn(&Coordinator, JobId) -> bool) -> Vec<JobId> {
-        self.brain.view().jobs().map(Job::id).filter(|job| are(self, *job)).collect()
+        self.state.view().jobs().map(Job::id).filter(|job| are(self, *job)).collect()
     }
 }

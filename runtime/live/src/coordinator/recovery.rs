@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::brain::Brain;
 use super::chains::KnownChain;
 use super::clock::unix_micros;
 use super::configuration::CoordinatorConfiguration;
@@ -21,6 +20,7 @@ use super::gone::GoneWorkers;
 use super::history::History;
 use super::job::LiveJob;
 use super::link::{KeptLink, Link};
+use super::state::CoordinatorState;
 use crate::blobs::{BlobError, BlobStore};
 use crate::journal::{EngineRules, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
@@ -71,7 +71,7 @@ enum Policy {
     Another,
 }
 
-impl Brain {
+impl CoordinatorState {
     /// For the journal's compaction.
     pub(super) fn snapshot(&self) -> Vec<u8> {
         let snapshot = Snapshot {
@@ -94,7 +94,7 @@ impl Brain {
         epoch_micros: u64,
         rules: &EngineRules,
         policy: Policy,
-    ) -> Result<Brain, String> {
+    ) -> Result<CoordinatorState, String> {
         let snapshot: Snapshot = serde_json::from_slice(snapshot).map_err(|error| error.to_string())?;
         if snapshot.version != SNAPSHOT_VERSION {
             return Err(format!(
@@ -108,18 +108,18 @@ impl Brain {
         };
         let engine = Engine::restore(engine, scheduler(&rules.scheduler)?, rules.settings)
             .map_err(|error| error.to_string())?;
-        let mut brain = Brain::new(engine, rules.scheduler.scheduler.to_string(), epoch_micros);
-        brain.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
-        brain.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
-        brain.links =
+        let mut state = CoordinatorState::new(engine, rules.scheduler.scheduler.to_string(), epoch_micros);
+        state.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
+        state.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
+        state.links =
             snapshot.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
-        brain.chains = snapshot.chains.into_iter().collect();
-        brain.gone = snapshot.gone;
-        brain.wake_at = brain.engine.next_wake();
-        brain.last = snapshot.last;
-        brain.last_job = snapshot.last_job;
-        brain.last_worker = snapshot.last_worker;
-        Ok(brain)
+        state.chains = snapshot.chains.into_iter().collect();
+        state.gone = snapshot.gone;
+        state.wake_at = state.engine.next_wake();
+        state.last = snapshot.last;
+        state.last_job = snapshot.last_job;
+        state.last_worker = snapshot.last_worker;
+        Ok(state)
     }
 }
 
@@ -127,38 +127,38 @@ fn scheduler(configuration: &SchedulerConfiguration) -> Result<Box<dyn Scheduler
     configuration.build().map_err(|error| error.to_string())
 }
 
-/// The brain after everything in the journal.
+/// The state after everything in the journal.
 pub(super) fn replay(
     directory: &Path,
     recovered: &Recovered,
     header: &Header,
-    prepare: impl FnOnce(Brain) -> Brain,
-) -> Result<Brain, RecoveryError> {
+    prepare: impl FnOnce(CoordinatorState) -> CoordinatorState,
+) -> Result<CoordinatorState, RecoveryError> {
     let Header { epoch_micros, ref rules, .. } = *header;
-    let brain = match &recovered.snapshot {
-        Some(snapshot) => Brain::restored(snapshot, epoch_micros, rules, Policy::AsBefore)
+    let state = match &recovered.snapshot {
+        Some(snapshot) => CoordinatorState::restored(snapshot, epoch_micros, rules, Policy::AsBefore)
             .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?,
         None => {
             let scheduler = scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
-            Brain::new(
+            CoordinatorState::new(
                 Engine::new(scheduler, rules.settings),
                 rules.scheduler.scheduler.to_string(),
                 epoch_micros,
             )
         }
     };
-    let mut brain = prepare(brain);
+    let mut state = prepare(state);
     for (number, text) in (1..).zip(&recovered.entries) {
         let entry: Entry = serde_json::from_slice(text).map_err(|error| RecoveryError::Entry {
             path: directory.to_owned(),
             number,
             what: error.to_string(),
         })?;
-        brain.apply(entry);
+        state.apply(entry);
     }
     // They were said when they happened.
-    brain.notices.clear();
-    Ok(brain)
+    state.notices.clear();
+    Ok(state)
 }
 
 impl Coordinator {
@@ -179,20 +179,21 @@ impl Coordinator {
         let history_directory = directory.join("history");
         let (history, mut remarks) = History::open(&history_directory, configuration.history_max)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
-        let mut brain = replay(&directory, &recovered, journal.header(), |brain| brain)?;
+        let mut state = replay(&directory, &recovered, journal.header(), |state| state)?;
         if journal.header().rules != rules {
             // What is in the journal was decided by the old rules, what follows will be by the new ones.
             let same = journal.header().rules.scheduler == rules.scheduler;
             let policy = if same { Policy::AsBefore } else { Policy::Another };
-            brain = Brain::restored(&brain.snapshot(), journal.header().epoch_micros, &rules, policy)
-                .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
-            journal.compact(&brain.snapshot(), rules)?;
+            state =
+                CoordinatorState::restored(&state.snapshot(), journal.header().epoch_micros, &rules, policy)
+                    .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
+            journal.compact(&state.snapshot(), rules)?;
         }
-        brain.last_job = brain.last_job.max(history.last().map_or(0, |job| job.0));
+        state.last_job = state.last_job.max(history.last().map_or(0, |job| job.0));
         if recovered.begun {
             remarks.extend(forgotten(&directory, history.last(), blobs));
         }
-        brain.notices.extend(recovered.remarks.into_iter().chain(remarks));
+        state.notices.extend(recovered.remarks.into_iter().chain(remarks));
         let lasting = Lasting {
             directory: configuration.directory.path().to_owned(),
             journal,
@@ -204,20 +205,20 @@ impl Coordinator {
             chain_grace: configuration.chain_grace,
             queues: configuration.queues.clone(),
         };
-        let mut coordinator = Coordinator::new(brain, Some(lasting), own);
+        let mut coordinator = Coordinator::new(state, Some(lasting), own);
         coordinator.take_up_jobs(blobs);
         Ok(coordinator)
     }
 
     /// Has the claims of the jobs taken up again, and ends those whose end was decided.
     fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
-        self.brain.ended.clear();
-        let jobs: Vec<JobId> = self.brain.jobs.keys().copied().collect();
+        self.state.ended.clear();
+        let jobs: Vec<JobId> = self.state.jobs.keys().copied().collect();
         for job in jobs {
-            let Some(known) = self.brain.jobs.get(&job) else { continue };
+            let Some(known) = self.state.jobs.get(&job) else { continue };
             let pinned = known.accepted.pin(blobs);
             if known.outcome.is_some() {
-                self.brain.ended.push(job);
+                self.state.ended.push(job);
             } else {
                 self.resume_claim(job, 0);
             }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use napreduce_core::{Effect, Event, Time};
 use thiserror::Error;
 
-use super::brain::Brain;
 use super::recovery::{RecoveryError, replay};
+use super::state::CoordinatorState;
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{Journal, JournalError};
 
@@ -51,9 +51,9 @@ pub fn replay_journal(directory: &ClusterDirectory) -> Result<Vec<ReplayedBatch>
     let read = Journal::read(&directory)?;
     let (header, recovered) = read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
     let recording = Recording::default();
-    let record = |mut brain: Brain| {
-        brain.recorded = Some(Arc::clone(&recording));
-        brain
+    let record = |mut state: CoordinatorState| {
+        state.recorded = Some(Arc::clone(&recording));
+        state
     };
     replay(&directory, &recovered, &header, record)
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;

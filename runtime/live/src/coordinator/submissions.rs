@@ -43,7 +43,7 @@ impl Coordinator {
 
     /// What an output directory must keep away from.
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
-        let workers = self.brain.links.values().map(|link| link.identity().directory.clone());
+        let workers = self.state.links.values().map(|link| link.identity().directory.clone());
         let own = self.lasting.as_ref().map(|lasting| lasting.directory.clone());
         let mut inputs: Vec<PathBuf> =
             plan.splits.iter().flat_map(|split| &split.parts).map(|part| part.path.clone()).collect();
@@ -77,7 +77,7 @@ impl Coordinator {
     }
 
     pub(super) fn interrupt(&mut self, reason: String) {
-        let live: Vec<JobId> = self.brain.view().jobs().map(napreduce_core::Job::id).collect();
+        let live: Vec<JobId> = self.state.view().jobs().map(napreduce_core::Job::id).collect();
         for job in live {
             self.enter(Event::JobKillRequested { job, reason: reason.clone() });
         }
@@ -105,7 +105,7 @@ impl Coordinator {
 
     fn submitted(&mut self, accepted: Accepted) {
         self.decide();
-        let spec = accepted.spec(self.clock.now().max(self.brain.last));
+        let spec = accepted.spec(self.clock.now().max(self.state.last));
         let event = Event::JobSubmitted { job: accepted.job, spec };
         self.enter_with(Some(event), vec![Extra::Accepted(Box::new(accepted))]);
     }

@@ -38,7 +38,7 @@ impl Coordinator {
                     let _ = messages.send(ToWorker::Refused { reason, name_taken: true });
                     return;
                 }
-                let same = self.brain.links.get(&worker).map(|link| link.identity().incarnation);
+                let same = self.state.links.get(&worker).map(|link| link.identity().incarnation);
                 let crashed = same != Some(hello.incarnation);
                 self.lose(worker, format!("a later start of {} took its place", hello.name), crashed);
                 (self.join(&hello), 0)
@@ -51,7 +51,7 @@ impl Coordinator {
     /// Why a worker cannot take the place of another one of its name, if that is alive. An earlier life in the same directory,
     /// which is locked by who lives there, is over once its connection is.
     fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
-        let link = self.brain.links.get(&worker)?;
+        let link = self.state.links.get(&worker)?;
         let liveness = self.lasting.as_ref()?.liveness;
         let Identity { name, incarnation, host, directory, .. } = link.identity();
         let same_home = (host, directory) == (&hello.host, &hello.directory);
@@ -68,7 +68,7 @@ impl Coordinator {
     /// The link that a worker means: the one of its number, or else of its name. One that is leaving is meant by its
     /// number only; what comes under its name is the next life.
     fn claimed_link(&self, hello: &Hello, journal: u64) -> Option<(WorkerId, &Link)> {
-        let links = &self.brain.links;
+        let links = &self.state.links;
         let number = hello.before.filter(|(of, _)| *of == journal).map(|(_, worker)| worker);
         let by_number = number.and_then(|worker| Some((worker, links.get(&worker)?)));
         let by_name =
@@ -77,7 +77,7 @@ impl Coordinator {
     }
 
     fn join(&mut self, hello: &Hello) -> WorkerId {
-        let worker = WorkerId(self.brain.last_worker + 1);
+        let worker = WorkerId(self.state.last_worker + 1);
         let identity = Identity {
             name: hello.name.clone(),
             incarnation: hello.incarnation,
@@ -104,7 +104,7 @@ impl Coordinator {
         received: u64,
         messages: UnboundedSender<ToWorker>,
     ) {
-        let (Some(lasting), Some(link)) = (&self.lasting, self.brain.links.get_mut(&worker)) else { return };
+        let (Some(lasting), Some(link)) = (&self.lasting, self.state.links.get_mut(&worker)) else { return };
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let welcome = ToWorker::Welcome {
             worker,
@@ -118,17 +118,17 @@ impl Coordinator {
         }
         link.connect(connection, messages, received, welcome);
         self.connections.insert(connection, worker);
-        self.brain.touch(worker);
+        self.state.touch(worker);
     }
 
     pub(super) fn on_disconnected(&mut self, connection: u64) {
         let Some(worker) = self.connections.remove(&connection) else { return };
-        let Some(link) = self.brain.links.get_mut(&worker) else { return };
+        let Some(link) = self.state.links.get_mut(&worker) else { return };
         if !link.disconnect(connection) {
             return;
         }
         if link.is_leaving() {
-            self.brain.links.remove(&worker);
+            self.state.links.remove(&worker);
             self.say(&format!("{worker} has left"));
         } else {
             self.say(&format!("the connection of {worker} is broken; waiting for it to come back"));
@@ -137,7 +137,7 @@ impl Coordinator {
 
     pub(super) fn on_message(&mut self, connection: u64, message: FromWorker) {
         let Some(&worker) = self.connections.get(&connection) else { return };
-        let Some(link) = self.brain.links.get_mut(&worker) else { return };
+        let Some(link) = self.state.links.get_mut(&worker) else { return };
         link.heard = Instant::now();
         match message {
             FromWorker::Hello(_) => self.hang_up(connection, worker, "it said hello twice"),
@@ -157,7 +157,7 @@ impl Coordinator {
             }
             FromWorker::Heartbeat { progress } => {
                 link.ask_for_answer();
-                self.brain.touch(worker);
+                self.state.touch(worker);
                 self.on_progress(worker, &progress);
             }
         }
@@ -173,7 +173,7 @@ impl Coordinator {
     pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
         match news {
             WorkerNews::Report(report) => {
-                let number = self.brain.links.get(&worker).map_or(0, |link| link.received() + 1);
+                let number = self.state.links.get(&worker).map_or(0, |link| link.received() + 1);
                 let stopped = match report {
                     WorkerReport::SuspendWanted { attempt } => Some(attempt),
                     _ => None,
@@ -185,7 +185,7 @@ impl Coordinator {
                     self.decide();
                 }
                 // No operator is there to resume it: it takes the next slot that is free.
-                if let Some(attempt) = stopped.filter(|id| self.brain.engine.can_resume(*id).is_ok()) {
+                if let Some(attempt) = stopped.filter(|id| self.state.engine.can_resume(*id).is_ok()) {
                     let reason = "nobody else would let it go on".to_owned();
                     self.enter(Event::AttemptResumeRequested { attempt, reason });
                 }
@@ -196,7 +196,7 @@ impl Coordinator {
 
     fn on_progress(&mut self, worker: WorkerId, progress: &[AttemptProgress]) {
         for &AttemptProgress { attempt, bytes_done, bytes_total } in progress {
-            let known = self.brain.view().attempt(attempt);
+            let known = self.state.view().attempt(attempt);
             let news = known.is_some_and(|known| {
                 known.worker() == worker
                     && (known.bytes_done(), known.bytes_total()) != (bytes_done, bytes_total)
@@ -210,9 +210,9 @@ impl Coordinator {
 
     /// Takes a worker for lost, with everything it runs and holds; `crashed` if its process died.
     pub(super) fn lose(&mut self, worker: WorkerId, reason: String, crashed: bool) {
-        let leaving = self.brain.links.get(&worker).is_some_and(Link::is_leaving);
+        let leaving = self.state.links.get(&worker).is_some_and(Link::is_leaving);
         if leaving {
-            self.brain.links.remove(&worker);
+            self.state.links.remove(&worker);
             return;
         }
         self.say(&format!("{worker} is lost: {reason}"));
@@ -225,14 +225,14 @@ impl Coordinator {
     pub(super) fn look_after_workers(&mut self, paused: Duration) {
         let Some(liveness) = self.lasting.as_ref().map(|lasting| lasting.liveness) else { return };
         if paused > liveness / 2 {
-            self.brain.links.values_mut().for_each(|link| link.heard = Instant::now());
+            self.state.links.values_mut().for_each(|link| link.heard = Instant::now());
             return;
         }
-        let silent = self.brain.links.iter().filter(|(_, link)| link.heard.elapsed() > liveness);
+        let silent = self.state.links.iter().filter(|(_, link)| link.heard.elapsed() > liveness);
         let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
         for worker in silent {
             // One that dies hangs up; what is only silent is cut off or stands still.
-            let crashed = self.brain.links.get(&worker).is_some_and(|link| !link.is_connected());
+            let crashed = self.state.links.get(&worker).is_some_and(|link| !link.is_connected());
             self.lose(
                 worker,
                 format!("nothing was heard of it for {:.1} s", liveness.as_secs_f64()),
@@ -243,7 +243,7 @@ impl Coordinator {
 
     /// Whether a worker can be asked to do something.
     pub(super) fn is_there(&self, worker: WorkerId) -> bool {
-        let state = self.brain.view().worker(worker).map(napreduce_core::Worker::state);
+        let state = self.state.view().worker(worker).map(napreduce_core::Worker::state);
         !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))
     }
 }

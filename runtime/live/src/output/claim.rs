@@ -1,7 +1,7 @@
 //! The claim of a run on its output directory, from before the first task until the end of the job.
 //!
 //! Owns taking it, taking it up again after a restart, and what is removed when the job does not succeed. Does not own what
-//! stands in its way (`standing`) nor the moving of parts (`commit`).
+//! stands in its way (`obstacles`) nor the moving of parts (`commit`).
 
 use std::fs::File;
 use std::io;
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::holder::Holding;
 use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in, staged};
 use super::manifest::Written;
+use super::obstacles::{make_way, set_aside};
 use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
-use super::standing::{make_way, set_aside};
 use super::storage::{Disk, Locked, Storage};
 use super::trouble::Trouble;
 

@@ -13,11 +13,11 @@ mod commit;
 mod holder;
 mod layout;
 mod manifest;
+mod obstacles;
 mod places;
 mod record;
 mod removal;
 mod reservation;
-mod standing;
 mod storage;
 #[cfg(test)]
 mod tests;

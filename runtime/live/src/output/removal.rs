@@ -77,7 +77,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::super::layout::TEMPORARY;
-    use super::super::standing::set_aside;
+    use super::super::obstacles::set_aside;
     use super::super::storage::Disk;
     use super::*;
 

@@ -22,11 +22,11 @@ use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, Supervision};
 use super::configuration::SuspendRules;
 use super::disk::{Disk, LOOK_INTERVAL};
+use super::environment::WorkerEnvironment;
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::outfit::outfit;
 use super::preparation::{Prepared, prepare};
-use super::station::Station;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(crate) struct WorkerSettings {
     /// A task process that says nothing for so long is ended.
     pub(crate) task_silence_max: Duration,
     /// In a cluster: the worker's surroundings and its number.
-    pub(super) station: Option<(Arc<Station>, WorkerId)>,
+    pub(super) environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
     /// How attempts are suspended.
     pub(super) suspend: SuspendRules,
 }
@@ -50,7 +50,7 @@ impl WorkerSettings {
         WorkerSettings {
             heartbeat,
             task_silence_max: TASK_SILENCE_MAX,
-            station: None,
+            environment: None,
             suspend: SuspendRules::default(),
         }
     }
@@ -93,7 +93,7 @@ impl Worker {
         let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
         let (preparations, removals) = (JoinSet::new(), JoinSet::new());
         let admission = Arc::new(Admission::new(settings.suspend));
-        let disk = settings.station.as_ref().map(|(station, _)| station.disk());
+        let disk = settings.environment.as_ref().map(|(environment, _)| environment.disk());
         let mut worker = Worker {
             settings,
             spawner,
@@ -171,17 +171,17 @@ impl Worker {
 
     fn define(&mut self, description: JobDescription) {
         let job = description.job;
-        self.jobs.insert(job, KnownJob::new(description, self.settings.station.clone()));
+        self.jobs.insert(job, KnownJob::new(description, self.settings.environment.clone()));
     }
 
     fn forget(&mut self, job: JobId) {
         self.jobs.remove(&job);
-        if let Some((station, _)) = &self.settings.station {
-            let station = Arc::clone(station);
+        if let Some((environment, _)) = &self.settings.environment {
+            let environment = Arc::clone(environment);
             self.removals.spawn_blocking(move || {
                 // What cannot be removed, or was never made, is looked for again when the next life begins.
-                let _ = fs::remove_dir_all(station.paths.job(job));
-                station.logs.add(&station.paths, job);
+                let _ = fs::remove_dir_all(environment.paths.job(job));
+                environment.logs.add(&environment.paths, job);
             });
         }
     }
@@ -251,13 +251,13 @@ impl Worker {
             let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
             return self.report(attempt, failed(error));
         };
-        match (&mut job.readiness, &self.settings.station) {
+        match (&mut job.readiness, &self.settings.environment) {
             (Readiness::Preparing { waiting }, _) => waiting.push(launching),
-            (readiness, Some((station, _))) if !readiness.is_ready(station) => {
+            (readiness, Some((environment, _))) if !readiness.is_ready(environment) => {
                 *readiness = Readiness::Preparing { waiting: vec![launching] };
-                let (station, description) = (Arc::clone(station), Arc::clone(&job.description));
+                let (environment, description) = (Arc::clone(environment), Arc::clone(&job.description));
                 let id = description.job;
-                self.preparations.spawn(async move { (id, prepare(station, description).await) });
+                self.preparations.spawn(async move { (id, prepare(environment, description).await) });
             }
             _ => self.start(launching),
         }
@@ -299,7 +299,7 @@ impl Worker {
             launch,
             limits: Limits { silence: self.settings.task_silence_max, standstill },
             logs,
-            host: self.settings.station.as_ref().map(|(station, _)| station.host.clone()),
+            host: self.settings.environment.as_ref().map(|(environment, _)| environment.host.clone()),
             spawner: Arc::clone(&self.spawner),
             admission: Arc::clone(&self.admission),
             orders: inbox,

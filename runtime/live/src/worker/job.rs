@@ -15,8 +15,8 @@ use napreduce_protocol::{
 };
 use napreduce_task::Variable;
 
+use super::environment::WorkerEnvironment;
 use super::preparation::Prepared;
-use super::station::Station;
 use crate::log::say;
 use crate::output::JobPaths;
 
@@ -26,7 +26,7 @@ pub(super) struct KnownJob {
     pub(super) readiness: Readiness,
     shared: JobPaths,
     /// In a cluster: the worker's surroundings and its number.
-    station: Option<(Arc<Station>, WorkerId)>,
+    environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
     /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making and removing one
     /// each time costs a file system as much as starting a process, and ext4 far more, since it searches past every
     /// inode that was freed in the last minutes.
@@ -57,32 +57,35 @@ pub(super) enum Readiness {
 
 impl Readiness {
     /// Whether attempts can be started. A job whose files somebody has changed is to be prepared again.
-    pub(super) fn is_ready(&self, station: &Station) -> bool {
+    pub(super) fn is_ready(&self, environment: &WorkerEnvironment) -> bool {
         let Readiness::Ready(prepared) = self else { return false };
         let intact = prepared.as_ref().is_none_or(Prepared::is_intact);
         if !intact {
             let line =
                 "the program or a side file of a job was changed here; it is verified and fetched anew";
-            say(&format!("worker {}", station.name), line);
+            say(&format!("worker {}", environment.name), line);
         }
         intact
     }
 }
 
 impl KnownJob {
-    pub(super) fn new(description: JobDescription, station: Option<(Arc<Station>, WorkerId)>) -> KnownJob {
+    pub(super) fn new(
+        description: JobDescription,
+        environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
+    ) -> KnownJob {
         let JobDescription { output, job, claim, part_extension, .. } = &description;
         let shared = JobPaths::new(output, *job, *claim, part_extension);
         // An embedded job finds everything made by its claim.
-        let readiness = if station.is_some() { Readiness::Unprepared } else { Readiness::Ready(None) };
+        let readiness = if environment.is_some() { Readiness::Unprepared } else { Readiness::Ready(None) };
         let description = Arc::new(description);
-        KnownJob { description, readiness, shared, station, idle_scratch: Vec::new() }
+        KnownJob { description, readiness, shared, environment, idle_scratch: Vec::new() }
     }
 
     /// Where this worker's attempts find map outputs.
     pub(super) fn places(&self, outputs: Vec<MapOutput>, peers: Vec<Peer>) -> Vec<MapInput> {
-        if let Some((station, own)) = &self.station {
-            return station.places(*own, outputs, peers);
+        if let Some((environment, own)) = &self.environment {
+            return environment.places(*own, outputs, peers);
         }
         let place = |attempt| Place::Local(self.shared.segment(attempt));
         let input = |attempt| MapInput { attempt, place: place(attempt) };
@@ -91,8 +94,8 @@ impl KnownJob {
 
     /// The directory of one attempt alone.
     pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
-        match &self.station {
-            Some((station, _)) => station.paths.scratch(attempt),
+        match &self.environment {
+            Some((environment, _)) => environment.paths.scratch(attempt),
             None => self.shared.attempt(attempt),
         }
     }
@@ -107,9 +110,9 @@ impl KnownJob {
 
     /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is served from.
     fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
-        match &self.station {
+        match &self.environment {
             _ if commits => self.shared.attempt(attempt).join(self.shared.part_name(attempt.task)),
-            Some((station, _)) => station.paths.segment(attempt),
+            Some((environment, _)) => environment.paths.segment(attempt),
             None => self.shared.segment(attempt),
         }
     }
@@ -152,7 +155,7 @@ impl KnownJob {
                 },
                 maps,
                 inputs: self.places(inputs, peers),
-                network: self.station.as_ref().map(|(station, _)| station.data_network()),
+                network: self.environment.as_ref().map(|(environment, _)| environment.data_network()),
             }),
         };
         TaskDescription {
@@ -163,12 +166,12 @@ impl KnownJob {
             work,
             promote_to: commits.then(|| self.shared.promoted(attempt)),
             // Embedded runs end with the machine anyway.
-            sync_part: *durable || self.station.is_some(),
+            sync_part: *durable || self.environment.is_some(),
         }
     }
 
     /// The variables of an attempt's process.
-    pub(super) fn environment(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
+    pub(super) fn variables(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
         // Of several files there is none to name for all of the process.
         let input = match work {
             LaunchWork::Map { split: InputSplit { parts } } => match &parts[..] {

@@ -21,12 +21,12 @@ use napreduce_protocol::{
 };
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
+use super::connection_log::ConnectionLog;
+use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
 use super::exchange::{Exchange, Followed, Welcomed};
-use super::home::random;
-use super::life::{Body, Life};
-use super::standing::Standing;
-use super::station::Station;
+use super::registration::{Registration, Resources};
+use super::worker_directory::random;
 use crate::client::ClusterPlace;
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -85,11 +85,11 @@ enum End {
 }
 
 pub(super) struct Link<S> {
-    body: Body,
+    resources: Resources,
     introduction: Introduction,
     exchange: Exchange,
-    life: Option<Life>,
-    standing: Standing,
+    registration: Option<Registration>,
+    connection_log: ConnectionLog,
     /// Comes true when the daemon is told to stop.
     stop: S,
     /// When it ends by itself, once it was told to stop.
@@ -97,20 +97,20 @@ pub(super) struct Link<S> {
 }
 
 impl<S: Future<Output = String> + Unpin> Link<S> {
-    pub(super) fn new(body: Body, introduction: Introduction, stop: S) -> Link<S> {
-        let standing = Standing::new(&body.station.name);
+    pub(super) fn new(resources: Resources, introduction: Introduction, stop: S) -> Link<S> {
+        let connection_log = ConnectionLog::new(&resources.environment.name);
         let exchange = Exchange::default();
-        Link { body, introduction, exchange, life: None, standing, stop, leave_by: None }
+        Link { resources, introduction, exchange, registration: None, connection_log, stop, leave_by: None }
     }
 
     /// Runs until the worker may leave or is told to stop; then no attempt of it is left.
     pub(super) async fn run(mut self) -> Result<(), WorkerError> {
         let (mut pause, mut taken_since) = (RETRY_MIN, None::<Instant>);
         let ended = loop {
-            let station = Arc::clone(&self.body.station);
+            let environment = Arc::clone(&self.resources.environment);
             let (before, received) = (self.exchange.number(), self.exchange.received());
-            let hello = self.introduction.hello(&station, before, received);
-            let introduced = introduce(&station.cluster, hello);
+            let hello = self.introduction.hello(&environment, before, received);
+            let introduced = introduce(&environment.cluster, hello);
             let apart = match self.meanwhile(introduced).await {
                 None => break Ok(()),
                 Some(Ok((connection, welcome))) => match self.on_welcome(connection, &welcome) {
@@ -125,7 +125,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                 },
                 Some(Err(apart)) => apart,
             };
-            if let (Apart::NotLetIn { address, reason }, true) = (&apart, self.standing.is_stranger()) {
+            if let (Apart::NotLetIn { address, reason }, true) = (&apart, self.connection_log.is_stranger()) {
                 break Err(WorkerError::NotLetIn { address: address.clone(), reason: reason.clone() });
             }
             match &apart {
@@ -137,7 +137,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                 Apart::NameTaken(_) => drop(taken_since.get_or_insert_with(Instant::now)),
                 _ => taken_since = None,
             }
-            self.standing.on_apart(&apart);
+            self.connection_log.on_apart(&apart);
             if self.leave_by.is_some() {
                 // There is nobody left to say goodbye to.
                 break Ok(());
@@ -147,8 +147,8 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
             }
             pause = (pause * 2).min(RETRY_MAX);
         };
-        if let Some(life) = self.life.take() {
-            life.end().await;
+        if let Some(registration) = self.registration.take() {
+            registration.end().await;
         }
         ended
     }
@@ -159,9 +159,9 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
         loop {
             tokio::select! {
                 done = &mut something => return Some(done),
-                Some(news) = next_news(&mut self.life) => self.exchange.on_news(news),
+                Some(news) = next_news(&mut self.registration) => self.exchange.on_news(news),
                 why = &mut self.stop => {
-                    self.standing.on_stop(&why, "no coordinator to tell, so at once");
+                    self.connection_log.on_stop(&why, "no coordinator to tell, so at once");
                     return None;
                 }
             }
@@ -182,17 +182,23 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
         match self.exchange.on_welcome(journal, worker, received) {
             Welcomed::Back => {}
             Welcomed::Anew => {
-                let superseded = self.life.is_some();
-                let life = Life::begin(&self.body, worker, journal, heartbeat, self.life.take());
-                self.life = Some(life);
-                self.standing.on_anew(superseded);
+                let superseded = self.registration.is_some();
+                let registration = Registration::begin(
+                    &self.resources,
+                    worker,
+                    journal,
+                    heartbeat,
+                    self.registration.take(),
+                );
+                self.registration = Some(registration);
+                self.connection_log.on_anew(superseded);
             }
             Welcomed::Forgotten => {
                 let reason = "it has lost what it knew of this worker, which begins anew";
                 return Err(Apart::Lost(reason.to_owned()));
             }
         }
-        self.standing.on_together(worker);
+        self.connection_log.on_together(worker);
         let (sender, receiver) = connection.split();
         let rhythm = Rhythm { heartbeat, silence_max: Duration::from_millis(silence_millis.max(1)) };
         Ok(Together { sender, receiver, rhythm, silent: Duration::ZERO })
@@ -207,7 +213,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
             let done = tokio::select! {
                 biased;
                 why = &mut self.stop, if leave_by.is_none() => {
-                    self.standing.on_stop(&why, "asking the coordinator to let this worker go");
+                    self.connection_log.on_stop(&why, "asking the coordinator to let this worker go");
                     self.leave_by = Some(Instant::now() + LEAVE_DEADLINE);
                     self.exchange.report(WorkerReport::Draining { hand_back: true });
                     Ok(())
@@ -219,21 +225,21 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                         Followed::Order(ToWorker::Leave { .. }) => {
                             // It counts this worker as gone either way.
                             let _ = together.send(self.exchange.take_acknowledgement()).await;
-                            self.standing.on_leave();
+                            self.connection_log.on_leave();
                             return End::Leave;
                         }
                         Followed::Order(order) => {
-                            if let Some(life) = &self.life {
-                                life.order(order);
+                            if let Some(registration) = &self.registration {
+                                registration.order(order);
                             }
                             Ok(())
                         }
                         Followed::Broken(reason) => Err(reason),
                     }
                 }
-                Some(news) = next_news(&mut self.life) => {
+                Some(news) = next_news(&mut self.registration) => {
                     self.exchange.on_news(news);
-                    while let Some(more) = self.life.as_mut().and_then(Life::more_news) {
+                    while let Some(more) = self.registration.as_mut().and_then(Registration::more_news) {
                         self.exchange.on_news(more);
                     }
                     Ok(())
@@ -251,7 +257,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                     }
                 }
                 () = sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
-                    self.standing.on_leave_unanswered(LEAVE_DEADLINE);
+                    self.connection_log.on_leave_unanswered(LEAVE_DEADLINE);
                     return End::Leave;
                 }
             };
@@ -299,16 +305,21 @@ impl Together {
 }
 
 impl Introduction {
-    fn hello(&self, station: &Station, before: Option<(u64, WorkerId)>, received: u64) -> Hello {
+    fn hello(
+        &self,
+        environment: &WorkerEnvironment,
+        before: Option<(u64, WorkerId)>,
+        received: u64,
+    ) -> Hello {
         Hello {
-            name: station.name.clone(),
+            name: environment.name.clone(),
             incarnation: self.incarnation,
             before,
             received,
             slots: self.slots,
-            host: station.host.clone(),
+            host: environment.host.clone(),
             data_address: self.data_address.clone(),
-            directory: station.paths.root().to_owned(),
+            directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             process: std::process::id(),
         }
@@ -341,9 +352,9 @@ async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Connection, To
 }
 
 /// What the loop tells next; never, while there is none.
-async fn next_news(life: &mut Option<Life>) -> Option<WorkerNews> {
-    match life {
-        Some(life) => life.news().await,
+async fn next_news(registration: &mut Option<Registration>) -> Option<WorkerNews> {
+    match registration {
+        Some(registration) => registration.news().await,
         None => std::future::pending().await,
     }
 }

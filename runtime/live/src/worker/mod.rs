@@ -4,32 +4,32 @@
 //! Does not own any decision about which attempt runs: it does what the coordinator tells it and reports what happened.
 //!
 //! ```text
-//! start -> link (connections) -> life (one number) -> daemon (the loop) -> attempt (one process)
-//!            exchange, standing               job, preparation, admission     hang, logs, execution
+//! start -> link (connections) -> registration (one number) -> daemon (the loop) -> attempt (one process)
+//!            exchange, connection_log               job, preparation, admission     hang, logs, start_error
 //! ```
 
 mod admission;
 mod attempt;
 mod configuration;
+mod connection_log;
 mod daemon;
 mod disk;
+mod environment;
 mod error;
 mod exchange;
-mod execution;
 mod hang;
-mod home;
 mod job;
-mod life;
 mod link;
 mod logs;
 mod outfit;
 mod paths;
 mod preparation;
-mod standing;
+mod registration;
 mod start;
-mod station;
+mod start_error;
 #[cfg(test)]
 mod tests;
+mod worker_directory;
 
 pub use configuration::{PageOut, SuspendRules, WorkerConfiguration};
 pub(crate) use daemon::{Worker, WorkerSettings};

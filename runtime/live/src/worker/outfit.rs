@@ -19,12 +19,13 @@ pub(super) fn outfit(
     work: &LaunchWork,
     settings: &WorkerSettings,
 ) -> Result<(Launch, Option<AttemptLogs>), TaskError> {
-    let environment = job.environment(attempt, work);
-    let (Some((station, _)), Readiness::Ready(Some(prepared))) = (&settings.station, &job.readiness) else {
-        return Ok((Launch { environment, ..Launch::default() }, None));
+    let variables = job.variables(attempt, work);
+    let (Some((environment, _)), Readiness::Ready(Some(prepared))) = (&settings.environment, &job.readiness)
+    else {
+        return Ok((Launch { variables, ..Launch::default() }, None));
     };
     let refuse = |what: String, error: io::Error| {
-        TaskError::local(format!("host {} cannot make {what}: {error}", station.host), &error)
+        TaskError::local(format!("host {} cannot make {what}: {error}", environment.host), &error)
     };
     let scratch = job.scratch(attempt);
     match fs::create_dir(&scratch) {
@@ -33,9 +34,9 @@ pub(super) fn outfit(
         }
         _ => {}
     }
-    let opened = AttemptLogs::open(&station.paths, attempt, station.log_bytes_max);
+    let opened = AttemptLogs::open(&environment.paths, attempt, environment.log_bytes_max);
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));
     let output = Some(output);
-    Ok((Launch { environment, program, directory, output, ..Launch::default() }, Some(logs)))
+    Ok((Launch { variables, program, directory, output, ..Launch::default() }, Some(logs)))
 }

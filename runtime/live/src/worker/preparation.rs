@@ -14,9 +14,9 @@ use napreduce_task::Program;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
+use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
-use super::home::make;
-use super::station::Station;
+use super::worker_directory::make;
 use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_architecture};
 
 const RETRY_MIN: Duration = Duration::from_millis(100);
@@ -44,19 +44,19 @@ impl Prepared {
 
 /// Makes everything ready. When it fails, the attempts that wait fail, and the next one has it tried again.
 pub(super) async fn prepare(
-    station: Arc<Station>,
+    environment: Arc<WorkerEnvironment>,
     description: Arc<JobDescription>,
 ) -> Result<Prepared, TaskError> {
-    let (paths, job) = (&station.paths, description.job);
+    let (paths, job) = (&environment.paths, description.job);
     let files = paths.files(job);
     for directory in [paths.shuffle(job), paths.scratches(job), files.clone()] {
-        make(&directory).map_err(|error| not_made(&station, &error))?;
+        make(&directory).map_err(|error| not_made(&environment, &error))?;
     }
     let (program, pinned) = match description.program {
         Some(blob) => {
-            let pinned = fetch_patiently(&station, blob, "the job's program").await?;
+            let pinned = fetch_patiently(&environment, blob, "the job's program").await?;
             let program = Program { path: pinned.path(), name: description.definition.clone().into() };
-            check_architecture(&station, &program.path)?;
+            check_architecture(&environment, &program.path)?;
             (Some(program), Some(pinned))
         }
         None => (None, None),
@@ -65,13 +65,13 @@ pub(super) async fn prepare(
     for file in &description.files {
         check_name(file)?;
         let what = format!("the side file {:?}", file.name);
-        let pinned = fetch_patiently(&station, file.blob, &what).await?;
+        let pinned = fetch_patiently(&environment, file.blob, &what).await?;
         let own = files.join(&file.name);
         let unfinished = paths.job(job).join("side-file.unfinished");
         let to = own.clone();
         let copied = spawn_blocking(move || copy_file(&pinned, &unfinished, &to)).await;
         let stamp = copied.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
-            let (host, own) = (&station.host, own.display());
+            let (host, own) = (&environment.host, own.display());
             TaskError::local(format!("host {host} cannot put {what} to {own}: {error}"), &error)
         })?;
         copies.push((own, stamp));
@@ -79,16 +79,20 @@ pub(super) async fn prepare(
     Ok(Prepared { program, files, pinned, copies })
 }
 
-async fn fetch_patiently(station: &Station, blob: Blob, what: &str) -> Result<PinnedBlob, TaskError> {
+async fn fetch_patiently(
+    environment: &WorkerEnvironment,
+    blob: Blob,
+    what: &str,
+) -> Result<PinnedBlob, TaskError> {
     let began = Instant::now();
     let mut pause = RETRY_MIN;
     loop {
-        let error = match fetch_once(station, blob).await {
+        let error = match fetch_once(environment, blob).await {
             Ok(pinned) => return Ok(pinned),
             Err(error) => error,
         };
-        if !error.passing || began.elapsed() + pause > station.fetch_patience {
-            let (host, message) = (&station.host, error.message);
+        if !error.passing || began.elapsed() + pause > environment.fetch_patience {
+            let (host, message) = (&environment.host, error.message);
             let seconds = began.elapsed().as_secs();
             let failed = TaskError::retryable(if error.passing {
                 format!("host {host} could not get {what} for {seconds} s: {message}")
@@ -102,8 +106,8 @@ async fn fetch_patiently(station: &Station, blob: Blob, what: &str) -> Result<Pi
     }
 }
 
-fn not_made(station: &Station, error: &WorkerError) -> TaskError {
-    let message = format!("host {}: {error}", station.host);
+fn not_made(environment: &WorkerEnvironment, error: &WorkerError) -> TaskError {
+    let message = format!("host {}: {error}", environment.host);
     match error {
         WorkerError::Io { source, .. } => TaskError::local(message, source),
         _ => TaskError::retryable(message),
@@ -128,20 +132,20 @@ impl From<FetchError> for Miss {
     }
 }
 
-async fn fetch_once(station: &Station, blob: Blob) -> Result<PinnedBlob, Miss> {
-    let _one_at_a_time = station.fetching.lock().await;
-    let looked_up = station.cluster.look_up();
+async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<PinnedBlob, Miss> {
+    let _one_at_a_time = environment.fetching.lock().await;
+    let looked_up = environment.cluster.look_up();
     let (address, secret) = looked_up.map_err(|error| Miss {
         passing: true,
         place: FaultPlace::ProgramFile,
         message: error.to_string(),
     })?;
-    Ok(fetch(&address, &secret, &station.blobs, blob).await?)
+    Ok(fetch(&address, &secret, &environment.blobs, blob).await?)
 }
 
-fn check_architecture(station: &Station, program: &Path) -> Result<(), TaskError> {
+fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result<(), TaskError> {
     let own = std::env::consts::ARCH;
-    let host = &station.host;
+    let host = &environment.host;
     match program_architecture(program) {
         Ok(architecture) if architecture == own => Ok(()),
         Ok(architecture) => Err(TaskError::retryable(format!(

@@ -13,13 +13,13 @@ use tokio::runtime::Builder;
 use tokio::sync::Mutex;
 
 use super::configuration::WorkerConfiguration;
+use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
-use super::home::{WorkerHome, host_name};
-use super::life::Body;
 use super::link::{Introduction, Link};
 use super::logs::{LogBounds, LogShelf};
 use super::paths::WorkerPaths;
-use super::station::Station;
+use super::registration::Resources;
+use super::worker_directory::{WorkerDirectory, host_name};
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
 use crate::cluster_directory::ClusterDirectory;
@@ -44,18 +44,18 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
     let mut interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
-    let home = take_home(configuration)?;
-    let who = format!("worker {}", home.name);
-    let server = start_data_server(configuration, &home, secret.clone(), &who).await?;
+    let directory = take_directory_of(configuration)?;
+    let who = format!("worker {}", directory.name);
+    let server = start_data_server(configuration, &directory, secret.clone(), &who).await?;
     let data_address = advertised(configuration, server.address());
-    say(&who, &format!("started in {}, serving at {data_address}", home.paths.root().display()));
+    say(&who, &format!("started in {}, serving at {data_address}", directory.paths.root().display()));
     let introduction = Introduction {
-        incarnation: home.incarnation,
+        incarnation: directory.incarnation,
         slots: Slots { map: configuration.map_slots, reduce: configuration.reduce_slots },
         data_address,
     };
-    let body = Body {
-        station: Arc::new(station(configuration, &home, secret)?),
+    let resources = Resources {
+        environment: Arc::new(environment(configuration, &directory, secret)?),
         spawner: Arc::new(Spawner::adopting().map_err(WorkerError::io("take in what tasks leave behind"))?),
         task_silence_max: configuration.task_silence_max,
         suspend: configuration.suspend,
@@ -67,10 +67,10 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
             Err(error) => format!("cannot wait for signals: {error}"),
         }
     });
-    let ended = Link::new(body, introduction, stop).run().await;
+    let ended = Link::new(resources, introduction, stop).run().await;
     drop(server);
     // Nothing of this worker is of any use to anybody now.
-    let cleared = home.clear_jobs();
+    let cleared = directory.clear_jobs();
     ended.and(cleared)
 }
 
@@ -81,30 +81,30 @@ fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {
     }
 }
 
-fn take_home(configuration: &WorkerConfiguration) -> Result<WorkerHome, WorkerError> {
+fn take_directory_of(configuration: &WorkerConfiguration) -> Result<WorkerDirectory, WorkerError> {
     let workers = match (&configuration.cluster, &configuration.directory) {
         (ClusterPlace::Directory(directory), _) => workers_of(directory),
         // Not needed then.
         (_, Some(directory)) => directory.clone(),
         (_, None) => workers_of(&ClusterDirectory::resolve(None)?),
     };
-    WorkerHome::take(configuration.name.as_deref(), configuration.directory.as_deref(), &workers)
+    WorkerDirectory::take(configuration.name.as_deref(), configuration.directory.as_deref(), &workers)
 }
 
 fn workers_of(directory: &ClusterDirectory) -> PathBuf {
     directory.path().join("workers")
 }
 
-fn station(
+fn environment(
     configuration: &WorkerConfiguration,
-    home: &WorkerHome,
+    directory: &WorkerDirectory,
     secret: Secret,
-) -> Result<Station, WorkerError> {
-    let paths = home.paths.clone();
+) -> Result<WorkerEnvironment, WorkerError> {
+    let paths = directory.paths.clone();
     let bounds = LogBounds { jobs_max: configuration.logs_jobs_max, bytes_max: configuration.logs_bytes_max };
     let listing = format!("list {}", paths.logs().display());
-    Ok(Station {
-        name: home.name.clone(),
+    Ok(WorkerEnvironment {
+        name: directory.name.clone(),
         host: host_name(),
         cluster: configuration.cluster.clone(),
         secret,
@@ -122,7 +122,7 @@ fn station(
 
 async fn start_data_server(
     configuration: &WorkerConfiguration,
-    home: &WorkerHome,
+    directory: &WorkerDirectory,
     secret: Secret,
     who: &str,
 ) -> Result<DataServer, WorkerError> {
@@ -130,7 +130,7 @@ async fn start_data_server(
     let listener = Listener::bind(&configuration.bind, secret, move |line| say(&refused, line)).await?;
     let settings = DataServerSettings { encrypt: configuration.encrypt_shuffle, ..Default::default() };
     let settings = settings.within(raise_descriptors());
-    let files = Arc::new(home.paths.clone());
+    let files = Arc::new(directory.paths.clone());
     Ok(DataServer::start(listener, files, settings, move |line| say(&log, line)))
 }
 

@@ -44,7 +44,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// What a task process is started with.
 #[derive(Debug, Default)]
 pub struct Launch {
-    pub environment: Vec<Variable>,
+    pub variables: Vec<Variable>,
     /// `None` for this program.
     pub program: Option<Program>,
     /// Where it starts; `None` for where this program is.
@@ -228,7 +228,7 @@ fn start(launch: Launch) -> io::Result<Started> {
     if let Some(directory) = launch.directory {
         command.current_dir(directory);
     }
-    for (name, value) in launch.environment {
+    for (name, value) in launch.variables {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),

@@ -45,7 +45,7 @@ async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
     for set in [u64::wrapping_sub as fn(u64, u64) -> u64, u64::wrapping_add] {
         let scene = Scene::new();
         let coordinator = scene.start_changed(|coordinator| {
-            coordinator.brain.epoch_micros = set(coordinator.brain.epoch_micros, DAY_MICROS);
+            coordinator.state.epoch_micros = set(coordinator.state.epoch_micros, DAY_MICROS);
         });
         let mut worker = Worker::join(&coordinator, "w", 2).await;
         let job = coordinator.submit(scene.submission(1, 1, 1)).await;

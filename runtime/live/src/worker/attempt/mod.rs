@@ -31,9 +31,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use self::line::ControlLine;
 use self::supervised::Supervised;
 use super::admission::Admission;
-use super::execution::explain_start;
 use super::hang::Limits;
 use super::logs::AttemptLogs;
+use super::start_error::explain_start;
 
 /// What a supervised attempt tells.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ async fn a_program_for_another_processor_names_both() {
     let reason = refusal(header).await;
     let expected = format!(
         "was built for riscv64, and host {} is {}",
-        super::super::home::host_name(),
+        super::super::worker_directory::host_name(),
         std::env::consts::ARCH
     );
     assert!(reason.contains(&expected), "{reason}");

@@ -20,7 +20,7 @@ const NAMELESS_MAX: usize = 10_000;
 
 /// A directory that this process alone uses.
 #[derive(Debug)]
-pub(super) struct WorkerHome {
+pub(super) struct WorkerDirectory {
     pub(super) paths: WorkerPaths,
     pub(super) name: String,
     /// Of this start of the daemon, at random.
@@ -28,26 +28,26 @@ pub(super) struct WorkerHome {
     _lock: File,
 }
 
-impl WorkerHome {
+impl WorkerDirectory {
     /// Takes the directory that was asked for, or else one below `workers`.
     pub(super) fn take(
         name: Option<&str>,
         directory: Option<&Path>,
         workers: &Path,
-    ) -> Result<WorkerHome, WorkerError> {
+    ) -> Result<WorkerDirectory, WorkerError> {
         if let Some(name) = name {
             check_name(name)?;
         }
         match (directory, name) {
-            (Some(directory), name) => WorkerHome::open(directory, name),
-            (None, Some(name)) => WorkerHome::open(&workers.join(name), Some(name)),
-            (None, None) => WorkerHome::take_nameless(workers),
+            (Some(directory), name) => WorkerDirectory::open(directory, name),
+            (None, Some(name)) => WorkerDirectory::open(&workers.join(name), Some(name)),
+            (None, None) => WorkerDirectory::take_nameless(workers),
         }
     }
 
     /// One that an earlier daemon of this host made for itself and that is free, or a new one: whoever starts three
     /// workers without names gets three, and the same three again the next time.
-    fn take_nameless(workers: &Path) -> Result<WorkerHome, WorkerError> {
+    fn take_nameless(workers: &Path) -> Result<WorkerDirectory, WorkerError> {
         let prefix = format!("{}-", host_name());
         let mut names: Vec<String> = match fs::read_dir(workers) {
             Ok(entries) => {
@@ -59,18 +59,18 @@ impl WorkerHome {
         };
         names.sort();
         for name in names {
-            match WorkerHome::open(&workers.join(&name), Some(&name)) {
+            match WorkerDirectory::open(&workers.join(&name), Some(&name)) {
                 Err(WorkerError::Locked { .. } | WorkerError::Mark(DirectoryMarkError::NotOurs { .. })) => {}
                 opened => return opened,
             }
         }
         let name = made_up_name()?;
-        WorkerHome::open(&workers.join(&name), Some(&name))
+        WorkerDirectory::open(&workers.join(&name), Some(&name))
     }
 
     /// Locks a directory, makes it if it is missing, and removes what jobs of an earlier daemon left. One that somebody
     /// else filled is refused.
-    fn open(directory: &Path, asked: Option<&str>) -> Result<WorkerHome, WorkerError> {
+    fn open(directory: &Path, asked: Option<&str>) -> Result<WorkerDirectory, WorkerError> {
         let absolute = std::path::absolute(directory);
         let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
         let paths = WorkerPaths::new(root);
@@ -79,11 +79,11 @@ impl WorkerHome {
         let lock = lock(&paths)?;
         let name = settle_name(&paths, asked)?;
         let incarnation = random()?;
-        let home = WorkerHome { paths, name, incarnation, _lock: lock };
-        home.clear_jobs()?;
-        make(&home.paths.logs())?;
-        write(&home.paths.incarnation(), &format!("{incarnation:016x}\n"))?;
-        Ok(home)
+        let directory = WorkerDirectory { paths, name, incarnation, _lock: lock };
+        directory.clear_jobs()?;
+        make(&directory.paths.logs())?;
+        write(&directory.paths.incarnation(), &format!("{incarnation:016x}\n"))?;
+        Ok(directory)
     }
 
     /// Removes everything jobs need while they run.
@@ -213,8 +213,8 @@ fn write(path: &Path, text: &str) -> Result<(), WorkerError> {
 mod tests {
     use super::*;
 
-    fn take(name: Option<&str>, workers: &Path) -> Result<WorkerHome, String> {
-        WorkerHome::take(name, None, workers).map_err(|error| error.to_string())
+    fn take(name: Option<&str>, workers: &Path) -> Result<WorkerDirectory, String> {
+        WorkerDirectory::take(name, None, workers).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let names = || {
             let homes = [(); 3].map(|()| take(None, place.path()).expect("a directory"));
-            let mut names = homes.map(|home| home.name);
+            let mut names = homes.map(|directory| directory.name);
             names.sort();
             names
         };
@@ -245,21 +245,21 @@ mod tests {
     fn a_new_start_keeps_logs_and_name_and_removes_the_files_of_jobs() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = place.path().join("here");
-        let open = |name| WorkerHome::take(name, Some(&directory), place.path());
-        let home = open(None).expect("a directory");
-        let (name, incarnation) = (home.name.clone(), home.incarnation);
-        fs::create_dir_all(home.paths.jobs().join("job_0001/shuffle")).expect("made");
-        fs::create_dir_all(home.paths.logs().join("job_0001")).expect("made");
-        drop(home);
+        let open = |name| WorkerDirectory::take(name, Some(&directory), place.path());
+        let directory = open(None).expect("a directory");
+        let (name, incarnation) = (directory.name.clone(), directory.incarnation);
+        fs::create_dir_all(directory.paths.jobs().join("job_0001/shuffle")).expect("made");
+        fs::create_dir_all(directory.paths.logs().join("job_0001")).expect("made");
+        drop(directory);
         let error = open(Some("other")).expect_err("it has another name").to_string();
         assert!(error.contains(&format!("belongs to worker {name}, not other")), "{error}");
-        let home = open(None).expect("a directory");
-        assert_eq!(home.name, name);
-        assert_ne!(home.incarnation, incarnation);
-        assert!(home.paths.logs().join("job_0001").exists());
-        assert!(!home.paths.jobs().join("job_0001").exists());
-        assert!(is_within_sight(home.paths.root(), home.incarnation));
-        assert!(!is_within_sight(home.paths.root(), incarnation));
+        let directory = open(None).expect("a directory");
+        assert_eq!(directory.name, name);
+        assert_ne!(directory.incarnation, incarnation);
+        assert!(directory.paths.logs().join("job_0001").exists());
+        assert!(!directory.paths.jobs().join("job_0001").exists());
+        assert!(is_within_sight(directory.paths.root(), directory.incarnation));
+        assert!(!is_within_sight(directory.paths.root(), incarnation));
     }
 
     #[test]
@@ -270,7 +270,8 @@ mod tests {
             fs::create_dir_all(directory.join(kept)).expect("made");
             fs::write(directory.join(kept).join("mine"), "").expect("written");
         }
-        let error = WorkerHome::take(None, Some(&directory), place.path()).expect_err("it is somebody's");
+        let error =
+            WorkerDirectory::take(None, Some(&directory), place.path()).expect_err("it is somebody's");
         assert_eq!(error.exit_status(), 2);
         assert!(error.to_string().contains("choose one that is empty or missing"), "{error}");
         for kept in ["jobs", "logs"] {
@@ -282,20 +283,20 @@ mod tests {
     #[test]
     fn a_directory_of_an_earlier_version_is_taken_on() {
         let place = tempfile::tempdir().expect("a directory");
-        let home = take(Some("one"), place.path()).expect("a directory");
-        fs::remove_file(home.paths.root().join(crate::directory_mark::MARK)).expect("there is a mark");
-        drop(home);
+        let directory = take(Some("one"), place.path()).expect("a directory");
+        fs::remove_file(directory.paths.root().join(crate::directory_mark::MARK)).expect("there is a mark");
+        drop(directory);
         take(Some("one"), place.path()).expect("it was a worker's before");
     }
 
     #[test]
     fn logs_of_another_journal_are_removed() {
         let place = tempfile::tempdir().expect("a directory");
-        let home = take(Some("one"), place.path()).expect("a directory");
-        let log = home.paths.logs().join("job_0001");
+        let directory = take(Some("one"), place.path()).expect("a directory");
+        let log = directory.paths.logs().join("job_0001");
         for (journal, kept) in [(7, false), (7, true), (8, false)] {
             fs::create_dir_all(&log).expect("made");
-            assert_eq!(keep_logs_of(&home.paths, journal).expect("looked"), !kept);
+            assert_eq!(keep_logs_of(&directory.paths, journal).expect("looked"), !kept);
             assert_eq!(log.exists(), kept);
         }
     }

@@ -21,7 +21,7 @@ use super::link::Link;
 use super::replay::{Recording, ReplayedBatch};
 
 /// All that a coordinator knows.
-pub(super) struct Brain {
+pub(super) struct CoordinatorState {
     pub(super) engine: Engine,
     pub(super) jobs: BTreeMap<JobId, LiveJob>,
     pub(super) links: BTreeMap<WorkerId, Link>,
@@ -49,9 +49,9 @@ pub(super) struct Brain {
     pub(super) policy: String,
 }
 
-impl Brain {
-    pub(super) fn new(engine: Engine, policy: String, epoch_micros: u64) -> Brain {
-        Brain {
+impl CoordinatorState {
+    pub(super) fn new(engine: Engine, policy: String, epoch_micros: u64) -> CoordinatorState {
+        CoordinatorState {
             engine,
             jobs: BTreeMap::new(),
             links: BTreeMap::new(),

@@ -11,15 +11,15 @@ use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret
 use tokio::sync::Mutex;
 
 use super::disk::Disk;
-use super::home::is_within_sight;
 use super::logs::LogShelf;
 use super::paths::WorkerPaths;
+use super::worker_directory::is_within_sight;
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
 
 /// The surroundings of a worker of a cluster.
 #[derive(Debug)]
-pub(super) struct Station {
+pub(super) struct WorkerEnvironment {
     pub(super) paths: WorkerPaths,
     pub(super) name: String,
     /// The name of this host, for people.
@@ -42,7 +42,7 @@ pub(super) struct Station {
     pub(super) encrypt_shuffle: bool,
 }
 
-impl Station {
+impl WorkerEnvironment {
     /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left out: its
     /// worker is gone, and what replaces it will be named.
     pub(super) fn places(&self, own: WorkerId, outputs: Vec<MapOutput>, peers: Vec<Peer>) -> Vec<MapInput> {

@@ -20,15 +20,15 @@ enum Said {
 }
 
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct ConnectionLog {
     who: String,
     said: Said,
     stranger: bool,
 }
 
-impl Standing {
-    pub(super) fn new(name: &str) -> Standing {
-        Standing { who: format!("worker {name}"), said: Said::Nothing, stranger: true }
+impl ConnectionLog {
+    pub(super) fn new(name: &str) -> ConnectionLog {
+        ConnectionLog { who: format!("worker {name}"), said: Said::Nothing, stranger: true }
     }
 
     /// Whether no coordinator has let this worker in since it was started.

@@ -14,52 +14,52 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::configuration::SuspendRules;
 use super::daemon::{Worker, WorkerSettings};
-use super::home::{clear_jobs, keep_logs_of};
-use super::station::Station;
+use super::environment::WorkerEnvironment;
+use super::worker_directory::{clear_jobs, keep_logs_of};
 use crate::log::say;
 
 /// What all lives of a worker have in common.
-pub(super) struct Body {
-    pub(super) station: Arc<Station>,
+pub(super) struct Resources {
+    pub(super) environment: Arc<WorkerEnvironment>,
     pub(super) spawner: Arc<Spawner>,
     pub(super) task_silence_max: Duration,
     pub(super) suspend: SuspendRules,
 }
 
 /// A running loop and its channels.
-pub(super) struct Life {
+pub(super) struct Registration {
     orders: UnboundedSender<ToWorker>,
     news: UnboundedReceiver<WorkerNews>,
     running: JoinHandle<()>,
 }
 
-impl Life {
+impl Registration {
     /// Begins a life as soon as the one before it has ended; orders wait until then.
     pub(super) fn begin(
-        body: &Body,
+        resources: &Resources,
         worker: WorkerId,
         journal: u64,
         heartbeat: Duration,
-        before: Option<Life>,
-    ) -> Life {
+        before: Option<Registration>,
+    ) -> Registration {
         let (orders, followed) = unbounded_channel();
         let (told, news) = unbounded_channel();
-        let station = Arc::clone(&body.station);
+        let environment = Arc::clone(&resources.environment);
         let settings = WorkerSettings {
             heartbeat,
-            task_silence_max: body.task_silence_max,
-            station: Some((Arc::clone(&station), worker)),
-            suspend: body.suspend,
+            task_silence_max: resources.task_silence_max,
+            environment: Some((Arc::clone(&environment), worker)),
+            suspend: resources.suspend,
         };
-        let spawner = Arc::clone(&body.spawner);
+        let spawner = Arc::clone(&resources.spawner);
         let running = tokio::spawn(async move {
             if let Some(before) = before {
                 before.end().await;
             }
-            clear(station, journal).await;
+            clear(environment, journal).await;
             Worker::run(settings, spawner, followed, told).await;
         });
-        Life { orders, news, running }
+        Registration { orders, news, running }
     }
 
     /// Hands an order on.
@@ -80,7 +80,7 @@ impl Life {
 
     /// Ends every attempt, and waits until all of them are gone.
     pub(super) async fn end(self) {
-        let Life { orders, news, running } = self;
+        let Registration { orders, news, running } = self;
         drop((orders, news));
         if let Err(error) = running.await {
             // A panic has been printed; its attempts died with it.
@@ -90,15 +90,15 @@ impl Life {
 }
 
 /// Beside the loop, since there may be much to remove.
-async fn clear(station: Arc<Station>, journal: u64) {
+async fn clear(environment: Arc<WorkerEnvironment>, journal: u64) {
     let cleared = spawn_blocking(move || {
-        let name = station.name.clone();
-        let logs = keep_logs_of(&station.paths, journal).map(|removed| {
+        let name = environment.name.clone();
+        let logs = keep_logs_of(&environment.paths, journal).map(|removed| {
             if removed {
-                station.logs.clear();
+                environment.logs.clear();
             }
         });
-        for error in [clear_jobs(&station.paths), logs].into_iter().filter_map(Result::err) {
+        for error in [clear_jobs(&environment.paths), logs].into_iter().filter_map(Result::err) {
             // Old files are in nobody's way: attempts are numbered anew and make what they need.
             say(&format!("worker {name}"), &format!("warning: {error}"));
         }
