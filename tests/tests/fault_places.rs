@@ -62,7 +62,7 @@ fn a_worker_without_disk_says_so_and_gets_nothing_until_there_is_space() {
         state = state_of(&cluster.json(&["worker", "list"]), "short");
         state.contains("KiB are free at")
     });
-    assert!(state.starts_with("set aside: disk"), "{state}");
+    assert!(state.starts_with("excluded, disk"), "{state}");
     let job =
         cluster.submit(&folder, &["in", "--job", "words-of-bytes", "--output", "out", "--reduces", "2"]);
     cluster.wait(&[&job]).succeeded();

@@ -25,7 +25,7 @@ pub fn fill_disk(daemons: &Daemons) -> Result<Injected, String> {
         return Ok(Injected::NothingToHit);
     }
     disk.fill()?;
-    let noticed = wait_until("a worker that is set aside", FULL, || {
+    let noticed = wait_until("a worker that is excluded", FULL, || {
         daemons.worker_state(0).is_some_and(|state| state != "up")
     });
     disk.free();
