@@ -6,10 +6,9 @@
 
 use std::hint::select_unpredictable;
 
-use crate::segment::{Cursor, Position, SegmentError};
-
-use crate::combine::Source;
 use crate::key;
+use crate::record::Source;
+use crate::segment::{Cursor, Position, SegmentError};
 
 const SOURCE_BITS: u32 = 32;
 const LEN_BITS: u32 = 4;
@@ -216,6 +215,8 @@ fn code(key: &[u8]) -> u128 {
 }
 
 impl Source for Merge {
+    type Error = MergeError;
+
     #[inline]
     fn advance(&mut self) -> Result<bool, MergeError> {
         Merge::advance(self)

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use crate::budget::{Budget, Grant};
 use crate::combine::{Fold, FoldError};
 use crate::merge::{self, Merge, MergeError};
-use crate::reduce::{ReduceError, ReduceStatistics, SavedReduceInput, SavedSource};
+use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
 use crate::saved::{SavePlace, SavedFileError, TaskFile};
 use crate::segment::{
-    BLOCK_BYTES, Cursor, Position, Seal, Segment, SegmentError, SegmentShape, SegmentWriter, check_label,
+    BLOCK_BYTES, Compression, Cursor, Position, Seal, Segment, SegmentError, SegmentShape, SegmentWriter,
+    check_label,
 };
-use crate::settings::{Compression, ReduceSettings};
 
 /// A segment and where it comes from.
 struct Source {

@@ -7,12 +7,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::format::{BLOCK_BYTES, BlockEntry, Codec, Header, PartitionEntry, Trailer};
+use super::format::{BLOCK_BYTES, BlockEntry, Codec, Compression, Header, PartitionEntry, Trailer};
 use super::seal::{Seal, partial_name};
 use crate::activity::block_moved;
 use crate::key;
 use crate::record::{HEADER_MAX, RecordEncoding};
-use crate::settings::Compression;
 
 /// A file of the data plane could not be written.
 #[derive(Debug, thiserror::Error)]
