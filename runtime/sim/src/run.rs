@@ -9,9 +9,9 @@ use napreduce_core::{JobId, Span, Tally, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
+use crate::books::{Books, BooksError};
 use crate::job::JobPlan;
 use crate::settings::SimulationSettings;
-use crate::simulation::{Books, BooksError};
 
 /// What came of a run.
 #[derive(Debug, Clone)]

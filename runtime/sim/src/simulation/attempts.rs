@@ -4,7 +4,7 @@
 
 use napreduce_core::{AttemptId, TaskKind, Time};
 
-use super::books::Books;
+use crate::books::Books;
 
 /// What an attempt is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
