@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
 use crate::daemons::{Daemons, nap};
+use crate::error::{LabError, SlotsError};
 use crate::input::{self, Input};
 use crate::machine::{Machine, load_average};
 use crate::process::{CommandLine, Sampling, Usage, run};
@@ -43,18 +43,6 @@ pub struct ClusterSettings {
     pub binaries: PathBuf,
     /// Where inputs and outputs go.
     pub work: WorkSettings,
-}
-
-/// The slots cannot be shared out.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{slots} slots are not the same number for each of {workers} workers; choose others with --slots or --workers"
-)]
-pub struct SlotsError {
-    /// Slots in all.
-    pub slots: u32,
-    /// Workers.
-    pub workers: u32,
 }
 
 /// How map output gets to reduces, and in which processes.

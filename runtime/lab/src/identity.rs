@@ -15,8 +15,8 @@ use napreduce_live::{ByteSize, Counter, JobDetail, LiveAttempt, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::LabError;
 use crate::daemons::nap;
+use crate::error::LabError;
 use crate::guard::{Charge, Guard};
 use crate::input::InputError;
 use crate::jobs::{Shape, Work};

@@ -13,11 +13,11 @@ use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::LabError;
 use crate::daemons::nap;
+use crate::error::{LabError, LiveClusterError};
 use crate::guard::{Charge, Guard};
 use crate::jobs::{Work, rounds_per_second};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, LiveClusterError, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
+use crate::error::LabError;
 use crate::input;
 use crate::job_result::peak_task_bytes;
 use crate::machine::Machine;

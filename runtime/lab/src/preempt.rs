@@ -15,9 +15,9 @@ use std::str::FromStr;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
-use crate::LabError;
 use crate::confinement::{Confinement, MemoryLimit, Tier};
 use crate::daemons::nap;
+use crate::error::LabError;
 use crate::guard::{Charge, Guard};
 use crate::jobs::rounds_per_second;
 use crate::machine::Machine;

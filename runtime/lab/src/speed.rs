@@ -11,8 +11,8 @@ use contender::Contender;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
+use crate::error::LabError;
 use crate::input::{self, Input};
 use crate::machine::Machine;
 use crate::peers::{self, InstalledPeer, PeerSettings};

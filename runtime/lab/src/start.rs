@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
+use crate::error::LabError;
 use crate::machine::Machine;
 use crate::process::{Sampling, run};
 use crate::program::{Program, Resources};

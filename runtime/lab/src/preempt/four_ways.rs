@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::report::PreemptReport;
 use super::{Setting, UnknownWord};
-use crate::LabError;
+use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::Work;
 use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};

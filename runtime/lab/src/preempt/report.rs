@@ -273,7 +273,7 @@ pub mod canned {
             ways: Way::ALL.to_vec(),
             scale: 0.1,
             binaries: "/nowhere".into(),
-            work: crate::WorkSettings::default(),
+            work: crate::workspace::WorkSettings::default(),
             report: "/nowhere".into(),
         };
         let mut report = PreemptReport::new(Machine::describe(), &settings);
