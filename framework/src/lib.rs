@@ -25,6 +25,8 @@
 //! Owns what a user imports. Does not own how attempts run (`napreduce-live`), how records are sorted and merged
 //! (`napreduce-data`) nor the rules about tasks and slots (`napreduce-core`).
 
+#![warn(missing_docs)]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
