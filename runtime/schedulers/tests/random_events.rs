@@ -1,7 +1,7 @@
 //! Fair, Natjam, HFSP and FCS under random events: no illegal action, invariants kept, every job to its end, and no difference
 //! between a policy that went on and one that was restored.
 //!
-//! Owns the configurations. The runs are those of `random`.
+//! Owns the configurations. The runs are those of the engine's own tests.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use napreduce_schedulers::natjam::{
 };
 use napreduce_schedulers::{Composed, Fifo, serving::DelaySettings};
 
-use crate::random::{Run, play_out};
+use napreduce_scenarios::random::{Run, play_out};
 
 const SEEDS: u64 = 300;
 const PRIMITIVES: [Primitive; 4] =
