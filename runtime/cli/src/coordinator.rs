@@ -61,9 +61,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", env = "NAPREDUCE_CRASHES_MAX")]
     pub crashes_max: Option<u32>,
 
-    /// Who gets a free slot: fifo, fair, capacity, natjam, natjam-deadline, fcs, hfsp, trigger or composed; its values are in
-    /// its table of the configuration file [default: fifo]
-    #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
+    #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER", help = scheduler_help())]
     pub scheduler: Option<SchedulerName>,
 
     /// Queues that jobs may name although the scheduler makes no difference between them, beside `default`
@@ -74,6 +72,14 @@ pub struct Arguments {
     /// the table preemption of the configuration file [default: 2]
     #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
     pub suspended_max: Option<SuspendedMax>,
+}
+
+fn scheduler_help() -> String {
+    format!(
+        "Who gets a free slot: {}; its values are in its table of the configuration file [default: {}]",
+        SchedulerName::listed(),
+        SchedulerName::default()
+    )
 }
 
 impl Arguments {

@@ -14,6 +14,7 @@ mod preemption;
 pub mod ranking;
 pub mod shares;
 pub mod size;
+mod table;
 mod training;
 pub mod victims;
 mod virtual_cluster;

@@ -6,6 +6,7 @@
 
 mod rules;
 mod state;
+mod table;
 mod text;
 
 pub use rules::{Condition, Deed, Rule, Target};
