@@ -5,7 +5,6 @@
 
 mod alone;
 mod books;
-pub mod fluid;
 pub mod fuzz;
 mod job;
 pub mod metrics;

@@ -5,7 +5,6 @@
 
 mod assignment;
 mod configuration;
-pub mod divisible;
 mod lane;
 mod listing;
 pub mod misjudgement;
