@@ -77,7 +77,6 @@ struct Commanded {
     wait: WaitArguments,
 }
 
-/// Asks and prints.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {

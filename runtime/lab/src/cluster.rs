@@ -24,7 +24,6 @@ pub use report::{ClusterReport, PathReport};
 /// How much room it wants per byte of input: the input, intermediate files, fetched ones, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 5;
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
     /// Input size.
@@ -33,15 +32,12 @@ pub struct ClusterSettings {
     pub split_size: ByteSize,
     /// Measured runs on each path, after one that warms up.
     pub runs: u32,
-    /// Workers of the clusters.
     pub workers: u32,
     /// Whether the encrypted shuffle takes part.
     pub encrypted: bool,
     /// What a job may use; the slots of all workers together.
     pub resources: Resources,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
-    /// Where inputs and outputs go.
     pub work: WorkSettings,
 }
 
@@ -55,7 +51,6 @@ pub enum ShufflePath {
     Cluster,
     /// A cluster that fetches all map output through connections.
     Network,
-    /// The same, encrypted.
     Encrypted,
 }
 

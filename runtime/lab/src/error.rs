@@ -64,14 +64,10 @@ pub enum LabError {
     Plot(#[from] PlotError),
     /// Nobody disturbed a job and its output is another one than before.
     #[error("{job} was run again undisturbed and its output differs; the comparison would mean nothing")]
-    Undisturbed {
-        /// The job.
-        job: JobId,
-    },
+    Undisturbed { job: JobId },
     /// A job ended before it was seen to be as far as it should be.
     #[error("{job} ended before it was seen at {percent} %; give its task more to do with --task-time")]
     TooShort {
-        /// The job.
         job: JobId,
         /// How far it should have been.
         percent: u32,
@@ -122,19 +118,15 @@ pub enum LiveClusterError {
     /// A job did not succeed.
     #[error("{job} ({name}) {phase}: {reason}")]
     Job {
-        /// Its id.
         job: JobId,
-        /// Its name.
         name: String,
         /// How it ended.
         phase: &'static str,
-        /// Why.
         reason: String,
     },
     /// A job takes too long.
     #[error("{job} is not where it should be after {limit:?}: {waited_for}")]
     Late {
-        /// Its id.
         job: JobId,
         /// How long it had.
         limit: Duration,
@@ -153,10 +145,7 @@ pub enum LiveClusterError {
     },
     /// The submitter said something else than a job's id.
     #[error("a job was handed in and its program said {said:?}, which is no id of a job")]
-    NoJob {
-        /// What it said.
-        said: String,
-    },
+    NoJob { said: String },
     /// A worker is not confined.
     #[error("{0}")]
     Confinement(String),
@@ -173,6 +162,5 @@ pub enum LiveClusterError {
 pub struct SlotsError {
     /// Slots in all.
     pub slots: u32,
-    /// Workers.
     pub workers: u32,
 }

@@ -40,12 +40,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 const REASON: &str = "its latency is measured";
 const SEED: u64 = 41;
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct LatencySettings {
     /// Samples of each kind.
     pub samples: u32,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
     /// Where the cluster goes.
     pub work: WorkSettings,

@@ -33,9 +33,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Slots of one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
-    /// Of map tasks.
     pub map: u32,
-    /// Of reduce tasks.
     pub reduce: u32,
 }
 
@@ -46,7 +44,6 @@ pub struct Layout<'a> {
     pub workers: Vec<Slots>,
     /// How often workers report.
     pub heartbeat: Duration,
-    /// Its configuration file.
     pub configuration: String,
     /// What the workers may use.
     pub confinement: Option<&'a Confinement>,

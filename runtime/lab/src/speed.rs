@@ -26,12 +26,9 @@ pub use report::{ContenderReport, Measurement, SpeedReport};
 /// How much room an experiment wants per byte of input: the input, our intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;
 
-/// What to compare.
 #[derive(Clone, Debug)]
 pub struct SpeedSettings {
-    /// Input sizes.
     pub sizes: Vec<ByteSize>,
-    /// Programs.
     pub programs: Vec<Program>,
     /// Measured runs of each contender, after one that warms up.
     pub runs: u32,
@@ -39,9 +36,7 @@ pub struct SpeedSettings {
     pub resources: Resources,
     /// Whom we are compared with.
     pub peers: PeerSettings,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
-    /// Where inputs and outputs go.
     pub work: WorkSettings,
 }
 

@@ -33,7 +33,6 @@ pub enum WorkError {
     Make {
         /// The folder that was to hold it.
         parent: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// There is too little room.
@@ -42,7 +41,6 @@ pub enum WorkError {
         free.rounded(), wanted.rounded()
     )]
     Room {
-        /// The folder.
         path: PathBuf,
         /// Free bytes there.
         free: ByteSize,
@@ -51,14 +49,7 @@ pub enum WorkError {
     },
     /// Something in it cannot be done.
     #[error("cannot {action} {path}: {source}")]
-    Use {
-        /// What was tried.
-        action: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Use { action: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl WorkFolder {

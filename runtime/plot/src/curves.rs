@@ -15,9 +15,7 @@ const STROKE: f64 = 0.006;
 pub struct Estimate {
     /// What is drawn as the value.
     pub middle: f64,
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 

@@ -16,7 +16,6 @@ const SIZE: (u32, u32) = (960, 540);
 #[derive(Debug, Error)]
 #[error("cannot draw {path}: {what}")]
 pub struct PlotError {
-    /// The file.
     pub path: PathBuf,
     /// What the system or the drawing says.
     pub what: String,

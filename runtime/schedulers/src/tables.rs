@@ -72,7 +72,6 @@ pub struct UnknownScheduler {
 /// The values make no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchedulerError {
-    /// A part of a composed policy is composed itself.
     #[error(
         "[scheduler.composed] {0} = \"composed\": a part cannot be composed itself; name the policy for each kind of slot"
     )]
@@ -89,7 +88,6 @@ pub enum SchedulerError {
     Value {
         /// Whose table.
         scheduler: String,
-        /// What is wrong with it.
         what: String,
     },
 }

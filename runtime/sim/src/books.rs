@@ -52,9 +52,7 @@ pub struct Books {
 pub struct BooksError {
     /// What should be equal.
     pub identity: &'static str,
-    /// The one side.
     pub left: u128,
-    /// The other side.
     pub right: u128,
 }
 

@@ -113,7 +113,6 @@ enum Command {
     Explain(Selected),
 }
 
-/// Asks and prints.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {

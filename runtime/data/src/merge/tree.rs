@@ -22,7 +22,6 @@ const EXHAUSTED: u128 = 1 << 127;
 pub(crate) struct KeyCode(u128);
 
 impl KeyCode {
-    /// The code of a key.
     pub(crate) fn of(key: &[u8]) -> KeyCode {
         KeyCode(code(key))
     }
@@ -45,7 +44,6 @@ impl KeyCode {
 pub struct MergeError {
     /// Which one, in the order in which they were given.
     pub input: usize,
-    /// What is wrong with it.
     pub error: SegmentError,
 }
 

@@ -11,7 +11,6 @@ use crate::partition::Grouping;
 pub struct ReduceSettings {
     /// One sealed segment per map task, in the order of the map tasks: it decides the order of equal keys.
     pub segments: Vec<PathBuf>,
-    /// Which partition of each.
     pub partition: u32,
     /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1 MiB.
     pub memory: usize,

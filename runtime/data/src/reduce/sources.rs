@@ -78,7 +78,6 @@ impl Opening {
         Ok(segment)
     }
 
-    /// One source where it was saved.
     fn saved(&mut self, saved: &SavedSource, base: &Path) -> Result<Source, ReduceError> {
         let partition = self.settings.partition;
         let (segment, origin, block, start) = match saved {
@@ -229,7 +228,6 @@ impl Sources {
         Ok(Source { segment, origin: Origin::Merged(file), start: None, size })
     }
 
-    /// The final merge.
     pub(super) fn merge(&mut self) -> Result<Merge, ReduceError> {
         self.buffers.set(self.decompressing(0..self.sources.len()));
         self.merge_of(0..self.sources.len())

@@ -77,7 +77,6 @@ pub struct PartitionEntry {
     pub stored_len: u64,
     /// Bytes of its blocks before compression.
     pub raw_len: u64,
-    /// Number of its records.
     pub records: u64,
     /// Index of its first block in the file's block index.
     pub first_block: u64,

@@ -78,7 +78,6 @@ impl Segment {
         self.header.compression
     }
 
-    /// How many partitions it has.
     pub fn partitions(&self) -> u32 {
         self.header.partitions
     }

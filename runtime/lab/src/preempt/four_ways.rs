@@ -51,9 +51,7 @@ pub enum Way {
     SoftCap,
     /// Research tasks are killed.
     Kill,
-    /// They are checkpointed.
     Checkpoint,
-    /// They are suspended.
     Suspend,
 }
 
@@ -74,7 +72,6 @@ impl Way {
         }
     }
 
-    /// How a preemption ends in this way.
     fn end(self) -> Option<PreemptionEnd> {
         match self {
             Way::Ideal | Way::HardCap | Way::SoftCap => None,
@@ -136,7 +133,6 @@ impl fmt::Display for Way {
 pub struct WayRun {
     /// Always `four-ways`.
     pub experiment: &'static str,
-    /// Which way.
     pub way: Way,
     /// From 1.
     pub repetition: u32,

@@ -65,7 +65,6 @@ impl Sample {
         self.count += 1;
     }
 
-    /// How many there are.
     pub fn count(&self) -> u32 {
         self.count
     }

@@ -28,7 +28,6 @@ pub struct TriggerSettings {
     pub rules: String,
 }
 
-/// The policy.
 #[derive(Debug, Clone)]
 pub struct Trigger {
     rules: Vec<Rule>,

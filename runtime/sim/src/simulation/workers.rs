@@ -9,7 +9,6 @@ use super::queue::OrderKind;
 use super::reports::Told;
 use crate::books;
 
-/// A worker.
 #[derive(Debug)]
 pub(super) struct VirtualWorker {
     pub id: WorkerId,

@@ -20,7 +20,6 @@ const WRONG_USAGE: u8 = 2;
 /// What shells add to a signal's number when it ended a program.
 const BY_SIGNAL: u8 = 128;
 
-/// Runs the experiment that was asked for.
 pub fn run(experiment: &Experiment) -> ExitCode {
     let found = match experiment {
         // It has nothing to clean up when it is interrupted.
