@@ -61,16 +61,10 @@ pub struct Written {
 pub enum OutputError {
     /// A number of files that cannot be had.
     #[error("{files} files asked for; choose 1 to {FILES_MAX}")]
-    FileCount {
-        /// The number asked for.
-        files: u32,
-    },
+    FileCount { files: u32 },
     /// The output directory holds something already.
     #[error("output directory {} exists; pass --overwrite or choose another", directory.display())]
-    Exists {
-        /// The output directory.
-        directory: PathBuf,
-    },
+    Exists { directory: PathBuf },
     /// Overwriting would mean deleting what no generator or job has written.
     #[error("{} is not a part file, so --overwrite will not remove it; choose another output directory", path.display())]
     Foreign {
@@ -79,10 +73,7 @@ pub enum OutputError {
     },
     /// The output path names a file.
     #[error("output {} is not a directory; choose another", directory.display())]
-    NotDirectory {
-        /// The output path.
-        directory: PathBuf,
-    },
+    NotDirectory { directory: PathBuf },
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Refused {
@@ -90,15 +81,11 @@ pub enum OutputError {
         action: &'static str,
         /// The file or directory it was tried on.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// The watcher stopped the call.
     #[error("interrupted; output directory {} is as it was", directory.display())]
-    Interrupted {
-        /// The output directory.
-        directory: PathBuf,
-    },
+    Interrupted { directory: PathBuf },
 }
 
 /// Makes an error of the operating system name what was tried on which path.

@@ -8,7 +8,6 @@ pub enum SizeError {
     /// There is no number in front.
     #[error("{text:?} does not start with a number; write a size such as {example}")]
     NotNumber {
-        /// What was typed.
         text: String,
         /// A size that would do.
         example: &'static str,
@@ -16,25 +15,17 @@ pub enum SizeError {
     /// The letters behind the number are no known unit.
     #[error("{text:?} has an unknown unit {unit:?}; choose {allowed}")]
     UnknownUnit {
-        /// What was typed.
         text: String,
         /// The letters in it.
         unit: String,
-        /// The units there are.
         allowed: &'static str,
     },
     /// The fraction is finer than the unit.
     #[error("{text:?} is not a whole number")]
-    NotWhole {
-        /// What was typed.
-        text: String,
-    },
+    NotWhole { text: String },
     /// The number does not fit in 64 bits.
     #[error("{text:?} is too large; the largest is {}", u64::MAX)]
-    TooLarge {
-        /// What was typed.
-        text: String,
-    },
+    TooLarge { text: String },
 }
 
 /// Reads a count: a number, also with a decimal point, and `k`, `M`, `G` or `T` for powers of 1000.

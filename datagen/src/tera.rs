@@ -23,17 +23,13 @@ pub const KEY_BYTES: usize = 10;
 /// What `datagen tera` is asked for.
 #[derive(Clone, Debug)]
 pub struct TeraSettings {
-    /// How many records to write.
     pub records: u64,
     /// The number of the first record; a set may be made in slices.
     pub start: u64,
-    /// The layout of each record.
     pub format: Format,
-    /// Where the records go.
     pub output: OutputSettings,
 }
 
-/// Why no records were written.
 #[derive(Debug, thiserror::Error)]
 pub enum TeraError {
     /// The record numbers or the size would not fit in 64 bits.
@@ -41,10 +37,8 @@ pub enum TeraError {
     TooManyRecords {
         /// The first record asked for.
         start: u64,
-        /// How many were asked for.
         records: u64,
     },
-    /// The output could not be written.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -35,7 +35,6 @@ pub struct TextSettings {
     pub exponent: f64,
     /// Chooses one text of many.
     pub seed: u64,
-    /// Where the text goes.
     pub output: OutputSettings,
 }
 
@@ -46,22 +45,14 @@ impl TextSettings {
     }
 }
 
-/// Why no text was written.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
     /// A vocabulary that cannot be had.
     #[error("vocabulary of {words} words asked for; choose 2 to {VOCABULARY_MAX}")]
-    Vocabulary {
-        /// The number asked for.
-        words: u32,
-    },
+    Vocabulary { words: u32 },
     /// An exponent that makes no distribution.
     #[error("exponent {exponent} asked for; choose 0 to {EXPONENT_MAX}")]
-    Exponent {
-        /// The exponent asked for.
-        exponent: f64,
-    },
-    /// The output could not be written.
+    Exponent { exponent: f64 },
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -11,7 +11,6 @@ use std::thread;
 pub(crate) enum Halt<E> {
     /// A unit failed; the first failure to be noticed.
     Failed(E),
-    /// The watcher asked for it.
     Interrupted,
 }
 

@@ -13,10 +13,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The key of a record.
 pub type Key = [u8; KEY_BYTES];
 
-/// What to validate and how.
 #[derive(Clone, Debug, Default)]
 pub struct ValidateSettings {
     /// Files, and directories that stand for their files in name order, those starting with `_` or `.` left
@@ -33,9 +31,7 @@ pub struct ValidateSettings {
 /// What the records are like. Equal keys next to each other are in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many files were read.
     pub files: u64,
-    /// How many records they hold.
     pub records: u64,
     /// How many records have a smaller key than the record before them.
     pub unordered: u64,
@@ -54,7 +50,6 @@ pub struct Report {
 /// A record of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file it is in.
     pub file: PathBuf,
     /// Its number in that file, from 0.
     pub record: u64,
@@ -65,42 +60,23 @@ pub struct Place {
 pub enum ValidateError {
     /// A directory without anything to read.
     #[error("directory {} holds no files to validate", directory.display())]
-    NoFiles {
-        /// The directory.
-        directory: PathBuf,
-    },
+    NoFiles { directory: PathBuf },
     /// Something that cannot hold records.
     #[error("{} is not a regular file; name files, or a directory that holds only files", path.display())]
-    NotFile {
-        /// Its path.
-        path: PathBuf,
-    },
+    NotFile { path: PathBuf },
     /// A file that ends inside a record.
     #[error("{} has {bytes} bytes, which is not a multiple of {RECORD_BYTES}: not whole records", path.display())]
-    Length {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// A record of another format.
+    Length { path: PathBuf, bytes: u64 },
     #[error("{}, record {record}, is not in {format} format; name its format or leave --format out", path.display())]
     Malformed {
-        /// The file.
         path: PathBuf,
         /// The record's number in it, from 0.
         record: u64,
-        /// The format asked for.
         format: Format,
     },
     /// The operating system refused.
     #[error("cannot read {}: {source}", path.display())]
-    Refused {
-        /// The file or directory.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Refused { path: PathBuf, source: io::Error },
     /// The watcher stopped the call.
     #[error("interrupted")]
     Interrupted,

@@ -88,7 +88,6 @@ pub(crate) struct TextArguments {
     pub(crate) destination: Destination,
 }
 
-/// Where a generator writes.
 #[derive(Debug, Args)]
 pub(crate) struct Destination {
     /// Directory for the part files, part-00000 and on

@@ -19,7 +19,6 @@ use std::ops::AddAssign;
 pub struct Checksum(pub u128);
 
 impl Checksum {
-    /// Adds one record.
     #[inline]
     pub fn add_record(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(u128::from(crc32fast::hash(record)));

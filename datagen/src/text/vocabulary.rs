@@ -69,7 +69,6 @@ impl Vocabulary {
         std::str::from_utf8(&slot[..usize::from(slot[15]) - 1]).expect("words are made of ASCII letters")
     }
 
-    /// How many words there are.
     pub fn words(&self) -> u32 {
         self.slots.len() as u32
     }

@@ -2,17 +2,15 @@
 //!
 //! Owns its flags. Does not own what it does (live runtime).
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_core::SuspendedMax;
-use napreduce_live::{ByteSize, CoordinatorConfiguration, FsyncPolicy, parse_time, run_coordinator};
+use napreduce_live::{ByteSize, CoordinatorConfiguration, parse_time, run_coordinator};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
-use crate::cluster::{ClusterArguments, CoordinatorTable};
+use crate::cluster::{ClusterArguments, CoordinatorTable, Fsync, set};
 use crate::parent::end_with_parent;
 
 /// Run a coordinator
@@ -63,9 +61,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", env = "NAPREDUCE_CRASHES_MAX")]
     pub crashes_max: Option<u32>,
 
-    /// Who gets a free slot: fifo, fair, capacity, natjam, natjam-deadline, fcs, hfsp, trigger or composed; its values are in
-    /// its table of the configuration file [default: fifo]
-    #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER")]
+    #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER", help = scheduler_help())]
     pub scheduler: Option<SchedulerName>,
 
     /// Queues that jobs may name although the scheduler makes no difference between them, beside `default`
@@ -76,6 +72,14 @@ pub struct Arguments {
     /// the table preemption of the configuration file [default: 2]
     #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
     pub suspended_max: Option<SuspendedMax>,
+}
+
+fn scheduler_help() -> String {
+    format!(
+        "Who gets a free slot: {}; its values are in its table of the configuration file [default: {}]",
+        SchedulerName::listed(),
+        SchedulerName::default()
+    )
 }
 
 impl Arguments {
@@ -154,42 +158,6 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
         chosen.heartbeat
     );
     Ok(chosen)
-}
-
-/// Flag or environment first, then file; else the default stays.
-pub fn set<T>(value: &mut T, said: Option<T>, filed: Option<T>) {
-    if let Some(said) = said.or(filed) {
-        *value = said;
-    }
-}
-
-/// When the journal is forced to the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fsync(pub FsyncPolicy);
-
-impl FromStr for Fsync {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Fsync, String> {
-        Ok(Fsync(match text {
-            "always" => FsyncPolicy::Always,
-            "never" => FsyncPolicy::Never,
-            interval => FsyncPolicy::Interval(
-                parse_time(interval)
-                    .map_err(|_| format!("{text:?} is not always, never or a time such as 100ms"))?,
-            ),
-        }))
-    }
-}
-
-impl fmt::Display for Fsync {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            FsyncPolicy::Always => f.write_str("always"),
-            FsyncPolicy::Never => f.write_str("never"),
-            FsyncPolicy::Interval(interval) => write!(f, "{}us", interval.as_micros()),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -273,20 +241,5 @@ mod tests {
         let error =
             configuration(&Arguments::default(), &cluster).expect_err("it makes no sense").to_string();
         assert!(error.contains("every worker would be lost"), "{error}");
-    }
-
-    #[test]
-    fn fsync_is_a_word_or_a_time() {
-        assert_eq!("always".parse(), Ok(Fsync(FsyncPolicy::Always)));
-        assert_eq!("never".parse(), Ok(Fsync(FsyncPolicy::Never)));
-        assert_eq!("100ms".parse(), Ok(Fsync(FsyncPolicy::Interval(Duration::from_millis(100)))));
-        assert!("often".parse::<Fsync>().expect_err("no time").contains("always, never or a time"));
-        assert_eq!(
-            "x".parse::<SchedulerName>().expect_err("none").to_string(),
-            format!(
-                "there is no scheduler \"x\"; allowed: {}",
-                SchedulerName::ALL.map(SchedulerName::as_str).join(", ")
-            )
-        );
     }
 }

@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-use napreduce_live::WorkerSummary;
+use napreduce_live::{ClusterClient, WorkerSummary};
+
+/// Jobs that `all` can mean.
+pub const JOBS_MAX: u32 = 100_000;
 
 /// One or several jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +93,16 @@ impl JobSelector {
     pub fn needs_listing(&self) -> bool {
         !matches!(self, JobSelector::One(_))
     }
+}
+
+/// The jobs that are meant.
+pub fn select(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
+    let listed = match selectors.iter().any(JobSelector::needs_listing) {
+        true => client.jobs(JOBS_MAX)?,
+        false => Vec::new(),
+    };
+    let existing: Vec<JobId> = listed.iter().map(|job| job.job).collect();
+    JobSelector::select(selectors, &existing)
 }
 
 impl FromStr for TaskSelector {

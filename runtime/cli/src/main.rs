@@ -5,6 +5,8 @@
 
 mod cluster;
 mod coordinator;
+mod explaining;
+mod failure;
 mod format;
 mod ids;
 mod job;
@@ -22,10 +24,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use napreduce_live::several_lines;
+
 use cluster::ClusterArguments;
-use napreduce_live::{
-    ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError, several_lines,
-};
+use failure::{Failure, in_words, status};
 
 /// Operate and examine napreduce.
 #[derive(Debug, Parser)]
@@ -62,16 +64,6 @@ enum Command {
     Sim(Box<sim::Arguments>),
     Lab(lab::Arguments),
 }
-
-/// What ends a command with status 1 although there is nothing more to say.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// It was said already.
-    #[error("failed")]
-    Said,
-}
-
-const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     // Workers call this same binary for the tasks of jobs whose mappers and reducers are commands.
@@ -121,43 +113,9 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
-/// An error and what led to it, each said once: some say what led to them themselves.
-fn in_words(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.contains(&cause) {
-        true => said,
-        false if said.is_empty() => cause,
-        false => format!("{said}: {cause}"),
-    })
-}
-
-fn status(error: &anyhow::Error) -> u8 {
-    let of_client = error.downcast_ref().map(ClientError::exit_status);
-    let of_job = || error.downcast_ref().map(JobError::exit_status);
-    let of_directory = || error.downcast_ref().map(ClusterDirectoryError::exit_status);
-    let of_worker = || error.downcast_ref().map(WorkerError::exit_status);
-    let of_coordinator = || error.downcast_ref().map(CoordinatorError::exit_status);
-    of_client
-        .or_else(of_job)
-        .or_else(of_directory)
-        .or_else(of_worker)
-        .or_else(of_coordinator)
-        .unwrap_or(FAILED)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_led_to_an_error_is_said_once() {
-        let cause = || std::io::Error::other("no space left");
-        let told = anyhow::Error::new(cause()).context("cannot write out: no space left");
-        assert_eq!(in_words(&told), "cannot write out: no space left");
-        assert_eq!(
-            in_words(&anyhow::Error::new(cause()).context("cannot write out")),
-            "cannot write out: no space left"
-        );
-    }
 
     #[test]
     fn the_command_line_makes_sense() {

@@ -11,7 +11,7 @@ use clap::Args;
 use napreduce_core::{AttemptId, JobId};
 use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, parse_time, several_lines};
 
-use crate::Failure;
+use crate::failure::Failure;
 
 const LOOK_FIRST: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(500);

@@ -4,13 +4,13 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary, several_lines};
+use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary};
 use serde_json::{Value, json};
 
 use crate::cluster::ClusterArguments;
+use crate::explaining::{explanations, explanations_json};
 use crate::format::{FormatArguments, table};
-use crate::ids::{JobSelector, TaskSelector};
-use crate::job::select;
+use crate::ids::{JobSelector, TaskSelector, select};
 use crate::settling::{Ordered, WaitArguments, settle};
 
 /// Look at tasks, suspend, resume, checkpoint and end attempts, ask why a task waits
@@ -77,7 +77,6 @@ struct Commanded {
     wait: WaitArguments,
 }
 
-/// Asks and prints.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
@@ -140,20 +139,6 @@ fn in_words(command: TaskCommand) -> &'static str {
         TaskCommand::Checkpoint => "is being checkpointed",
         TaskCommand::Kill => "is being killed",
     }
-}
-
-/// What is said of each job or task, with its name before it where that is not said anyway.
-pub fn explanations(explained: &[(String, Vec<String>)]) -> String {
-    let line = |id: &str, line: &str| match line.starts_with(id) {
-        true => format!("{}\n", several_lines(line)),
-        false => format!("{id}: {}\n", several_lines(line)),
-    };
-    explained.iter().flat_map(|(id, lines)| lines.iter().map(move |text| line(id, text))).collect()
-}
-
-/// The same for programs.
-pub fn explanations_json(kind: &str, explained: &[(String, Vec<String>)]) -> Value {
-    explained.iter().map(|(id, lines)| json!({ kind: id, "lines": lines })).collect()
 }
 
 fn text(tasks: &[TaskSummary]) -> String {
@@ -243,19 +228,6 @@ mod tests {
         assert_eq!(
             json(&tasks()[1]).to_string(),
             r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"active","task":"job_0007_m_0001"}"#
-        );
-    }
-
-    #[test]
-    fn explanations_name_what_they_are_about() {
-        let explained =
-            [("job_0007".to_owned(), vec!["no slot is free".to_owned(), "it is second".to_owned()])];
-        assert_eq!(explanations(&explained), "job_0007: no slot is free\njob_0007: it is second\n");
-        let named = [("job_0007".to_owned(), vec!["job_0007 has ended".to_owned()])];
-        assert_eq!(explanations(&named), "job_0007 has ended\n");
-        assert_eq!(
-            explanations_json("job", &explained).to_string(),
-            r#"[{"job":"job_0007","lines":["no slot is free","it is second"]}]"#
         );
     }
 }

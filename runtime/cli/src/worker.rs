@@ -12,8 +12,7 @@ use napreduce_live::{
 };
 use serde_json::{Value, json};
 
-use crate::cluster::{ClusterArguments, PageOutName, WorkerTable};
-use crate::coordinator::set;
+use crate::cluster::{ClusterArguments, PageOutName, WorkerTable, set};
 use crate::format::{FormatArguments, moment, span, table};
 use crate::ids::find_worker;
 use crate::parent::end_with_parent;

@@ -90,7 +90,6 @@ impl Grant {
         self.bytes = bytes;
     }
 
-    /// Bytes granted.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

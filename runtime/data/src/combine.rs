@@ -3,9 +3,11 @@
 //! Owns the trait that a fold implements, and copying or folding a sorted source into a segment. Does not own the hash
 //! table in front of the sort (`collect::table`) nor what is merged when (`merge::plan`).
 
+use std::convert::Infallible;
+
 use crate::key::shown;
 use crate::merge::{Merge, MergeError};
-use crate::record::RecordEncoding;
+use crate::record::{RecordEncoding, Source};
 use crate::segment::{SegmentWriter, WriteError};
 use crate::sort::SortedPartition;
 
@@ -62,15 +64,6 @@ pub trait Combiner {
     }
 }
 
-/// Records in order, one after the other.
-pub(crate) trait Source {
-    fn advance(&mut self) -> Result<bool, MergeError>;
-    fn key(&self) -> &[u8];
-    fn value(&self) -> &[u8];
-    /// The record as it is stored.
-    fn record(&self) -> &[u8];
-}
-
 /// Why a sorted source could not be written.
 #[derive(Debug)]
 pub(crate) enum FoldError {
@@ -83,6 +76,12 @@ pub(crate) enum FoldError {
 impl From<MergeError> for FoldError {
     fn from(error: MergeError) -> FoldError {
         FoldError::Source(error)
+    }
+}
+
+impl From<Infallible> for FoldError {
+    fn from(never: Infallible) -> FoldError {
+        match never {}
     }
 }
 
@@ -124,7 +123,10 @@ impl<C: Combiner> Fold for Folding<'_, C> {
     }
 }
 
-fn copy<S: Source>(source: &mut S, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+fn copy<S: Source>(source: &mut S, writer: &mut SegmentWriter) -> Result<(), FoldError>
+where
+    FoldError: From<S::Error>,
+{
     while source.advance()? {
         writer.append_encoded(source.record())?;
     }
@@ -135,7 +137,10 @@ fn fold<S: Source, C: Combiner>(
     source: &mut S,
     combiner: &C,
     writer: &mut SegmentWriter,
-) -> Result<(), FoldError> {
+) -> Result<(), FoldError>
+where
+    FoldError: From<S::Error>,
+{
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let mut more = source.advance()?;
     while more {

@@ -57,19 +57,19 @@ mod reduce;
 mod region;
 mod saved;
 mod segment;
-mod settings;
 mod sort;
 
 pub use activity::blocks_moved;
-pub use collect::{CollectError, CollectStatistics, Collector, SavedCollection};
+pub use collect::{CollectError, CollectStatistics, Collector, CollectorSettings, SavedCollection};
 pub use combine::Combiner;
 pub use merge::{Merge, MergeError};
-pub use partition::PartitioningError;
+pub use partition::{Choose, Grouping, Partitioning, PartitioningError};
 pub use record::RecordEncoding;
-pub use reduce::{KeyValue, ReduceError, ReduceInput, ReduceStatistics, SavedReduceInput, SavedSource};
+pub use reduce::{
+    KeyValue, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource,
+};
 pub use saved::{SavePlace, SavedFile, SavedFileError};
 pub use segment::{
-    AssemblyError, Cursor, PartitionEntry, PartitionExtent, Position, SealedSegment, Segment,
+    AssemblyError, Compression, Cursor, PartitionEntry, PartitionExtent, Position, SealedSegment, Segment,
     SegmentAssembly, SegmentError, SegmentIndex, WriteError,
 };
-pub use settings::{Choose, CollectorSettings, Compression, Grouping, Partitioning, ReduceSettings};

@@ -6,7 +6,40 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::key::head;
-use crate::settings::{Choose, Grouping, Partitioning};
+
+/// Length in bytes of the prefix of an encoded key that defines its group. Must not exceed the key's length.
+pub type Grouping = fn(&[u8]) -> usize;
+
+/// A caller's own choice of partition for an encoded key.
+pub type Choose = Box<dyn Fn(&[u8]) -> u32 + Send>;
+
+/// How keys are shared out among the reduce tasks.
+pub enum Partitioning {
+    /// One partition, 0.
+    Single,
+    /// xxh3 of the grouping prefix (the whole key without one), multiplied into `0..partitions`. The same on every
+    /// machine and in every version.
+    Hash {
+        /// How many partitions; at least 1.
+        partitions: u32,
+        /// The prefix that is hashed.
+        grouping: Option<Grouping>,
+    },
+    /// Partition i holds the keys from cut i-1 (included: a key equal to a cut goes right) to cut i (excluded).
+    Range {
+        /// Encoded keys in ascending order; one partition more than there are cuts.
+        cuts: Vec<Vec<u8>>,
+        /// The prefix of the key, and of each cut, that is compared.
+        grouping: Option<Grouping>,
+    },
+    /// The caller's own function; an answer outside `0..partitions` is an error that names it.
+    Custom {
+        /// How many partitions; at least 1.
+        partitions: u32,
+        /// From encoded key to partition.
+        choose: Choose,
+    },
+}
 
 /// A `Partitioning` made ready for one look-up per record.
 pub(crate) enum Partitioner {

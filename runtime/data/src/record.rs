@@ -28,6 +28,17 @@ pub(crate) struct Extent {
     pub end: usize,
 }
 
+/// Records in order, one after the other.
+pub(crate) trait Source {
+    type Error;
+
+    fn advance(&mut self) -> Result<bool, Self::Error>;
+    fn key(&self) -> &[u8];
+    fn value(&self) -> &[u8];
+    /// The record as it is stored.
+    fn record(&self) -> &[u8];
+}
+
 /// The longest LEB128 form of a length.
 const VARINT_MAX: usize = 10;
 

@@ -29,21 +29,16 @@ pub struct SavePlace {
 pub struct SavedFile {
     /// Its name, relative to the directory of checkpoints.
     pub file: PathBuf,
-    /// Its length.
     pub bytes: u64,
-    /// Number of its records.
     pub records: u64,
     /// The checksum of its trailer, which covers the footer's, which covers that of each block.
     pub crc: u32,
 }
 
-/// A file that a checkpoint names is not what was saved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("saved file {}: {what}; the checkpoint that names it is of no use, start its task from scratch", path.display())]
 pub struct SavedFileError {
-    /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub what: String,
 }
 

@@ -20,7 +20,6 @@ pub enum Truth {
     Counts(WordCounts),
     /// The records of the input, in order over all files.
     Order {
-        /// How many there are.
         records: u64,
         /// The sum of their checksums, which does not depend on their order.
         checksum: Checksum,
@@ -30,15 +29,12 @@ pub enum Truth {
 /// An output is wrong, or could not be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The output is not what it has to be.
     #[error("wrong output: {0}")]
     Wrong(String),
-    /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The file is no set of rows.

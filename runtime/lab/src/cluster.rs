@@ -10,9 +10,9 @@ use napreduce_live::ByteSize;
 pub use report::{ClusterReport, PathReport};
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
 use crate::daemons::{Daemons, nap};
+use crate::error::{LabError, SlotsError};
 use crate::input::{self, Input};
 use crate::machine::{Machine, load_average};
 use crate::process::{CommandLine, Sampling, Usage, run};
@@ -23,7 +23,6 @@ use crate::workspace::{WorkFolder, WorkSettings, remove};
 /// How much room it wants per byte of input: the input, intermediate files, fetched ones, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 5;
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
     /// Input size.
@@ -32,28 +31,13 @@ pub struct ClusterSettings {
     pub split_size: ByteSize,
     /// Measured runs on each path, after one that warms up.
     pub runs: u32,
-    /// Workers of the clusters.
     pub workers: u32,
     /// Whether the encrypted shuffle takes part.
     pub encrypted: bool,
     /// What a job may use; the slots of all workers together.
     pub resources: Resources,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
-    /// Where inputs and outputs go.
     pub work: WorkSettings,
-}
-
-/// The slots cannot be shared out.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{slots} slots are not the same number for each of {workers} workers; choose others with --slots or --workers"
-)]
-pub struct SlotsError {
-    /// Slots in all.
-    pub slots: u32,
-    /// Workers.
-    pub workers: u32,
 }
 
 /// How map output gets to reduces, and in which processes.
@@ -66,7 +50,6 @@ pub enum ShufflePath {
     Cluster,
     /// A cluster that fetches all map output through connections.
     Network,
-    /// The same, encrypted.
     Encrypted,
 }
 

@@ -41,10 +41,7 @@ pub enum Tier {
     /// A scope of the user's service manager, and the swap that the machine has.
     UserScope,
     /// None: tasks that would need it are left out.
-    LightOnly {
-        /// Why.
-        why: String,
-    },
+    LightOnly { why: String },
 }
 
 impl Tier {

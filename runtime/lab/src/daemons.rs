@@ -31,9 +31,7 @@ pub enum DaemonError {
     /// It ended although nobody asked it to.
     #[error("{name} ended by itself ({status}){last_words}")]
     Ended {
-        /// Its name.
         name: String,
-        /// How.
         status: ExitStatus,
         /// The end of what it wrote to its standard error.
         last_words: String,
@@ -41,27 +39,19 @@ pub enum DaemonError {
     /// It is there, but not ready.
     #[error("{name} was not ready after {READY_MAX:?}{last_words}")]
     NotReady {
-        /// Its name.
         name: String,
         /// The end of what it wrote to its standard error.
         last_words: String,
     },
-    /// It did not end when it was asked to, and was killed.
     #[error("{name} did not end within {END_MAX:?} and was killed{last_words}")]
     Killed {
-        /// Its name.
         name: String,
         /// The end of what it wrote to its standard error.
         last_words: String,
     },
     /// It cannot be looked at.
     #[error("cannot watch {name}: {source}")]
-    Watch {
-        /// Its name.
-        name: String,
-        /// Why.
-        source: io::Error,
-    },
+    Watch { name: String, source: io::Error },
     /// It cannot be started.
     #[error(transparent)]
     Process(#[from] ProcessError),

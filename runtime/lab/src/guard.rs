@@ -22,14 +22,8 @@ const GUARD_PROGRAM: &str = "nap-lab-guard";
 /// The guard cannot do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
-    /// It cannot be started.
     #[error("cannot start the guard {program}: {source}")]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Start { program: PathBuf, source: io::Error },
     /// It cannot be spoken to.
     #[error("the guard that cleans up after the experiment does not answer: {0}")]
     Silent(#[from] io::Error),

@@ -16,8 +16,8 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 pub use report::{IdentityReport, IdentityRun};
 
-use crate::LabError;
 use crate::daemons::nap;
+use crate::error::LabError;
 use crate::guard::{Charge, Guard};
 use crate::input::InputError;
 use crate::jobs::{Shape, Work};
@@ -47,14 +47,12 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_secs(180);
 const REASON: &str = "identity is searched for a difference";
 
-/// What to search.
 #[derive(Clone, Debug)]
 pub struct IdentitySettings {
     /// How many jobs are preempted.
     pub rounds: u32,
     /// Where the choices start.
     pub seed: u64,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
     /// Where the cluster goes.
     pub work: WorkSettings,

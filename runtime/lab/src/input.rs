@@ -19,9 +19,7 @@ const WARM_BYTES: usize = 1 << 20;
 /// A generated input.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The one file.
     pub file: PathBuf,
-    /// Its length.
     pub bytes: ByteSize,
 }
 
@@ -36,20 +34,9 @@ pub enum InputError {
     Text(#[from] TextError),
     /// It was made and is not what was asked for.
     #[error("datagen wrote {count} files to {folder} and one was expected")]
-    Files {
-        /// The output folder.
-        folder: PathBuf,
-        /// How many files there are.
-        count: usize,
-    },
-    /// It cannot be read.
+    Files { folder: PathBuf, count: usize },
     #[error("cannot read {path}: {source}")]
-    Read {
-        /// The input.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),

@@ -12,22 +12,10 @@ const PEAK_COUNTER: &str = "PEAK_ANON_BYTES";
 /// The summary of a finished job cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobResultError {
-    /// It cannot be read.
     #[error("cannot read {path}: {source}; a job that succeeds writes it last")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It is no JSON.
+    Read { path: PathBuf, source: io::Error },
     #[error("{path} is no JSON: {source}")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Malformed { path: PathBuf, source: serde_json::Error },
 }
 
 /// The largest anonymous memory of any one task of the job that wrote `output`; `None` when it does not count that.

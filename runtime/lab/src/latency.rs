@@ -14,11 +14,11 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 pub use report::{Latencies, LatencyReport};
 
-use crate::LabError;
 use crate::daemons::nap;
+use crate::error::{LabError, LiveClusterError};
 use crate::guard::{Charge, Guard};
 use crate::jobs::{Work, rounds_per_second};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, LiveClusterError, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
@@ -39,12 +39,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 const REASON: &str = "its latency is measured";
 const SEED: u64 = 41;
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct LatencySettings {
     /// Samples of each kind.
     pub samples: u32,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
     /// Where the cluster goes.
     pub work: WorkSettings,

@@ -9,16 +9,16 @@ use std::{fs, thread};
 
 use napreduce_core::JobId;
 use napreduce_live::{
-    ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, JobDetail, JobPhase,
-    Patience, TaskSummary,
+    ClusterClient, ClusterDirectory, ClusterPlace, JobDetail, JobPhase, Patience, TaskSummary,
 };
 pub use order::JobOrder;
 
-use crate::LabError;
 use crate::confinement::Confinement;
 use crate::daemons::Daemons;
-use crate::guard::{Guard, GuardError};
-use crate::jobs::{PARENT_VARIABLE, own_binary};
+use crate::error::{LabError, LiveClusterError};
+use crate::guard::Guard;
+use crate::jobs::PARENT_VARIABLE;
+use crate::jobs::own_binary;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
 use crate::workspace::WorkError;
@@ -28,65 +28,10 @@ const UP_MAX: Duration = Duration::from_secs(60);
 /// Between two looks at a job or a task.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A cluster did not do its part.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveClusterError {
-    /// It was asked for something, or could not be.
-    #[error("the cluster of the experiment: {0}")]
-    Client(#[from] ClientError),
-    /// Its folder is of no use.
-    #[error(transparent)]
-    Directory(#[from] ClusterDirectoryError),
-    /// A job did not succeed.
-    #[error("{job} ({name}) {phase}: {reason}")]
-    Job {
-        /// Its id.
-        job: JobId,
-        /// Its name.
-        name: String,
-        /// How it ended.
-        phase: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// A job takes too long.
-    #[error("{job} is not where it should be after {limit:?}: {waited_for}")]
-    Late {
-        /// Its id.
-        job: JobId,
-        /// How long it had.
-        limit: Duration,
-        /// What did not happen.
-        waited_for: String,
-    },
-    /// Workers did not come up.
-    #[error("of {wanted} workers {up} were up after {UP_MAX:?}")]
-    Workers {
-        /// As many as were started.
-        wanted: usize,
-        /// As many as came.
-        up: usize,
-    },
-    /// The submitter said something else than a job's id.
-    #[error("a job was handed in and its program said {said:?}, which is no id of a job")]
-    NoJob {
-        /// What it said.
-        said: String,
-    },
-    /// A worker is not confined.
-    #[error("{0}")]
-    Confinement(String),
-    /// The guard does not take a daemon.
-    #[error(transparent)]
-    Guard(#[from] GuardError),
-}
-
 /// Slots of one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
-    /// Of map tasks.
     pub map: u32,
-    /// Of reduce tasks.
     pub reduce: u32,
 }
 
@@ -97,7 +42,6 @@ pub struct Layout<'a> {
     pub workers: Vec<Slots>,
     /// How often workers report.
     pub heartbeat: Duration,
-    /// Its configuration file.
     pub configuration: String,
     /// What the workers may use.
     pub confinement: Option<&'a Confinement>,
@@ -281,7 +225,7 @@ fn connect(
         daemons.check()?;
         session.interrupt.check()?;
         if began.elapsed() > UP_MAX {
-            return Err(LiveClusterError::Workers { wanted, up }.into());
+            return Err(LiveClusterError::Workers { wanted, up, limit: UP_MAX }.into());
         }
         thread::sleep(LOOK);
     }

@@ -14,7 +14,6 @@ pub struct Machine {
     pub cpus: usize,
     /// Processor model as the kernel prints it.
     pub model: Option<String>,
-    /// Physical memory.
     pub memory_bytes: Option<ByteSize>,
     /// Operating system and kernel release.
     pub kernel: Option<String>,
@@ -23,7 +22,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine.
     pub fn describe() -> Machine {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Machine {

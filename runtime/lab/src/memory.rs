@@ -7,6 +7,8 @@ use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::check::Truth;
+use crate::error::LabError;
+use crate::input;
 use crate::job_result::peak_task_bytes;
 use crate::machine::Machine;
 use crate::process::{Sampling, Usage, run};
@@ -14,25 +16,20 @@ use crate::program::{Program, Resources};
 use crate::session::Session;
 use crate::table::{seconds, table};
 use crate::workspace::{WorkFolder, WorkSettings, remove};
-use crate::{LabError, input};
 
 /// Room per byte of input: the input, intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;
 
-/// What to check.
 #[derive(Clone, Debug)]
 pub struct MemorySettings {
     /// Input size of each program.
     pub size: ByteSize,
-    /// Programs.
     pub programs: Vec<Program>,
     /// What each may use.
     pub resources: Resources,
     /// The bound of a task process as a multiple of its budget.
     pub factor: f64,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
-    /// Where inputs and outputs go.
     pub work: WorkSettings,
 }
 
@@ -41,7 +38,6 @@ pub struct MemorySettings {
 pub struct MemoryReport {
     /// Always `memory`.
     pub experiment: &'static str,
-    /// Where it ran.
     pub machine: Machine,
     /// What each program could use.
     #[serde(flatten)]
@@ -55,11 +51,9 @@ pub struct MemoryReport {
 /// One program under its budget.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryResult {
-    /// The program.
     pub program: Program,
     /// The length of its input.
     pub input_bytes: ByteSize,
-    /// The command.
     pub command: String,
     /// What it took; the output was right.
     #[serde(flatten)]

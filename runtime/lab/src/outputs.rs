@@ -10,20 +10,14 @@ use xxhash_rust::xxh3::xxh3_128;
 /// An output that cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputsError {
-    /// It cannot be read.
     #[error("cannot read the output {path}: {source}")]
     Read {
         /// A file or folder.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// There is nothing in it.
     #[error("the output {path} has no part files; did its job succeed?")]
-    Empty {
-        /// The folder.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
 }
 
 /// A fingerprint of an output.

@@ -31,7 +31,6 @@ pub enum Peer {
     Coreutils,
     /// DuckDB from Python.
     DuckDb,
-    /// Polars from Python.
     Polars,
 }
 
@@ -44,10 +43,8 @@ pub struct PeerSettings {
     pub python: Option<PathBuf>,
 }
 
-/// A peer that is installed.
 #[derive(Clone, Debug)]
 pub struct InstalledPeer {
-    /// Which one.
     pub peer: Peer,
     /// Its version as it prints it.
     pub version: String,
@@ -58,42 +55,24 @@ pub struct InstalledPeer {
 /// A peer cannot take part.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// There is no such peer.
     #[error("no peer {name:?}; choose from sort, coreutils, duckdb, polars")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
+    Unknown { name: String },
     /// A peer that was asked for by name is not installed.
     #[error("peer {peer} was asked for and cannot run: {source}; install it or leave it out of --peers")]
-    NotInstalled {
-        /// The peer.
-        peer: Peer,
-        /// Why.
-        source: ProcessError,
-    },
+    NotInstalled { peer: Peer, source: ProcessError },
     /// A peer needs a Python and none is named.
     #[error("peer {peer} was asked for and needs a Python that has it; name one with --python")]
-    NoPython {
-        /// The peer.
-        peer: Peer,
-    },
+    NoPython { peer: Peer },
     /// The Python that was named does not run.
     #[error("--python {path}: {source}")]
     BadPython {
         /// What was named.
         path: PathBuf,
-        /// Why.
         source: ProcessError,
     },
     /// The peer's script cannot be written.
     #[error("cannot write {path}: {source}")]
-    Script {
-        /// The script.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Script { path: PathBuf, source: io::Error },
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] crate::process::InterruptError),
@@ -218,7 +197,6 @@ fn python(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, 
 /// Where one run of a peer reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// The input file.
     pub input: &'a Path,
     /// The file to write.
     pub output: &'a Path,

@@ -17,9 +17,9 @@ use napreduce_live::ByteSize;
 pub use report::{PreemptReport, WayFigures};
 use serde::Serialize;
 
-use crate::LabError;
 use crate::confinement::{Confinement, MemoryLimit, Tier};
 use crate::daemons::nap;
+use crate::error::LabError;
 use crate::guard::{Charge, Guard};
 use crate::jobs::rounds_per_second;
 use crate::machine::Machine;
@@ -73,7 +73,6 @@ pub struct UnknownWord {
 macro_rules! words {
     ($type:ident, $what:literal, $($variant:ident = $word:literal),+) => {
         impl $type {
-            /// Every one.
             pub const ALL: &[$type] = &[$($type::$variant),+];
 
             /// Its word in arguments and reports.
@@ -109,7 +108,6 @@ words!(Strategy, "primitive", Wait = "wait", Kill = "kill", Suspend = "suspend",
 words!(Weight, "kind of job", Light = "light", Hungry = "hungry");
 words!(TaskForm, "kind of task", Map = "map", Reduce = "reduce");
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct PreemptSettings {
     /// How often each cell is measured.
@@ -120,7 +118,6 @@ pub struct PreemptSettings {
     pub strategies: Vec<Strategy>,
     /// With which tasks; none leaves the two-job experiment out.
     pub weights: Vec<Weight>,
-    /// Of which kind.
     pub form: TaskForm,
     /// How long a task takes alone.
     pub task_seconds: f64,
@@ -132,9 +129,7 @@ pub struct PreemptSettings {
     pub ways: Vec<Way>,
     /// Its times as a part of the paper's.
     pub scale: f64,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
-    /// Where inputs and outputs go.
     pub work: WorkSettings,
     /// The folder of the report, which must not exist.
     pub report: PathBuf,

@@ -128,18 +128,12 @@ pub struct Usage {
 pub enum ProcessError {
     /// It could not be started.
     #[error("cannot start {program}: {source}")]
-    Start {
-        /// The program's path.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Start { program: PathBuf, source: io::Error },
     /// It ended, but not well.
     #[error("{name} failed ({status}){last_words}")]
     Failed {
         /// The program's file name.
         name: String,
-        /// Its exit status.
         status: ExitStatus,
         /// The end of what it wrote to its standard error.
         last_words: String,
@@ -149,17 +143,11 @@ pub enum ProcessError {
     Watch {
         /// The program's file name.
         name: String,
-        /// Why.
         source: io::Error,
     },
     /// A log file could not be written.
     #[error("cannot write {path}: {source}")]
-    Log {
-        /// The log file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Log { path: PathBuf, source: io::Error },
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),

@@ -23,26 +23,20 @@ pub enum Program {
 /// A program cannot be measured.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    /// There is no such program.
     #[error("no program {name:?}; choose from wordcount, terasort")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
+    Unknown { name: String },
     /// Its binary is not where it should be.
     #[error(
         "no {program} binary at {path}; build it with `cargo build --release -p napreduce-examples`, \
          or name the folder that holds it with --bin-dir"
     )]
     Missing {
-        /// The program.
         program: Program,
         /// Where it was looked for.
         path: PathBuf,
     },
 }
 
-/// What a job may use.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Resources {
     /// Attempts that run at the same time; for peers, threads.
@@ -59,7 +53,6 @@ impl Resources {
 }
 
 impl Program {
-    /// Every program there is.
     pub const ALL: [Program; 2] = [Program::Wordcount, Program::Terasort];
 
     /// The name of the program and of its binary.

@@ -13,8 +13,8 @@ use napreduce_live::ByteSize;
 pub use report::{ContenderReport, Measurement, SpeedReport};
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
+use crate::error::LabError;
 use crate::input::{self, Input};
 use crate::machine::Machine;
 use crate::peers::{self, InstalledPeer, PeerSettings};
@@ -25,12 +25,9 @@ use crate::workspace::{WorkFolder, WorkSettings, remove};
 /// How much room an experiment wants per byte of input: the input, our intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;
 
-/// What to compare.
 #[derive(Clone, Debug)]
 pub struct SpeedSettings {
-    /// Input sizes.
     pub sizes: Vec<ByteSize>,
-    /// Programs.
     pub programs: Vec<Program>,
     /// Measured runs of each contender, after one that warms up.
     pub runs: u32,
@@ -38,9 +35,7 @@ pub struct SpeedSettings {
     pub resources: Resources,
     /// Whom we are compared with.
     pub peers: PeerSettings,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
-    /// Where inputs and outputs go.
     pub work: WorkSettings,
 }
 

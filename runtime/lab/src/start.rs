@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
+use crate::error::LabError;
 use crate::machine::Machine;
 use crate::process::{Sampling, run};
 use crate::program::{Program, Resources};
@@ -23,16 +23,12 @@ const MORE_TASKS_RUNS: u32 = 5;
 /// What each input file holds.
 const TINY_TEXT: &str = "to nap or not to nap\n";
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct StartSettings {
     /// Measured runs of the tiny job, after one that warms up.
     pub runs: u32,
-    /// What a job may use.
     pub resources: Resources,
-    /// The folder of our binaries.
     pub binaries: PathBuf,
-    /// Where inputs and outputs go.
     pub work: WorkSettings,
 }
 
@@ -41,7 +37,6 @@ pub struct StartSettings {
 pub struct StartReport {
     /// Always `start`.
     pub experiment: &'static str,
-    /// Where it ran.
     pub machine: Machine,
     /// What each job could use.
     #[serde(flatten)]

@@ -15,9 +15,7 @@ const SEED: u64 = 0x6e61_7072_6564;
 /// A closed interval, `low <= high`, in the unit of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 
@@ -28,9 +26,7 @@ pub struct Summary {
     pub count: usize,
     /// Middle sample, or the mean of the two middle ones.
     pub median: f64,
-    /// Smallest sample.
     pub min: f64,
-    /// Largest sample.
     pub max: f64,
     /// Median absolute deviation from the median, unscaled.
     pub mad: f64,

@@ -32,7 +32,6 @@ pub enum WorkError {
     Make {
         /// The folder that was to hold it.
         parent: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// There is too little room.
@@ -41,7 +40,6 @@ pub enum WorkError {
         free.rounded(), wanted.rounded()
     )]
     Room {
-        /// The folder.
         path: PathBuf,
         /// Free bytes there.
         free: ByteSize,
@@ -50,14 +48,7 @@ pub enum WorkError {
     },
     /// Something in it cannot be done.
     #[error("cannot {action} {path}: {source}")]
-    Use {
-        /// What was tried.
-        action: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Use { action: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl WorkFolder {

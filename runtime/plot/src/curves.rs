@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use super::{PlotError, draw, legend, text};
+use crate::drawing::{PlotError, draw, legend, text};
 
 /// Half the width of the cross strokes of an interval, as a part of the axis.
 const STROKE: f64 = 0.006;
@@ -15,9 +15,7 @@ const STROKE: f64 = 0.006;
 pub struct Estimate {
     /// What is drawn as the value.
     pub middle: f64,
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 

@@ -6,6 +6,73 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Actions, ClusterView, Event, JobId, JobSpec, Scheduler, TaskKind, Time};
 
+use crate::tables::{Built, PolicyTable, PolicyTables, SchedulerError, Wish};
+
+/// `[scheduler.composed]`: which policies, by their names; each takes its values from its own table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ComposedSettings {
+    /// Gives map slots.
+    pub map: String,
+    /// Gives reduce slots.
+    pub reduce: String,
+    /// The monitor of `[scheduler.capacity]` takes slots back under them.
+    pub monitor: bool,
+}
+
+impl Default for ComposedSettings {
+    fn default() -> ComposedSettings {
+        ComposedSettings { map: "fifo".to_owned(), reduce: "fifo".to_owned(), monitor: false }
+    }
+}
+
+/// Whose monitor that is.
+const MONITOR: &str = "capacity";
+
+impl ComposedSettings {
+    fn part(&self, kind: TaskKind) -> &str {
+        match kind {
+            TaskKind::Map => &self.map,
+            TaskKind::Reduce => &self.reduce,
+        }
+    }
+}
+
+impl PolicyTable for ComposedSettings {
+    fn build(&self, all: &PolicyTables<'_>) -> Built {
+        let monitor = self.monitor.then(|| all.build_monitor(MONITOR)).transpose()?;
+        let [map, reduce] = TaskKind::ALL.map(|kind| all.build_part(self.part(kind), kind));
+        Ok(Box::new(Composed::new(map?, reduce?, monitor)))
+    }
+
+    fn build_part(&self, kind: TaskKind, _all: &PolicyTables<'_>) -> Built {
+        Err(SchedulerError::Nested(kind).into())
+    }
+
+    fn wishes(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<Wish> {
+        let mut wishes = all.wishes_of_part(self.part(kind), kind, job);
+        if self.monitor
+            && let Ok(table) = all.named(MONITOR)
+        {
+            wishes.extend(table.monitor().map(|monitor| monitor.wishes(kind, job, all)).unwrap_or_default());
+        }
+        wishes
+    }
+
+    fn wishes_as_part(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
+        Vec::new()
+    }
+
+    fn queues(&self) -> Option<Vec<&str>> {
+        None
+    }
+
+    fn goes_by_output_bytes(&self, all: &PolicyTables<'_>) -> bool {
+        // A part that is composed itself is refused when it is built.
+        self.reduce != "composed" && all.named(&self.reduce).is_ok_and(|part| part.goes_by_output_bytes(all))
+    }
+}
+
 /// One policy gives map slots, another gives reduce slots, and a monitor, if there is one, takes slots back under either.
 /// Each of them hears of everything; it is asked about its kinds only.
 pub struct Composed {

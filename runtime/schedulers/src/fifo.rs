@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use napreduce_core::{Actions, ClusterView, Event, Job, Scheduler, Time};
 
 use crate::serving::serve;
+use crate::tables::{Built, PolicyTable, PolicyTables};
 
 /// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -14,6 +15,12 @@ use crate::serving::serve;
 pub struct Fifo {
     /// Submit time and id alone decide.
     pub ignore_priority: bool,
+}
+
+impl PolicyTable for Fifo {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(*self))
+    }
 }
 
 impl Scheduler for Fifo {

@@ -1,11 +1,10 @@
 //! The policies of napreduce: who gets a free slot, and whose slot is taken for whom.
 //!
-//! Owns one folder for each policy, and the table of them (`configuration`). Does not own what a policy is (the trait
-//! `Scheduler` of the core) nor what is done with its decisions (the engine).
+//! Owns the table of policies, from names to policies that run; each has a folder of its own. Does not own what a policy is
+//! (the trait `Scheduler` of the core) nor what is done with its decisions (the engine).
 
 pub mod capacity;
 mod composed;
-mod configuration;
 pub mod fair;
 pub mod fcs;
 mod fifo;
@@ -13,11 +12,154 @@ pub mod hfsp;
 pub mod natjam;
 mod preference;
 pub mod serving;
+mod tables;
 pub mod trigger;
 
-pub use composed::Composed;
-pub use configuration::{
-    ComposedSettings, SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables,
-    UnknownScheduler,
-};
+use std::fmt;
+use std::str::FromStr;
+
+use napreduce_core::{PreemptionSettings, Scheduler, TaskKind};
+use serde::{Deserialize, Serialize};
+
+pub use composed::{Composed, ComposedSettings};
 pub use fifo::Fifo;
+pub use tables::{Built, PolicyTable, PolicyTables, SchedulerError, UnknownScheduler, Wish};
+
+/// Makes the names of the policies and their tables from the one list of them.
+macro_rules! policies {
+    ($($name:literal $variant:ident $field:ident: $table:ty, $about:literal;)+) => {
+        /// A policy by its name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum SchedulerName {
+            $(#[doc = $about] #[serde(rename = $name)] $variant,)+
+        }
+
+        impl SchedulerName {
+            /// Every policy; the first is the default.
+            pub const ALL: [SchedulerName; [$($name),+].len()] = [$(SchedulerName::$variant),+];
+
+            /// As it is written.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(SchedulerName::$variant => $name,)+
+                }
+            }
+        }
+
+        /// The tables of all policies, each at its published values unless said otherwise.
+        #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct SchedulerTables {
+            $(#[doc = concat!("`[scheduler.", $name, "]`")] #[serde(rename = $name)] pub $field: $table,)+
+        }
+
+        impl SchedulerTables {
+            fn all(&self) -> PolicyTables<'_> {
+                PolicyTables(vec![$(($name, &self.$field)),+])
+            }
+
+            fn of(&self, scheduler: SchedulerName) -> &dyn PolicyTable {
+                match scheduler {
+                    $(SchedulerName::$variant => &self.$field,)+
+                }
+            }
+        }
+    };
+}
+
+// The table of policies, in the order in which they are listed: name, variant, field, its values, what it does.
+policies! {
+    "fifo" Fifo fifo: Fifo, "Jobs by priority, then in order of submission.";
+    "fair" Fair fair: fair::FairConfiguration, "Weighted shares for pools and the jobs in them.";
+    "capacity" Capacity capacity: capacity::CapacityConfiguration, "Queues with guaranteed shares.";
+    "natjam" Natjam natjam: natjam::NatjamConfiguration, "Production before research, which gives way.";
+    "natjam-deadline" NatjamDeadline natjam_deadline: natjam::NatjamRConfiguration,
+        "One queue by deadline or laxity; the least urgent give way.";
+    "fcs" Fcs fcs: fcs::FcsConfiguration,
+        "Reduces of small jobs before those of large ones; another policy gives map slots.";
+    "hfsp" Hfsp hfsp: hfsp::HfspConfiguration,
+        "Jobs by size, in the order in which they would be done if they shared the slots.";
+    "trigger" Trigger trigger: trigger::TriggerSettings, "What is said in rules.";
+    "composed" Composed composed: ComposedSettings,
+        "One policy for each kind of slot, and a preemption monitor.";
+}
+
+impl SchedulerName {
+    /// All names as they stand in a sentence.
+    pub fn listed() -> String {
+        SchedulerName::ALL.map(SchedulerName::as_str).join(", ")
+    }
+}
+
+impl Default for SchedulerName {
+    fn default() -> SchedulerName {
+        SchedulerName::ALL[0]
+    }
+}
+
+impl fmt::Display for SchedulerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for SchedulerName {
+    type Err = UnknownScheduler;
+
+    fn from_str(text: &str) -> Result<SchedulerName, UnknownScheduler> {
+        let known = SchedulerName::ALL.into_iter().find(|name| name.as_str() == text);
+        known.ok_or_else(|| UnknownScheduler {
+            name: text.to_owned(),
+            allowed: SchedulerName::ALL.map(SchedulerName::as_str).to_vec(),
+        })
+    }
+}
+
+/// A policy and its values.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct SchedulerConfiguration {
+    pub scheduler: SchedulerName,
+    /// The tables, of which it takes its own.
+    pub tables: SchedulerTables,
+}
+
+impl SchedulerConfiguration {
+    /// A policy with its published values.
+    pub fn named(scheduler: SchedulerName) -> SchedulerConfiguration {
+        SchedulerConfiguration { scheduler, tables: SchedulerTables::default() }
+    }
+
+    /// The policy, new.
+    ///
+    /// # Errors
+    /// Names the value that makes no sense and what is allowed.
+    pub fn build(&self) -> Result<Box<dyn Scheduler>, SchedulerError> {
+        self.tables.all().build(self.scheduler.as_str())
+    }
+
+    /// Whether reduces are served by the bytes that maps wrote for them: without these it cannot tell jobs apart.
+    pub fn goes_by_output_bytes(&self) -> bool {
+        self.tables.of(self.scheduler).goes_by_output_bytes(&self.tables.all())
+    }
+
+    /// The queues that the policy tells apart; none when it looks at the names of queues itself.
+    pub fn queues(&self) -> Option<Vec<&str>> {
+        self.tables.of(self.scheduler).queues()
+    }
+
+    /// What has tasks of a kind of a job of this name checkpointed, sooner or later, under these settings: named as in the
+    /// configuration file. Nothing, when they never are.
+    pub fn checkpoints(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        settings: &PreemptionSettings,
+    ) -> Option<&'static str> {
+        preference::checkpoints(
+            kind,
+            &self.tables.of(self.scheduler).wishes(kind, job, &self.tables.all()),
+            settings,
+        )
+    }
+}

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 pub struct JobPlan {
     /// Its name, by which triggers and reports refer to it.
     pub name: Arc<str>,
-    /// Who submits it.
     pub user: Arc<str>,
     /// The queue it goes to.
     pub queue: Arc<str>,
@@ -36,7 +35,6 @@ pub struct JobPlan {
     pub memory: u64,
 }
 
-/// A map task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapTask {
     /// How long it works.
@@ -49,7 +47,6 @@ pub struct MapTask {
     pub preferred: Vec<u32>,
 }
 
-/// A reduce task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReduceTask {
     /// How long it fetches map outputs, were they all there; the share of each map is the same.
@@ -94,7 +91,6 @@ impl JobPlan {
         self
     }
 
-    /// How many tasks of a kind it has.
     pub fn tasks(&self, kind: TaskKind) -> usize {
         match kind {
             TaskKind::Map => self.maps.len(),
@@ -110,7 +106,6 @@ impl JobPlan {
         }
     }
 
-    /// The work of all its tasks of a kind.
     pub fn work(&self, kind: TaskKind) -> Span {
         let total: u64 = match kind {
             TaskKind::Map => self.maps.iter().map(|task| task.work.0).sum(),
@@ -121,7 +116,6 @@ impl JobPlan {
 }
 
 impl ReduceTask {
-    /// All of its work.
     pub fn work(&self) -> Span {
         self.shuffle + self.reduce
     }

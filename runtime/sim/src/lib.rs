@@ -4,7 +4,7 @@
 //! or slots: those are the engine's; nor what a user sees of it: that is the operator's command.
 
 mod alone;
-pub mod fluid;
+mod books;
 pub mod fuzz;
 mod job;
 pub mod metrics;
@@ -14,10 +14,11 @@ mod simulation;
 mod workload;
 
 pub use alone::alone;
+pub use books::{Books, BooksError};
 pub use job::{JobPlan, MapTask, ReduceTask};
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{Cost, Failures, Overheads, ProgressMark, SimulationSettings};
-pub use simulation::{Books, BooksError, Simulation};
+pub use simulation::Simulation;
 pub use workload::{
     Arrivals, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published, ReducesEntry, Replicas,
     SizeModel, SwimError, SwimJob, SwimTrace, Workload, WorkloadError, WorkloadFile, published,

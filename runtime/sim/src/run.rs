@@ -9,9 +9,9 @@ use napreduce_core::{JobId, Span, Tally, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
+use crate::books::{Books, BooksError};
 use crate::job::JobPlan;
 use crate::settings::SimulationSettings;
-use crate::simulation::{Books, BooksError};
 
 /// What came of a run.
 #[derive(Debug, Clone)]
@@ -24,9 +24,7 @@ pub struct Run {
     pub events: u64,
     /// The most events of one instant.
     pub busiest_instant: u64,
-    /// When the run ended.
     pub ended: Time,
-    /// Machines that were lost.
     pub machines_lost: u32,
     /// How often the engine ignored something.
     pub warnings: u64,
@@ -49,7 +47,6 @@ pub enum Ending {
     Succeeded,
     /// A task failed too often.
     Failed,
-    /// It was killed.
     Killed,
 }
 
@@ -60,24 +57,17 @@ pub struct Preemptions {
     pub suspend: u64,
     /// Saved and ended.
     pub checkpoint: u64,
-    /// Killed.
     pub kill: u64,
 }
 
 /// What came of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobResult {
-    /// Its number.
     pub job: JobId,
-    /// Its name.
     pub name: Arc<str>,
-    /// Its label.
     pub class: Arc<str>,
-    /// When it was submitted.
     pub submitted: Time,
-    /// When it ended.
     pub ended: Time,
-    /// How.
     pub ending: Ending,
     /// When it should have been done.
     pub deadline: Option<Time>,
@@ -169,9 +159,7 @@ pub struct Allocation {
 pub struct AllocationStep {
     /// From when.
     pub time: Time,
-    /// The job.
     pub job: JobId,
-    /// Which slots.
     pub kind: TaskKind,
     /// How many more.
     pub change: i32,
@@ -219,7 +207,6 @@ pub enum SimulationError {
         at: Time,
         /// How many have not ended.
         jobs: usize,
-        /// One of them.
         first: Option<JobId>,
     },
     /// One instant never ends.
@@ -228,12 +215,10 @@ pub enum SimulationError {
          jobs and its choice of victims do not agree"
     )]
     Thrashing {
-        /// The instant.
         at: Time,
         /// How often it was gone through.
         rounds: u32,
     },
-    /// No end is in sight.
     #[error(
         "no end is in sight at {at}: {why}; {jobs} jobs have not ended{}, so that the policy gives and takes slots for \
          nothing; for a look, end the run before that with --until and have --events written",
@@ -246,13 +231,11 @@ pub enum SimulationError {
         why: String,
         /// How many have not ended.
         jobs: usize,
-        /// One of them.
         first: Option<JobId>,
     },
     /// The policy wants to be woken for a time that is over, or again and again for nothing.
     #[error("at {at} the policy would keep the clock from going on: {said}")]
     Untimely {
-        /// The instant.
         at: Time,
         /// What the engine says.
         said: String,
@@ -269,20 +252,12 @@ pub enum SimulationError {
     #[error(
         "a trigger submits {name}, but no job of that name waits for a trigger; mark it with submit = \"trigger\""
     )]
-    NoSuchJob {
-        /// The name.
-        name: String,
-    },
-    /// The engine speaks of a job that is not there.
+    NoSuchJob { name: String },
     #[error("the engine speaks of {job}, which is not there; this is a bug in napreduce")]
-    UnknownJob {
-        /// Which.
-        job: JobId,
-    },
+    UnknownJob { job: JobId },
     /// The sums do not agree.
     #[error(transparent)]
     Books(#[from] BooksError),
-    /// The log cannot be written.
     #[error("the event log cannot be written: {0}")]
     Log(#[from] io::Error),
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// What can be chosen about a simulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulationSettings {
-    /// How many machines there are.
     pub machines: u32,
     /// How many attempts of each kind each of them runs at once.
     pub slots: Slots,
@@ -17,7 +16,6 @@ pub struct SimulationSettings {
     pub engine: EngineSettings,
     /// What takes time besides work.
     pub overheads: Overheads,
-    /// What goes wrong.
     pub failures: Failures,
     /// Of everything random in the simulation itself. Policies and workloads have seeds of their own.
     pub seed: u64,
@@ -54,7 +52,6 @@ impl SimulationSettings {
 pub struct ProgressMark {
     /// The job, by name.
     pub job: String,
-    /// The kind of the task.
     pub kind: TaskKind,
     /// Its number, from 0.
     pub index: u32,

@@ -88,7 +88,7 @@ pub fn no_unwrap(files: &[SourceFile]) -> Vec<Violation> {
 }
 
 /// Takes test modules and test functions out of a file.
-struct WithoutTests;
+pub struct WithoutTests;
 
 impl WithoutTests {
     fn is_test(item: &syn::Item) -> bool {

@@ -6,10 +6,11 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("datagen", &[]),
     ("runtime/core", &[]),
     ("runtime/data", &[]),
+    ("runtime/scenarios", &["napreduce-core"]),
     ("runtime/schedulers", &["napreduce-core"]),
     ("runtime/sim", &["napreduce-core", "napreduce-schedulers"]),
     ("runtime/protocol", &["napreduce-core"]),

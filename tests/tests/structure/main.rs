@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod circles;
 mod files;
 mod layers;
 mod layout;
@@ -19,7 +20,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     ("a source file has at most 400 lines", shape::file_length),
     ("a function has at most 70 lines", shape::function_length),
     ("a source file opens with `//!`: two lines or more on what it owns and what not", shape::module_header),
@@ -32,6 +33,7 @@ const RULES: [Rule; 12] = [
     ("a module is named for its role", layout::role_names),
     ("the top level holds exactly what it is meant to", layout::top_level),
     ("a crate names only crates below it", layers::one_direction),
+    ("modules of one crate do not import each other in a circle", circles::no_circles),
     ("dependencies come from the public registry", layout::public_registry),
     ("no tracked file names a path of one machine", words::machine_paths),
     ("nothing is left for later in a comment", words::unfinished),

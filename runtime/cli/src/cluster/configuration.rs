@@ -14,7 +14,7 @@ use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::{SchedulerName, SchedulerTables};
 use serde::{Deserialize, Deserializer};
 
-use crate::coordinator::Fsync;
+use super::Fsync;
 
 /// Everything a file may say; what it does not say is left to defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -4,16 +4,19 @@
 //! Does not own what commands ask.
 
 mod configuration;
+mod fsync;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
 use napreduce_live::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
 };
+
+pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
+pub use fsync::Fsync;
 
 /// Where a cluster is.
 #[derive(Debug, Clone, Default, Args)]
@@ -81,5 +84,12 @@ impl ClusterArguments {
         let default = Patience::default();
         let first = self.connect_timeout.unwrap_or(default.first);
         Ok(ClusterClient::connect(self.place()?, Patience { first, ..default })?)
+    }
+}
+
+/// Flag or environment first, then file; else the default stays.
+pub fn set<T>(value: &mut T, said: Option<T>, filed: Option<T>) {
+    if let Some(said) = said.or(filed) {
+        *value = said;
     }
 }

@@ -11,6 +11,7 @@ use napreduce_live::{ClientError, ClusterClient, JobDetail, LogStream, several_l
 use serde_json::json;
 
 use super::select;
+use crate::failure::Failure;
 use crate::format::{Format, FormatArguments};
 use crate::ids::{JobSelector, TaskSelector};
 
@@ -93,7 +94,7 @@ fn print_all(attempts: &[AttemptId], stream: LogStream, client: &mut ClusterClie
             Err(error) => return Err(error.into()),
         }
     }
-    if missing.is_some() { Err(crate::Failure::Said.into()) } else { Ok(()) }
+    if missing.is_some() { Err(Failure::Said.into()) } else { Ok(()) }
 }
 
 /// Standard output; the heading comes before the first bytes, so that empty logs say nothing.

@@ -17,15 +17,12 @@ use napreduce_live::{
 };
 use serde_json::Value;
 
-use crate::Failure;
 use crate::cluster::ClusterArguments;
+use crate::explaining::{explanations, explanations_json};
+use crate::failure::Failure;
 use crate::format::FormatArguments;
-use crate::ids::JobSelector;
+use crate::ids::{JOBS_MAX, JobSelector, select};
 use crate::settling::{Ordered, WaitArguments, settle};
-use crate::task::{explanations, explanations_json};
-
-/// Jobs that `all` can mean.
-const JOBS_MAX: u32 = 100_000;
 
 /// Look at jobs, wait for them, suspend, resume and end them, read their logs
 #[derive(Debug, Clone, Args)]
@@ -116,7 +113,6 @@ enum Command {
     Explain(Selected),
 }
 
-/// Asks and prints.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
@@ -144,16 +140,6 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             format.print(|| explanations(&explained), || explanations_json("job", &explained))
         }
     }
-}
-
-/// The jobs that are meant.
-pub fn select(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
-    let listed = match selectors.iter().any(JobSelector::needs_listing) {
-        true => client.jobs(JOBS_MAX)?,
-        false => Vec::new(),
-    };
-    let existing: Vec<JobId> = listed.iter().map(|job| job.job).collect();
-    JobSelector::select(selectors, &existing)
 }
 
 fn show(

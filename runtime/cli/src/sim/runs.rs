@@ -30,7 +30,6 @@ pub struct Outcome {
     pub events_a_second: f64,
 }
 
-/// One run.
 struct Done {
     summary: Summary,
     run: Run,

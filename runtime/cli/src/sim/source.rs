@@ -112,7 +112,6 @@ impl Source {
         }
     }
 
-    /// How many jobs there are.
     pub fn jobs(&self) -> usize {
         match self {
             Source::Workload { file, .. } => file.jobs.iter().map(|job| job.repeat as usize).sum(),

@@ -158,7 +158,6 @@ fn listen(events: Sender<Event>) -> Result<()> {
     Ok(())
 }
 
-/// The running cluster.
 struct Up {
     /// The coordinator first.
     daemons: Vec<Daemon>,

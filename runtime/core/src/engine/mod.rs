@@ -42,9 +42,9 @@ use crate::time::Time;
 ///
 /// ```
 /// use napreduce_core::{Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
-/// use napreduce_schedulers::Fifo;
+/// use napreduce_scenarios::InOrder;
 ///
-/// let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
+/// let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
 /// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: "ada".into() });
 /// let spec = JobSpec {
 ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,

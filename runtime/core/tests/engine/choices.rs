@@ -6,13 +6,13 @@
 use napreduce_core::{
     CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, Primitive, Span, SuspendedMax,
 };
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 
-use crate::script::{check, check_settings};
+use napreduce_scenarios::{check, check_settings};
 
 fn check_preemption(preemption: PreemptionSettings, script: &str) {
     let settings = EngineSettings { strict: true, preemption, ..EngineSettings::default() };
-    check_settings(Fifo::default(), settings, script);
+    check_settings(InOrder, settings, script);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Owns when the right is given, and that preemption waits for who has it.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn the_right_is_lost_with_the_attempt_and_given_to_a_later_one() {

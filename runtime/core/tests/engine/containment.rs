@@ -2,7 +2,7 @@
 //!
 //! Owns which failures are held against whom. What counts as a failure is in `failures`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn a_task_is_not_tried_again_where_it_failed_while_another_worker_is_there() {

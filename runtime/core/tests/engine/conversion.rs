@@ -3,14 +3,14 @@
 //! Owns when that happens and when not. What it saves is the simulator's to show.
 
 use napreduce_core::{Conversion, Converted, EngineSettings, Instead, PreemptionSettings, Span};
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 
-use crate::script::check_settings;
+use napreduce_scenarios::check_settings;
 
 fn converting(to: Converted, script: &str) {
     let convert = Some(Conversion { after: Span::from_millis(10), to });
     let preemption = PreemptionSettings { convert, ..PreemptionSettings::default() };
-    check_settings(Fifo::default(), EngineSettings { preemption, ..EngineSettings::default() }, script);
+    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
 }
 
 /// Two workers; the attempt of job 1 was suspended at 0 ms for job 2, and job 3 holds the other worker.
@@ -159,7 +159,7 @@ fn what_fails_while_it_saves_its_work_is_tried_again() {
 
 fn refusing(when_full: Instead, script: &str) {
     let preemption = PreemptionSettings { when_full, ..PreemptionSettings::default() };
-    check_settings(Fifo::default(), EngineSettings { preemption, ..EngineSettings::default() }, script);
+    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
 }
 
 const ASKED: &str = "

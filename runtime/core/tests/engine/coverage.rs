@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use napreduce_core::{Effect, Order, Record, Requester};
 
-use crate::random::play;
+use napreduce_scenarios::random::play;
 
 #[test]
 fn the_runs_reach_what_they_are_meant_to_reach() {

@@ -3,10 +3,10 @@
 //! Owns the comparison of runs. The runs themselves are those of `random`.
 
 use napreduce_core::{Engine, EngineSettings, Event, JobId, Slots, Time, WorkerId};
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 
-use crate::random::play;
-use crate::script::spec;
+use napreduce_scenarios::random::play;
+use napreduce_scenarios::spec;
 
 #[test]
 fn the_same_seed_gives_the_same_effects() {
@@ -28,7 +28,7 @@ fn the_same_events_give_the_same_effects() {
 
 #[test]
 fn time_does_not_go_back() {
-    let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
+    let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
     engine.handle(
         Time(9),
         Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: String::new() },

@@ -2,7 +2,7 @@
 //!
 //! Owns what is finished, what is handed back, and when a worker may go.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn a_draining_worker_finishes_what_it_runs_and_leaves() {

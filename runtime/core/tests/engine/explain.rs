@@ -2,7 +2,7 @@
 //!
 //! Owns the sentences: each from the state that really keeps the task waiting.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn without_workers_and_slots() {

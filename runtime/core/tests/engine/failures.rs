@@ -2,7 +2,7 @@
 //!
 //! Owns what counts and what is ignored. Failures for want of an input are in `lost_outputs`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn a_failed_attempt_is_tried_again() {

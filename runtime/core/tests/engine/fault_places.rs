@@ -4,9 +4,9 @@
 //! workers are in `isolation`.
 
 use napreduce_core::EngineSettings;
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 
-use crate::script::{check, check_settings};
+use napreduce_scenarios::{check, check_settings};
 
 #[test]
 fn a_full_local_disk_sends_the_task_elsewhere_and_is_not_counted() {
@@ -75,7 +75,7 @@ fn one_host_can_never_end_a_job_for_want_of_disk() {
 fn where_there_is_one_host_only_a_full_disk_fails_the_job_clearly() {
     let settings = EngineSettings { one_host: true, strict: true, ..EngineSettings::default() };
     check_settings(
-        Fifo::default(),
+        InOrder,
         settings,
         "worker 1 1+0
          job 1 maps 1

@@ -2,7 +2,7 @@
 //!
 //! Owns the crash limit. That a lost worker alone is held against nobody is in `containment`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 /// The first job ends its workers, the second one is beside it once.
 const TWO_DEATHS: &str = "

@@ -2,7 +2,7 @@
 //!
 //! Owns the plain path, too. What a failing task does to its job is in `failures`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn a_job_with_maps_and_reduces_runs_to_its_end() {

@@ -1,77 +1,16 @@
-//! How many suspended attempts each worker keeps, found from what was reported and ordered alone.
+//! A worker that operators fill with suspended attempts, again and again.
 //!
-//! Owns the rule as somebody outside would state it: never more than the limit, and after that none until half of it is left;
-//! and a worker on which that is all that happens. The random runs hold the engine to it, too. Does not own the engine's own
-//! count, which `Engine::check` goes over.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Owns these runs. The rule that they are held to is that of the random runs; the engine's own count is gone over by
+//! `Engine::check`.
 
 use napreduce_core::{
-    AttemptId, AttemptState, Effect, Engine, EngineSettings, Event, JobId, Order, PreemptionSettings,
-    Primitive, Report, Slots, SuspendedMax, Time, WorkerId,
+    AttemptId, AttemptState, Engine, EngineSettings, Event, JobId, PreemptionSettings, Primitive, Report,
+    Slots, SuspendedMax, Time, WorkerId,
 };
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::random::Keeping;
+use napreduce_scenarios::{InOrder, spec};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
-
-use crate::script::spec;
-
-/// What the engine has told to stop, and what it has not told to go on since.
-#[derive(Debug)]
-pub struct Keeping {
-    most: SuspendedMax,
-    stopped: BTreeMap<WorkerId, BTreeSet<AttemptId>>,
-    full: BTreeSet<WorkerId>,
-}
-
-impl Keeping {
-    pub fn new(most: SuspendedMax) -> Keeping {
-        Keeping { most, stopped: BTreeMap::new(), full: BTreeSet::new() }
-    }
-
-    /// Takes in an event and what was ordered because of it; `is_live` knows the attempts that have not ended.
-    pub fn follow(&mut self, event: &Event, effects: &[Effect], is_live: impl Fn(AttemptId) -> bool) {
-        let refused = match event {
-            Event::Reported { attempt, report: Report::SuspendRefused { .. }, .. } => Some(*attempt),
-            _ => None,
-        };
-        let stopped = self.stopped.values().flatten().copied();
-        let over: Vec<AttemptId> = stopped.filter(|id| Some(*id) == refused || !is_live(*id)).collect();
-        over.into_iter().for_each(|id| self.goes_on(id));
-        for effect in effects {
-            match effect {
-                Effect::Send { worker, order: Order::Suspend { attempt } } => self.stops(*worker, *attempt),
-                Effect::Send { order: Order::Resume { attempt }, .. }
-                | Effect::Send { order: Order::Checkpoint { attempt }, .. }
-                | Effect::Send { order: Order::Kill { attempt }, .. } => self.goes_on(*attempt),
-                _ => {}
-            }
-        }
-    }
-
-    fn stops(&mut self, worker: WorkerId, attempt: AttemptId) {
-        let SuspendedMax::AtMost(most) = self.most else { return };
-        let stopped = self.stopped.entry(worker).or_default();
-        assert!(
-            !self.full.contains(&worker),
-            "{attempt} is suspended on {worker}, which is full: {stopped:?}"
-        );
-        stopped.insert(attempt);
-        assert!(stopped.len() <= most as usize, "{worker} keeps {stopped:?}, and may keep {most}");
-        if stopped.len() == most as usize {
-            self.full.insert(worker);
-        }
-    }
-
-    fn goes_on(&mut self, attempt: AttemptId) {
-        let SuspendedMax::AtMost(most) = self.most else { return };
-        for (worker, stopped) in &mut self.stopped {
-            if stopped.remove(&attempt) && stopped.len() <= (most / 2) as usize {
-                self.full.remove(worker);
-            }
-        }
-    }
-}
 
 const WORKER: WorkerId = WorkerId(1);
 
@@ -88,7 +27,7 @@ impl Operated {
     fn new(most: SuspendedMax) -> Operated {
         let preemption = PreemptionSettings { suspended_max: most, ..PreemptionSettings::default() };
         let settings = EngineSettings { preemption, ..EngineSettings::default() };
-        let engine = Engine::new(Box::new(Fifo::default()), settings);
+        let engine = Engine::new(Box::new(InOrder), settings);
         let mut operated = Operated { engine, keeping: Keeping::new(most), full: 0, was_full: 0 };
         operated.handle(Event::WorkerJoined {
             worker: WORKER,
@@ -120,7 +59,7 @@ impl Operated {
                 if let Err(why) = self.engine.can_preempt(attempt, Primitive::Suspend) {
                     self.full += u32::from(why.contains("worker_0001 keeps"));
                     self.was_full += u32::from(why.contains("worker_0001 kept"));
-                    assert!(self.keeping.full.contains(&WORKER), "{attempt}: {why}");
+                    assert!(self.keeping.is_full(WORKER), "{attempt}: {why}");
                 }
                 Event::AttemptPreemptRequested { attempt, primitive: Primitive::Suspend, reason }
             }

@@ -5,12 +5,12 @@
 use napreduce_core::{
     CostRule, EngineSettings, Escalation, PreemptionLimits, PreemptionSettings, Primitive, Span,
 };
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 
-use crate::script::check_settings;
+use napreduce_scenarios::check_settings;
 
 fn check(preemption: PreemptionSettings, script: &str) {
-    check_settings(Fifo::default(), EngineSettings { preemption, ..EngineSettings::default() }, script);
+    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
 }
 
 fn limited(limits: PreemptionLimits, script: &str) {

@@ -2,7 +2,7 @@
 //!
 //! Owns who is blamed for it, and that it cannot go on for ever.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn only_the_damaged_map_runs_again_and_then_the_reduce() {

@@ -4,9 +4,9 @@
 //! what it says beforehand.
 
 use napreduce_core::{EngineSettings, Instead, KindPreemption, PreemptionSettings};
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 
-use crate::script::{check, check_settings};
+use napreduce_scenarios::{check, check_settings};
 
 /// One slot, job 1 runs in it, job 2 waits for it.
 const CONTEST: &str = "
@@ -172,7 +172,7 @@ fn nothing_is_done_instead_of_what_an_operator_asks_for() {
          operator checkpoint m0.1: please
              > warn job_0001_m_0000.1 cannot give its slot by checkpoint: maps cannot be checkpointed here; suspend or kill it; ignored"
     );
-    check_settings(Fifo::default(), settings, &script);
+    check_settings(InOrder, settings, &script);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Owns the life of a request. What crosses an order on its way is in `races`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 /// One slot, job 1 runs in it, job 2 waits for it.
 const CONTEST: &str = "

@@ -2,7 +2,7 @@
 //!
 //! Owns the rows of the attempt table in which a report and an order meet, seen through the engine.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn an_attempt_that_has_not_said_hello_is_stopped_after_it_did() {

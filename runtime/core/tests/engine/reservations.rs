@@ -2,7 +2,7 @@
 //!
 //! Owns what is kept for whom, and until when. How a slot comes to be freed is in `preemption`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 /// One slot, job 1 runs in it and has more to do, job 2 is to get it; job 3 is more important than either.
 const CONTEST: &str = "

@@ -1,14 +1,9 @@
 //! What a restored attempt begins with: the progress and the working time of those whose work it goes on with, so that it
-//! is compared fairly with its like; and where saved work waits for its worker.
+//! is compared fairly with its like.
 //!
-//! Owns stragglers among restored attempts, and the delay of saved work. Other stragglers are in `speculation`.
+//! Owns stragglers among restored attempts. Other stragglers are in `speculation`.
 
-use napreduce_core::Span;
-use napreduce_schedulers::fair::{Fair, FairConfiguration};
-use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
-use napreduce_schedulers::serving::DelaySettings;
-
-use crate::script::{check, check_with};
+use napreduce_scenarios::check;
 
 /// Four maps of a map-only job; three took 10 s. The last one was half done after 10 s, was checkpointed, and goes on from
 /// there since 20 s.
@@ -95,32 +90,4 @@ fn the_work_of_a_fresh_duplicate_does_not_take_the_place_of_a_better_checkpoint(
          killed m3.2
              > launch m3.4 on 1 from m3.1"
     ));
-}
-
-fn delay(declines: u32) -> DelaySettings {
-    DelaySettings { declines, heartbeat: Span::from_millis(10) }
-}
-
-#[test]
-fn saved_work_waits_for_its_worker_and_goes_elsewhere_after_so_many_declines() {
-    let fair = FairConfiguration { delay: delay(2), ..FairConfiguration::default() };
-    let natjam = NatjamConfiguration { delay: delay(2), ..NatjamConfiguration::default() };
-    let script = "
-        worker 1 0+1
-        job 2 reduces 1 queue research
-            > launch 2:r0.1 on 1
-        started 2:r0.1
-        operator checkpoint 2:r0.1: make room
-            > checkpoint 2:r0.1
-        drain 1
-        checkpointed 2:r0.1
-            > leave 1
-        worker 2 0+1
-        at 10ms
-        wake
-        at 20ms
-        wake
-            > launch 2:r0.2 on 2 from 2:r0.1";
-    check_with(Fair::new(fair).expect("a good configuration"), script);
-    check_with(Natjam::new(natjam).expect("a good configuration"), script);
 }

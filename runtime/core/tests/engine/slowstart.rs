@@ -2,7 +2,7 @@
 //!
 //! Owns when a reduce may start, and that it hears of every output exactly when it is ready.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn reduces_become_eligible_when_enough_maps_are_done() {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use napreduce_core::{Engine, EngineSettings, EngineSnapshot, Event, SnapshotError, Time};
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use serde_json::Value;
 
-use crate::policy::RandomPolicy;
-use crate::random::play_until;
+use napreduce_scenarios::random::RandomPolicy;
+use napreduce_scenarios::random::play_until;
 
 fn restore(image: Value, seed: u64) -> Result<Engine, String> {
     let snapshot: EngineSnapshot = serde_json::from_value(image).map_err(|error| error.to_string())?;
@@ -37,10 +37,10 @@ fn another_version_is_refused() {
 #[test]
 fn a_policy_refuses_what_another_one_saved() {
     let snapshot: EngineSnapshot = serde_json::from_value(image(1, 10)).expect("just written");
-    let refused = Engine::restore(snapshot.clone(), Box::new(Fifo::default()), EngineSettings::default());
+    let refused = Engine::restore(snapshot.clone(), Box::new(InOrder), EngineSettings::default());
     assert!(matches!(refused.err(), Some(SnapshotError::Policy { .. })));
     let calm = Arc::new(AtomicBool::new(true));
-    let fresh = Engine::new(Box::new(Fifo::default()), EngineSettings::default()).snapshot();
+    let fresh = Engine::new(Box::new(InOrder), EngineSettings::default()).snapshot();
     let refused =
         Engine::restore(fresh, Box::new(RandomPolicy::new(1, false, calm)), EngineSettings::default());
     let text = refused.err().map(|error| error.to_string());

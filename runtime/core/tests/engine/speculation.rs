@@ -2,7 +2,7 @@
 //!
 //! Owns the whole life of a duplicate. The defaults hold: 5 s at work, three finished tasks, twice their median.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 /// Four maps of a map-only job; three took 2 s, the last one is a tenth done. Both workers have a free slot.
 const SLOW: &str = "speculating

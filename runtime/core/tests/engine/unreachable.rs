@@ -2,7 +2,7 @@
 //!
 //! Owns whose word counts. What is absent or damaged is in `lost_outputs`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 /// A reduce on bob cannot read from ada.
 const ONE_HOST: &str = "

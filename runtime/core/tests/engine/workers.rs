@@ -2,7 +2,7 @@
 //!
 //! Owns joining and loss. That a reduce meets an output that is gone is in `lost_outputs`.
 
-use crate::script::check;
+use napreduce_scenarios::check;
 
 #[test]
 fn a_worker_that_joins_gets_work_and_the_freest_comes_first() {

@@ -10,7 +10,7 @@ use napreduce_core::{
     Effect, Engine, EngineSettings, EngineSnapshot, Event, Order, Report, SetAsideSettings, Span,
     SpeculationSettings, Time, WorkerId, WorkerState,
 };
-use napreduce_schedulers::Fifo;
+use napreduce_scenarios::InOrder;
 use serde::{Deserialize, Serialize};
 
 use crate::network::ToWorker;
@@ -71,7 +71,7 @@ pub fn settings() -> EngineSettings {
 
 impl Coordinator {
     pub fn new() -> Coordinator {
-        let engine = Engine::new(Box::new(Fifo::default()), settings());
+        let engine = Engine::new(Box::new(InOrder), settings());
         let (sessions, journal) = (BTreeMap::new(), Journal::default());
         Coordinator { engine, sessions, wake: None, handled: 0, journal }
     }
@@ -147,7 +147,7 @@ impl Coordinator {
             None => Coordinator::new(),
             Some(text) => {
                 let snapshot: Snapshot = serde_json::from_str(text).expect("what was written");
-                let engine = Engine::restore(snapshot.engine, Box::new(Fifo::default()), settings())
+                let engine = Engine::restore(snapshot.engine, Box::new(InOrder), settings())
                     .expect("a snapshot that is whole");
                 let (sessions, handled) = (snapshot.sessions.into_iter().collect(), snapshot.handled);
                 let wake = engine.next_wake();

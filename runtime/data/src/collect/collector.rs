@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
-use crate::collect::CollectError;
 use crate::collect::batch::{Batch, LONG_MAX};
 use crate::collect::buffer::SortBuffer;
 use crate::collect::packed::PACKED_MAX;
@@ -16,12 +15,12 @@ use crate::collect::save::{self, SavedCollection};
 use crate::collect::seal::{Destination, seal};
 use crate::collect::spill::RunShape;
 use crate::collect::table::{Absorb, CombineCounts, Table};
+use crate::collect::{CollectError, CollectorSettings};
 use crate::combine::{Combiner, Fold, Keep};
 use crate::partition::Partitioner;
 use crate::record::RecordEncoding;
 use crate::saved::SavePlace;
 use crate::segment::{Seal, SealedSegment, SegmentShape, check_label};
-use crate::settings::CollectorSettings;
 
 /// What a collector did; one that was resumed goes on from what was saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -32,7 +32,6 @@ pub enum CollectError {
     PartitionOutOfRange {
         /// What it chose.
         chosen: u32,
-        /// How many there are.
         partitions: u32,
         /// The key's bytes, escaped and cut.
         key: String,
@@ -54,7 +53,6 @@ pub enum CollectError {
     /// `emit_bytes` was called on a combining collector or `emit_value` on a plain one.
     #[error("{called} on a collector made by {made}")]
     WrongMode {
-        /// The function called.
         called: &'static str,
         /// The constructor used.
         made: &'static str,
@@ -73,7 +71,6 @@ pub enum CollectError {
     /// The thread that writes runs could not be started.
     #[error("cannot start the thread that writes sorted runs: {0}")]
     SpillThread(io::Error),
-    /// The thread that writes runs panicked.
     #[error("the thread that writes sorted runs panicked: {0}")]
     SpillPanicked(String),
 }

@@ -39,7 +39,6 @@ impl SavedCollection {
         &self.runs
     }
 
-    /// What was collected.
     pub fn statistics(&self) -> &CollectStatistics {
         &self.statistics
     }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::budget::Budget;
-use crate::settings::Compression;
+use crate::segment::Compression;
 
 /// The most sources that one merge may have, by the task's setting and its memory.
 pub(crate) fn fan_in(wanted: usize, compression: Compression, budget: &Budget) -> usize {

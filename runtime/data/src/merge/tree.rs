@@ -6,10 +6,9 @@
 
 use std::hint::select_unpredictable;
 
-use crate::segment::{Cursor, Position, SegmentError};
-
-use crate::combine::Source;
 use crate::key;
+use crate::record::Source;
+use crate::segment::{Cursor, Position, SegmentError};
 
 const SOURCE_BITS: u32 = 32;
 const LEN_BITS: u32 = 4;
@@ -23,7 +22,6 @@ const EXHAUSTED: u128 = 1 << 127;
 pub(crate) struct KeyCode(u128);
 
 impl KeyCode {
-    /// The code of a key.
     pub(crate) fn of(key: &[u8]) -> KeyCode {
         KeyCode(code(key))
     }
@@ -46,7 +44,6 @@ impl KeyCode {
 pub struct MergeError {
     /// Which one, in the order in which they were given.
     pub input: usize,
-    /// What is wrong with it.
     pub error: SegmentError,
 }
 
@@ -216,6 +213,8 @@ fn code(key: &[u8]) -> u128 {
 }
 
 impl Source for Merge {
+    type Error = MergeError;
+
     #[inline]
     fn advance(&mut self) -> Result<bool, MergeError> {
         Merge::advance(self)

@@ -14,7 +14,6 @@ pub enum ReduceError {
     Input {
         /// Which one, in the order of `ReduceSettings::segments`.
         index: usize,
-        /// What is wrong with it.
         error: SegmentError,
     },
     /// An intermediate merge of this task is damaged: this task has to be run again.

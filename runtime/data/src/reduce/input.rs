@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::combine::{Combiner, Fold, Folding, Keep};
 use crate::merge::{KeyCode, Merge};
+use crate::partition::Grouping;
 use crate::reduce::sources::Sources;
-use crate::reduce::{ReduceError, SavedReduceInput};
+use crate::reduce::{ReduceError, ReduceSettings, SavedReduceInput};
 use crate::saved::SavePlace;
 use crate::segment::Cursor;
-use crate::settings::{Grouping, ReduceSettings};
 
 /// A full key and a value, borrowed from where they are stored.
 pub type KeyValue<'a> = (&'a [u8], &'a [u8]);

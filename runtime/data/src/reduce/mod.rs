@@ -6,8 +6,10 @@
 mod error;
 mod input;
 mod saved;
+mod settings;
 mod sources;
 
 pub use error::ReduceError;
 pub use input::{KeyValue, ReduceInput, ReduceStatistics};
 pub use saved::{SavedReduceInput, SavedSource};
+pub use settings::ReduceSettings;

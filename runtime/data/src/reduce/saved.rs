@@ -39,7 +39,6 @@ pub enum SavedSource {
     },
     /// An intermediate merge of several of them.
     Merged {
-        /// The file.
         file: SavedFile,
         /// The block, counted in the partition.
         block: u64,
@@ -66,7 +65,6 @@ impl SavedReduceInput {
         })
     }
 
-    /// What was read.
     pub fn statistics(&self) -> &ReduceStatistics {
         &self.statistics
     }

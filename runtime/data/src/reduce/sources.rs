@@ -10,12 +10,12 @@ use std::sync::Arc;
 use crate::budget::{Budget, Grant};
 use crate::combine::{Fold, FoldError};
 use crate::merge::{self, Merge, MergeError};
-use crate::reduce::{ReduceError, ReduceStatistics, SavedReduceInput, SavedSource};
+use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
 use crate::saved::{SavePlace, SavedFileError, TaskFile};
 use crate::segment::{
-    BLOCK_BYTES, Cursor, Position, Seal, Segment, SegmentError, SegmentShape, SegmentWriter, check_label,
+    BLOCK_BYTES, Compression, Cursor, Position, Seal, Segment, SegmentError, SegmentShape, SegmentWriter,
+    check_label,
 };
-use crate::settings::{Compression, ReduceSettings};
 
 /// A segment and where it comes from.
 struct Source {
@@ -78,7 +78,6 @@ impl Opening {
         Ok(segment)
     }
 
-    /// One source where it was saved.
     fn saved(&mut self, saved: &SavedSource, base: &Path) -> Result<Source, ReduceError> {
         let partition = self.settings.partition;
         let (segment, origin, block, start) = match saved {
@@ -229,7 +228,6 @@ impl Sources {
         Ok(Source { segment, origin: Origin::Merged(file), start: None, size })
     }
 
-    /// The final merge.
     pub(super) fn merge(&mut self) -> Result<Merge, ReduceError> {
         self.buffers.set(self.decompressing(0..self.sources.len()));
         self.merge_of(0..self.sources.len())

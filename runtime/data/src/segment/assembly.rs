@@ -22,7 +22,6 @@ pub enum AssemblyError {
     Checksum {
         /// The attempt that wrote the segment.
         label: String,
-        /// The partition.
         partition: u32,
         /// The block, counted in the partition.
         block: u64,
@@ -32,7 +31,6 @@ pub enum AssemblyError {
     Surplus {
         /// The attempt that wrote the segment.
         label: String,
-        /// The partition.
         partition: u32,
         /// How many more.
         bytes: u64,
@@ -42,7 +40,6 @@ pub enum AssemblyError {
     Incomplete {
         /// The attempt that wrote the segment.
         label: String,
-        /// The partition.
         partition: u32,
         /// How many bytes are missing.
         bytes: u64,
@@ -102,7 +99,6 @@ impl SegmentAssembly {
         Ok(assembly)
     }
 
-    /// What is expected.
     pub fn extent(&self) -> &PartitionExtent {
         &self.extent
     }

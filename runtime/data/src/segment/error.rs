@@ -10,16 +10,10 @@ use std::path::PathBuf;
 pub enum SegmentError {
     /// The file could not be opened or mapped.
     #[error("cannot open segment {}: {source}; run again the map task that wrote it", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The bytes are not what was sealed: cut, flipped, or another kind of file.
     #[error("segment {} of {label} is damaged: {what}; run again the map task that wrote it", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// The attempt that wrote it, as its header says; `an unknown attempt` when the header is unreadable.
         label: String,
@@ -28,42 +22,23 @@ pub enum SegmentError {
     },
     /// The caller asked for a partition that the segment does not have.
     #[error("segment {} has partitions 0..{partitions}, not {partition}", path.display())]
-    NoPartition {
-        /// The file.
-        path: PathBuf,
-        /// The partition asked for.
-        partition: u32,
-        /// How many there are.
-        partitions: u32,
-    },
+    NoPartition { path: PathBuf, partition: u32, partitions: u32 },
     /// The file was made for the reduce of another partition.
     #[error("segment {} holds partition {held} only, not {partition}", path.display())]
-    OtherPartition {
-        /// The file.
-        path: PathBuf,
-        /// The partition asked for.
-        partition: u32,
-        /// The one that is there.
-        held: u32,
-    },
+    OtherPartition { path: PathBuf, partition: u32, held: u32 },
     /// The caller asked for a block after the last one.
     #[error("partition {partition} of segment {} has {blocks} blocks, none from block {block} on", path.display())]
     NoBlock {
-        /// The file.
         path: PathBuf,
-        /// The partition asked for.
         partition: u32,
         /// The block asked for, from 0.
         block: u64,
-        /// How many there are.
         blocks: u64,
     },
     /// The caller asked for a record after the last one, or before the first one of a file that starts later.
     #[error("partition {partition} of segment {} has records {first}..{end}, not a record {ordinal}", path.display())]
     NoRecord {
-        /// The file.
         path: PathBuf,
-        /// The partition asked for.
         partition: u32,
         /// The record asked for, from 0.
         ordinal: u64,

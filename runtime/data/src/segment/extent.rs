@@ -55,7 +55,6 @@ impl PartitionExtent {
         &self.header.label
     }
 
-    /// The partition.
     pub fn partition(&self) -> u32 {
         self.partition
     }

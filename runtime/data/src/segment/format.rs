@@ -15,7 +15,6 @@
 //! one, such as a fetch writes: its table has one entry, and the fields in brackets say what it is an entry of.
 
 use crate::record::RecordEncoding;
-use crate::settings::Compression;
 
 /// Raw bytes of a full block. A record that is longer gets a jumbo block of its own.
 pub(crate) const BLOCK_BYTES: usize = 128 << 10;
@@ -37,6 +36,16 @@ pub(crate) const HEADER_BYTES_MAX: usize = HEADER_FIXED + EXCERPT_BYTES + LABEL_
 pub(crate) const PARTITION_ENTRY_BYTES: usize = 40;
 pub(crate) const BLOCK_ENTRY_BYTES: usize = 56;
 pub(crate) const TRAILER_BYTES: usize = 48;
+
+/// Whether blocks are compressed. A block that does not shrink below 0.9 is stored as it is either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Blocks are stored as they are, and read without a copy.
+    #[default]
+    None,
+    /// Each block is compressed with lz4; jumbo blocks are not, so that reading them needs no memory.
+    Lz4,
+}
 
 /// What the header says about the whole file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +77,6 @@ pub struct PartitionEntry {
     pub stored_len: u64,
     /// Bytes of its blocks before compression.
     pub raw_len: u64,
-    /// Number of its records.
     pub records: u64,
     /// Index of its first block in the file's block index.
     pub first_block: u64,

@@ -60,7 +60,6 @@ impl SegmentIndex {
         &self.header.label
     }
 
-    /// How many partitions it has.
     pub fn partitions(&self) -> u32 {
         self.header.partitions
     }

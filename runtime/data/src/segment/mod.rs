@@ -18,7 +18,7 @@ pub use assembly::{AssemblyError, SegmentAssembly};
 pub use cursor::{Cursor, Position};
 pub use error::SegmentError;
 pub use extent::PartitionExtent;
-pub use format::PartitionEntry;
+pub use format::{Compression, PartitionEntry};
 pub use index::SegmentIndex;
 pub use reader::Segment;
 pub use writer::{SealedSegment, WriteError};

@@ -19,10 +19,10 @@ use super::check::check;
 use super::cursor::{Cursor, Position};
 use super::error::SegmentError;
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockEntry, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer,
+    BLOCK_ENTRY_BYTES, BlockEntry, Compression, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
+    Trailer,
 };
 use crate::record::RecordEncoding;
-use crate::settings::Compression;
 
 /// A sealed segment file, mapped and validated.
 #[derive(Debug)]
@@ -78,7 +78,6 @@ impl Segment {
         self.header.compression
     }
 
-    /// How many partitions it has.
     pub fn partitions(&self) -> u32 {
         self.header.partitions
     }

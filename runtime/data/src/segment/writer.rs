@@ -7,12 +7,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::format::{BLOCK_BYTES, BlockEntry, Codec, Header, PartitionEntry, Trailer};
+use super::format::{BLOCK_BYTES, BlockEntry, Codec, Compression, Header, PartitionEntry, Trailer};
 use super::seal::{Seal, partial_name};
 use crate::activity::block_moved;
 use crate::key;
 use crate::record::{HEADER_MAX, RecordEncoding};
-use crate::settings::Compression;
 
 /// A file of the data plane could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -20,9 +19,7 @@ use crate::settings::Compression;
 pub struct WriteError {
     /// What was tried: `create`, `write`, `sync` and so on.
     pub doing: &'static str,
-    /// The file or directory.
     pub path: PathBuf,
-    /// The operating system's reason.
     pub source: io::Error,
 }
 
@@ -46,7 +43,6 @@ fn advice(source: &io::Error) -> &'static str {
 /// A sealed segment: what the coordinator registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedSegment {
-    /// The file.
     pub path: PathBuf,
     /// Its length in bytes.
     pub file_len: u64,
@@ -54,7 +50,6 @@ pub struct SealedSegment {
     pub records: u64,
     /// Bytes of all records as encoded, before compression.
     pub raw_len: u64,
-    /// How many partitions it has.
     pub partitions: u32,
     /// The checksum of its trailer, which covers the footer's, which covers that of each block.
     pub crc: u32,
@@ -155,7 +150,6 @@ impl SegmentWriter {
         self.shape.encoding
     }
 
-    /// How many partitions the segment has.
     pub(crate) fn partitions(&self) -> u32 {
         self.shape.partitions
     }

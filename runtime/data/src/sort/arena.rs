@@ -4,15 +4,14 @@
 //! what is free; half of what the entries take is kept free as the sort's scratch space.
 #![allow(unsafe_code)] // writes into mapped memory
 
+use std::convert::Infallible;
 use std::slice;
 
 use super::entry::EntryLayout;
 use super::order;
 use crate::budget::Grant;
-use crate::combine::Source;
 use crate::key;
-use crate::merge::MergeError;
-use crate::record::{Extent, HEADER_MAX, RecordEncoding};
+use crate::record::{Extent, HEADER_MAX, RecordEncoding, Source};
 use crate::region::{CHUNK_BYTES, Region, prefetch};
 
 const ENTRY_BYTES: usize = size_of::<u128>();
@@ -179,8 +178,10 @@ impl SortedPartition<'_> {
 }
 
 impl Source for SortedPartition<'_> {
+    type Error = Infallible;
+
     #[inline]
-    fn advance(&mut self) -> Result<bool, MergeError> {
+    fn advance(&mut self) -> Result<bool, Infallible> {
         let Some(&entry) = self.entries.get(self.next) else { return Ok(false) };
         if let Some(&ahead) = self.entries.get(self.next + AHEAD) {
             let at = self.layout.locator(ahead);

@@ -20,7 +20,6 @@ pub struct WordCounts {
 }
 
 impl WordCounts {
-    /// Counts the words of a file.
     pub fn of(path: &Path, interrupt: &Interrupt) -> Result<WordCounts, CheckError> {
         let failed = |source| CheckError::Read { path: path.to_owned(), source };
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);

@@ -15,11 +15,9 @@ use crate::table::{seconds, table};
 pub struct ClusterReport {
     /// Always `cluster`.
     pub experiment: &'static str,
-    /// Where it ran.
     pub machine: Machine,
     /// Measured runs on each path.
     pub runs: u32,
-    /// Workers of the clusters.
     pub workers: u32,
     /// What a job could use.
     #[serde(flatten)]
@@ -35,7 +33,6 @@ pub struct ClusterReport {
 /// One way to run the job.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathReport {
-    /// Which.
     pub path: ShufflePath,
     /// The command of the job.
     pub command: String,

@@ -26,7 +26,6 @@ const LOOK: Duration = Duration::from_millis(20);
 pub enum Charge {
     /// A process; its number alone may be given to another one later.
     Process {
-        /// Its number.
         id: i32,
         /// When it was started, in the kernel's ticks.
         started: u64,
@@ -34,12 +33,7 @@ pub enum Charge {
     /// A folder with all it holds, made by the experiment.
     Folder(PathBuf),
     /// A file that the guard makes and swaps to.
-    Swap {
-        /// Where.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-    },
+    Swap { path: PathBuf, bytes: u64 },
     /// A control group that the guard makes; whatever is in it at the end is killed.
     ControlGroup(PathBuf),
 }

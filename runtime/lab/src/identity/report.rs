@@ -14,7 +14,6 @@ use crate::table::table;
 pub struct IdentityReport {
     /// Always `identity`.
     pub experiment: &'static str,
-    /// Where it ran.
     pub machine: Machine,
     /// Where the choices started.
     pub seed: u64,
@@ -22,14 +21,11 @@ pub struct IdentityReport {
     pub runs: Vec<IdentityRun>,
 }
 
-/// One job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IdentityRun {
     /// From 1.
     pub round: u32,
-    /// Its shape.
     pub shape: &'static str,
-    /// Its id.
     pub job: String,
     /// How often each end of a preemption was reached.
     pub ends: BTreeMap<&'static str, usize>,

@@ -25,7 +25,6 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Every shape.
     pub const ALL: [Shape; 6] =
         [Shape::Words, Shape::Sorted, Shape::OneGroup, Shape::MapOnly, Shape::Spills, Shape::Stateful];
 

@@ -14,7 +14,6 @@ use crate::table::table;
 pub struct LatencyReport {
     /// Always `latency`.
     pub experiment: &'static str,
-    /// Where it ran.
     pub machine: Machine,
     /// From the decision to the slot verified free.
     pub suspend: Latencies,
@@ -33,7 +32,6 @@ pub struct LatencyReport {
 /// Latencies of one kind, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latencies {
-    /// Number of samples.
     pub samples: usize,
     /// Half of them are at most this.
     pub p50_ms: Option<f64>,

@@ -15,11 +15,9 @@ pub struct JobOrder {
     pub name: String,
     /// What it does.
     pub work: Work,
-    /// Its input.
     pub input: PathBuf,
     /// Where its output goes.
     pub output: PathBuf,
-    /// Reduce tasks.
     pub reduces: u32,
     /// Input bytes for one map task.
     pub split_size: ByteSize,

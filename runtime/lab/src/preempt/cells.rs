@@ -11,9 +11,7 @@ use crate::statistics::{Interval, Summary, median, median_interval};
 pub struct TwoJobsRun {
     /// Always `two-jobs`.
     pub experiment: &'static str,
-    /// Which tasks.
     pub weight: Weight,
-    /// What was done.
     pub primitive: Strategy,
     /// How far the low job was meant to be.
     pub percent: u32,
@@ -40,9 +38,7 @@ pub struct TwoJobsRun {
 /// All runs of one primitive at one per cent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// Which tasks.
     pub weight: Weight,
-    /// What was done.
     pub primitive: Strategy,
     /// How far the low job was.
     pub percent: u32,
@@ -55,13 +51,10 @@ pub struct Cell {
 /// A ratio with the bound it should keep to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Which tasks.
     pub weight: Weight,
-    /// Which primitive.
     pub primitive: Strategy,
     /// What is compared, in words.
     pub what: String,
-    /// The ratio.
     pub ratio: f64,
     /// Its bootstrap interval (95 %).
     pub interval: Interval,

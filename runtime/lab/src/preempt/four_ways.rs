@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::report::PreemptReport;
 use super::{Setting, UnknownWord};
-use crate::LabError;
+use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::Work;
 use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
@@ -50,9 +50,7 @@ pub enum Way {
     SoftCap,
     /// Research tasks are killed.
     Kill,
-    /// They are checkpointed.
     Checkpoint,
-    /// They are suspended.
     Suspend,
 }
 
@@ -73,7 +71,6 @@ impl Way {
         }
     }
 
-    /// How a preemption ends in this way.
     fn end(self) -> Option<PreemptionEnd> {
         match self {
             Way::Ideal | Way::HardCap | Way::SoftCap => None,
@@ -135,7 +132,6 @@ impl fmt::Display for Way {
 pub struct WayRun {
     /// Always `four-ways`.
     pub experiment: &'static str,
-    /// Which way.
     pub way: Way,
     /// From 1.
     pub repetition: u32,

@@ -8,7 +8,7 @@ use napreduce_plot::{Curve, Estimate, bars, curves};
 
 use super::report::{Figure, PreemptReport};
 use super::{Strategy, Weight};
-use crate::LabError;
+use crate::error::LabError;
 use crate::live_cluster::write as write_file;
 use crate::statistics::Summary;
 use crate::workspace::WorkError;

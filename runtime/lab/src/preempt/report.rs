@@ -16,7 +16,6 @@ use crate::table::table;
 pub struct PreemptReport {
     /// Always `preempt`.
     pub experiment: &'static str,
-    /// Where it ran.
     pub machine: Machine,
     /// How often each cell was measured.
     pub repetitions: u32,
@@ -32,7 +31,6 @@ pub struct PreemptReport {
     pub tier: Option<Tier>,
     /// What a job took alone.
     pub alone_seconds: Vec<(Weight, f64)>,
-    /// Every run of two jobs.
     pub runs: Vec<TwoJobsRun>,
     /// The same by cell.
     pub cells: Vec<Cell>,
@@ -42,7 +40,6 @@ pub struct PreemptReport {
     pub seconds_per_swapped_gib: Option<f64>,
     /// The times of Natjam's experiment as a part of the paper's.
     pub scale: f64,
-    /// Every run of it.
     pub way_runs: Vec<WayRun>,
     /// The same by way.
     pub ways: Vec<WayFigures>,
@@ -51,7 +48,6 @@ pub struct PreemptReport {
 /// All runs of one way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WayFigures {
-    /// Which.
     pub way: Way,
     /// Seconds of the production job.
     pub production: Summary,
@@ -65,7 +61,6 @@ pub struct WayFigures {
 
 /// Which time of a run.
 type Seconds = fn(&WayRun) -> f64;
-/// Which figure of a cell.
 pub(super) type Figure = fn(&Cell) -> &Summary;
 
 impl PreemptReport {
@@ -274,7 +269,7 @@ pub mod canned {
             ways: Way::ALL.to_vec(),
             scale: 0.1,
             binaries: "/nowhere".into(),
-            work: crate::WorkSettings::default(),
+            work: crate::workspace::WorkSettings::default(),
             report: "/nowhere".into(),
         };
         let mut report = PreemptReport::new(Machine::describe(), &settings);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::LabError;
 use crate::check::Truth;
+use crate::error::LabError;
 use crate::input::Input;
 use crate::job_result::peak_task_bytes;
 use crate::machine::load_average;

@@ -16,7 +16,6 @@ use crate::table::{seconds, table};
 pub struct SpeedReport {
     /// Always `speed`.
     pub experiment: &'static str,
-    /// Where it ran.
     pub machine: Machine,
     /// How it ran.
     pub conditions: Conditions,
@@ -27,9 +26,7 @@ pub struct SpeedReport {
 /// One program at one size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
-    /// The program.
     pub program: Program,
-    /// The size asked for.
     pub size: ByteSize,
     /// The length of the input.
     pub input_bytes: ByteSize,
@@ -40,9 +37,7 @@ pub struct Measurement {
 /// One contender of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContenderReport {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// The command of its last run.
     pub command: String,

@@ -6,7 +6,7 @@
 
 use napreduce_core::TaskKind;
 use napreduce_protocol::JobPlan;
-use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use napreduce_schedulers::SchedulerConfiguration;
 
 use super::daemon::Coordinator;
 use super::requests::Refusal;
@@ -25,16 +25,7 @@ impl Coordinator {
 
 /// A queue that makes no difference is most likely a mistake; a policy with queues of its own looks at the name itself.
 fn check_queue(scheduler: &SchedulerConfiguration, more: &[String], queue: &str) -> Result<(), String> {
-    let own: Vec<&str> = match scheduler.scheduler {
-        SchedulerName::Fifo | SchedulerName::Fcs | SchedulerName::NatjamDeadline | SchedulerName::Trigger => {
-            Vec::new()
-        }
-        SchedulerName::Hfsp => scheduler.tables.hfsp.weights.keys().map(String::as_str).collect(),
-        // Natjam's research is every queue that is not production.
-        SchedulerName::Fair | SchedulerName::Capacity | SchedulerName::Natjam | SchedulerName::Composed => {
-            return Ok(());
-        }
-    };
+    let Some(own) = scheduler.queues() else { return Ok(()) };
     let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();
     known.extend(more.iter().map(String::as_str));
     if known.contains(&queue) {
@@ -77,6 +68,7 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
 mod tests {
     use napreduce_core::EngineSettings;
     use napreduce_protocol::CheckpointSupport;
+    use napreduce_schedulers::SchedulerName;
 
     use super::*;
 

@@ -16,7 +16,6 @@ pub(super) type Place = (i64, Time, JobId);
 /// What a queue, or a user in one, has and wants of one kind of slot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
-    /// Slots held.
     pub used: u32,
     /// What it could use more, suspended attempts included.
     pub pending: u64,
@@ -46,7 +45,6 @@ pub(super) struct Books {
     sums: ByKind<Vec<Sums>>,
     leaves: ByKind<Vec<Leaf>>,
     entries: BTreeMap<JobId, Entry>,
-    /// Numbers of users.
     users: BTreeMap<String, u32>,
 }
 
@@ -85,7 +83,6 @@ impl Books {
         &self.leaves[kind][queue]
     }
 
-    /// The leaf a job is in.
     pub fn leaf_of(&self, job: JobId) -> Option<usize> {
         self.entries.get(&job).map(|entry| entry.leaf)
     }

@@ -43,7 +43,6 @@ pub enum Mode {
     Preemptive,
 }
 
-/// The capacity policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct CapacityConfiguration {
@@ -60,7 +59,6 @@ pub struct CapacityConfiguration {
     pub delay: DelaySettings,
 }
 
-/// One queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QueueConfiguration {

@@ -13,6 +13,7 @@ mod order;
 mod policy;
 mod queues;
 mod snapshot;
+mod table;
 mod watch;
 
 pub use configuration::{

@@ -11,9 +11,7 @@ use napreduce_core::Ratio;
 pub struct Standing<'a> {
     /// Ties go by name.
     pub name: &'a str,
-    /// What it has.
     pub used: Ratio,
-    /// What it is guaranteed.
     pub guaranteed: Ratio,
     /// Larger is more important.
     pub priority: i32,

@@ -19,7 +19,6 @@ const FINEST: i128 = 1_000_000_000_000;
 /// One queue of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// Its name.
     pub name: String,
     /// The queue it is a part of.
     pub parent: Option<usize>,
@@ -89,7 +88,6 @@ impl Queues {
         &self.all
     }
 
-    /// A queue by its number.
     pub fn queue(&self, number: usize) -> &Queue {
         &self.all[number]
     }

@@ -11,7 +11,6 @@ use super::monitor::{
     Application, Container, IntraQueue, QueueSettings, QueueState, QueueTree, RoundSettings,
 };
 
-/// The queues.
 pub(super) fn tree(books: &Books, kind: TaskKind, slots: u32) -> QueueTree {
     let state = |number: usize| {
         let queue = books.queues.queue(number);

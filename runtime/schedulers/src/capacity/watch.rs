@@ -65,7 +65,6 @@ impl Watch {
         self.next = (is_wanted || has_asked).then(|| Time((now.0 / interval + 1).saturating_mul(interval)));
     }
 
-    /// What it remembers.
     pub fn remembered(&self) -> Remembered {
         Remembered { next: self.next, asked: self.rounds.asked().collect() }
     }

@@ -20,7 +20,6 @@ pub(super) const DEFAULT_POOL: &str = "default";
 pub struct FairConfiguration {
     /// Starved jobs take slots from others.
     pub preemption: bool,
-    /// How.
     pub primitive: Primitive,
     /// Nothing is taken before more than this part of the slots of some kind is in use.
     pub utilization_gate: Ratio,
@@ -80,7 +79,6 @@ impl Default for FairConfiguration {
 pub enum Placement {
     /// The one that its queue names: `research.ada` is pool `ada` below `research`.
     Queue,
-    /// The one of its user.
     User,
 }
 
@@ -163,36 +161,21 @@ impl Default for PoolConfiguration {
 pub enum FairConfigurationError {
     /// A weight below nothing.
     #[error("pool {pool} has weight {weight}; give 0 or more")]
-    Weight {
-        /// Which pool.
-        pool: String,
-        /// Its weight.
-        weight: Ratio,
-    },
-    /// A minimum above the maximum.
+    Weight { pool: String, weight: Ratio },
     #[error("pool {pool} has min-{what} {min} and max-{what} {max}; the minimum may not exceed the maximum")]
     MinAboveMax {
-        /// Which pool.
         pool: String,
         /// Maps or reduces.
         what: &'static str,
-        /// The minimum.
         min: u32,
-        /// The maximum.
         max: u32,
     },
     /// A threshold that is no part of a share.
     #[error("pool {pool} has fair-share-threshold {threshold}; give 0 to 1")]
-    Threshold {
-        /// Which pool.
-        pool: String,
-        /// Its threshold.
-        threshold: Ratio,
-    },
+    Threshold { pool: String, threshold: Ratio },
     /// Pools in turn.
     #[error("pool {0} has order fifo but holds pools, not jobs; give fifo to the pools that hold the jobs")]
     FifoOfPools(String),
-    /// A share of the root.
     #[error(
         "the root has a weight, a minimum or a maximum; it is the whole cluster, so give them to pools below it"
     )]

@@ -10,6 +10,7 @@ mod pool;
 mod preempting;
 mod shares;
 mod starvation;
+mod table;
 mod tree;
 mod update;
 mod victims;

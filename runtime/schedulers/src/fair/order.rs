@@ -16,7 +16,6 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// One.
     pub const ONE: Weight = Weight { above: NonZeroU32::MIN, below: NonZeroU32::MIN };
 
     /// The weight that a ratio is; none for nothing and less. Exact up to nine digits above and below the line; of
@@ -49,9 +48,7 @@ impl Weight {
 /// What a child is called; decides last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Name {
-    /// A pool.
     Pool(Arc<str>),
-    /// A job.
     Job(JobId),
 }
 

@@ -67,7 +67,6 @@ impl Pool {
         Pool::new(None, Arc::from("root"), &configuration.root, true, configuration.patience(), Time(0))
     }
 
-    /// A pool below this one.
     pub(super) fn below(
         &self,
         parent: PoolId,

@@ -11,12 +11,9 @@ use crate::fair::order::{Name, Standing, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED, shares};
 use crate::fair::starvation::{JobNeed, Patience, PoolNeed, starvation};
 
-/// A job in the picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPicture {
-    /// Which job.
     pub job: JobId,
-    /// When it was submitted.
     pub submitted: Time,
     /// Higher goes first in a pool that serves in turn.
     pub priority: i32,
@@ -26,7 +23,6 @@ pub struct JobPicture {
     pub need: JobNeed,
 }
 
-/// A pool in the picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolPicture {
     /// The place of its parent in the picture, which is smaller; the root alone has none.
@@ -41,7 +37,6 @@ pub struct PoolPicture {
     pub patience: Patience,
     /// When it last had its minimum.
     pub last_at_min: Time,
-    /// Its jobs.
     pub jobs: Vec<JobPicture>,
     /// What its jobs and those of the pools below hold; filled in.
     pub usage: u64,

@@ -6,15 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Primitive, Ratio, Span};
 
-use crate::SchedulerName;
 use crate::fcs::estimates::{Bounds, migration_threshold};
 
 /// What can be chosen about FCS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct FcsConfiguration {
-    /// The policy that gives map slots, with the values of its own table; of no meaning to FCS itself.
-    pub maps: SchedulerName,
+    /// The name of the policy that gives map slots, with the values of its own table; of no meaning to FCS itself.
+    pub maps: String,
     /// A reduce that has been there for so many times as long as its work takes is not preempted any more.
     pub slackness_bound: Ratio,
     /// Nor is one that has done more than this share of its work.
@@ -41,7 +40,7 @@ pub struct FcsConfiguration {
 impl Default for FcsConfiguration {
     fn default() -> FcsConfiguration {
         FcsConfiguration {
-            maps: SchedulerName::Fair,
+            maps: "fair".to_owned(),
             slackness_bound: Ratio::whole(5),
             progress_max: Ratio::new(7, 10),
             service_min: Span::from_secs(10),

@@ -10,6 +10,7 @@ pub mod launch;
 mod offers;
 mod policy;
 pub mod preempt;
+mod table;
 
 pub use configuration::{FcsConfiguration, FcsError};
 pub use policy::Fcs;

@@ -30,7 +30,6 @@ pub struct Fcs {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
     pub jobs: Jobs,
-    /// How many workers there are.
     pub workers: u32,
     /// When a free slot of each worker was last an opportunity.
     pub last_counted: BTreeMap<WorkerId, Time>,

@@ -7,7 +7,6 @@ use crate::fcs::estimates::RemainingWork;
 /// A job that runs reduces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunningJob<I> {
-    /// Which.
     pub id: I,
     /// What is left of it.
     pub remaining: RemainingWork,

@@ -31,7 +31,6 @@ pub enum Late {
 pub struct KnownTimes {
     /// Of the maps: one time for all of them, or one for each. None: to be measured.
     pub map: Vec<KnownTime>,
-    /// Of the reduces.
     pub reduce: Vec<KnownTime>,
 }
 
@@ -140,19 +139,12 @@ pub enum HfspError {
     Thresholds {
         /// Which pair.
         what: &'static str,
-        /// The lower mark.
         low: u32,
-        /// The upper mark.
         high: u32,
     },
     /// Shares are compared exactly up to a bound.
     #[error("the weight of queue {queue} is {weight}; give 1 to {WEIGHT_MAX}")]
-    Weight {
-        /// Whose.
-        queue: String,
-        /// The value.
-        weight: u32,
-    },
+    Weight { queue: String, weight: u32 },
     /// The size error makes no sense.
     #[error("size-error: {0}")]
     SizeError(#[from] MisjudgementError),

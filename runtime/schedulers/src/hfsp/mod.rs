@@ -5,7 +5,6 @@
 
 mod assignment;
 mod configuration;
-pub mod divisible;
 mod lane;
 mod listing;
 pub mod misjudgement;
@@ -14,6 +13,7 @@ mod preemption;
 pub mod ranking;
 pub mod shares;
 pub mod size;
+mod table;
 mod training;
 pub mod victims;
 mod virtual_cluster;

@@ -30,9 +30,7 @@ pub struct Rank {
     pub on_time: bool,
     /// When it ended virtually, or what it is ordered by.
     pub key: u64,
-    /// When it was submitted.
     pub submitted: Time,
-    /// Which.
     pub job: JobId,
 }
 

@@ -50,12 +50,10 @@ impl Share {
 }
 
 impl Shares {
-    /// Shares of so many slots.
     pub fn new(slots: u32) -> Shares {
         Shares { slots, ..Shares::default() }
     }
 
-    /// How many slots are shared.
     pub fn slots(&self) -> u32 {
         self.slots
     }

@@ -65,7 +65,6 @@ impl Sample {
         self.count += 1;
     }
 
-    /// How many there are.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -93,11 +92,6 @@ impl FromIterator<Ratio> for Sample {
 /// How long a reduce will execute that made this progress in so long; unknown while it made none.
 pub fn reduce_time(executed: Ratio, progress: Ratio) -> Option<Ratio> {
     (progress > Ratio::ZERO).then(|| executed / progress)
-}
-
-/// The time of a task whose input is another share of the job's than that of the mean task: as much longer or shorter.
-pub fn skewed(mean: Ratio, input: u64, mean_input: Ratio) -> Ratio {
-    if mean_input > Ratio::ZERO { mean * Ratio::whole(input) / mean_input } else { mean }
 }
 
 impl FromStr for Confidence {
@@ -164,12 +158,6 @@ mod tests {
         assert_eq!(all, [factor(1, 1), factor(5, 2), factor(3, 2), Confidence::Infinite]);
         let again = serde_json::to_string(&all).expect("text");
         assert_eq!(serde_json::from_str::<Vec<Confidence>>(&again).expect("the same"), all);
-    }
-
-    #[test]
-    fn skew_scales_a_time_by_the_share_of_the_input() {
-        assert_eq!(skewed(Ratio::whole(60), 30, Ratio::whole(10)), Ratio::whole(180));
-        assert_eq!(skewed(Ratio::whole(60), 30, Ratio::ZERO), Ratio::whole(60));
     }
 
     #[test]

@@ -13,7 +13,6 @@ use crate::hfsp::size::{self, Sample};
 /// A reduce of a sample that executes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Measure {
-    /// The number of the attempt.
     attempt: u32,
     /// How long it had been at work when it was first heard of, and its progress then.
     begun: Span,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// A job that may have to give tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder<I, S> {
-    /// Which.
     pub id: I,
     /// What is left of it.
     pub remaining: S,

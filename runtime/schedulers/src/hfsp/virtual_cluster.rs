@@ -39,7 +39,6 @@ impl VirtualCluster {
         VirtualCluster { shares: Shares::new(slots), ..VirtualCluster::default() }
     }
 
-    /// How many slots it has.
     pub fn slots(&self) -> u32 {
         self.shares.slots()
     }

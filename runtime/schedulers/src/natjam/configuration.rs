@@ -21,7 +21,6 @@ pub struct NatjamConfiguration {
     pub job_eviction: JobEviction,
     /// Which of its attempts.
     pub task_eviction: TaskEviction,
-    /// How.
     pub primitive: Primitive,
     /// Whether map slots are taken, too, not only reduce slots.
     pub preempt_maps: bool,
@@ -68,7 +67,6 @@ pub struct NatjamRConfiguration {
     pub selection: Option<DeadlineSelection>,
     /// Which of its attempts gives the slot.
     pub task_eviction: TaskEviction,
-    /// How.
     pub primitive: Primitive,
     /// Whether map slots are taken, too, not only reduce slots.
     pub preempt_maps: bool,

@@ -28,7 +28,6 @@ pub enum JobEviction {
 /// A research job with containers that can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
-    /// Which job.
     pub job: JobId,
     /// When it was submitted: of equals the youngest loses first.
     pub submitted: Time,

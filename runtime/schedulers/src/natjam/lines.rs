@@ -97,12 +97,10 @@ impl<K: Ord + Copy> Lines<K> {
         *only = if there { *only + count } else { *only - count };
     }
 
-    /// The key of a job.
     pub(super) fn key(&self, job: JobId) -> Option<K> {
         self.places.get(&job).map(|(key, _)| *key)
     }
 
-    /// All jobs.
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
         self.places.keys().copied()
     }

@@ -10,6 +10,7 @@ mod lines;
 mod policy;
 mod reclaim;
 mod runs;
+mod table;
 mod urgency;
 
 pub use configuration::{NatjamConfiguration, NatjamConfigurationError, NatjamRConfiguration};

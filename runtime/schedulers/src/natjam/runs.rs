@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Span, Time};
 
-/// The timer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Runs {
     interval: Span,

@@ -25,10 +25,8 @@ pub enum DeadlineEviction {
 /// Which waiting job is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeadlineSelection {
-    /// The one with the earliest deadline.
     #[serde(rename = "earliest-deadline-first", alias = "EDF")]
     EarliestDeadlineFirst,
-    /// The one with the least laxity.
     #[serde(rename = "least-laxity-first", alias = "LLF")]
     LeastLaxityFirst,
 }
@@ -54,7 +52,6 @@ impl fmt::Display for DeadlineSelection {
 /// What both sides of a consistent pair go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrgencyKey {
-    /// The deadline.
     Deadline,
     /// The laxity: deadline - now - remaining time.
     Laxity,
@@ -105,12 +102,10 @@ impl Urgency {
     /// Of a job without deadline.
     pub const NONE: Urgency = Urgency(i128::MAX);
 
-    /// By deadline.
     pub fn of_deadline(deadline: Option<Time>) -> Urgency {
         deadline.map_or(Urgency::NONE, |deadline| Urgency(i128::from(deadline.0)))
     }
 
-    /// By laxity.
     pub fn of_laxity(deadline: Option<Time>, now: Time, remaining: Span) -> Urgency {
         let laxity = |deadline: Time| i128::from(deadline.0) - i128::from(now.0) - i128::from(remaining.0);
         deadline.map_or(Urgency::NONE, |deadline| Urgency(laxity(deadline)))
@@ -131,9 +126,7 @@ impl Urgency {
 /// A job in the one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contender {
-    /// Which job.
     pub job: JobId,
-    /// When it was submitted.
     pub submitted: Time,
     /// How urgent it is.
     pub urgency: Urgency,

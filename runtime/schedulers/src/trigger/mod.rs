@@ -6,6 +6,7 @@
 
 mod rules;
 mod state;
+mod table;
 mod text;
 
 pub use rules::{Condition, Deed, Rule, Target};
@@ -27,7 +28,6 @@ pub struct TriggerSettings {
     pub rules: String,
 }
 
-/// The policy.
 #[derive(Debug, Clone)]
 pub struct Trigger {
     rules: Vec<Rule>,

@@ -1,8 +1,9 @@
-//! Fair's decisions against slow and simple ones, on generated instances.
+//! Fair's decisions against slow and simple ones, on generated instances, and the policy as a whole in scenarios.
 //!
-//! Owns the list of what is compared. The policy as a whole is shown by scenarios under the engine.
+//! Owns the list of what is compared and shown.
 
 mod configurations;
 mod order;
+mod scenarios;
 mod shares;
 mod starving;

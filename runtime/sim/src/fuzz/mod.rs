@@ -39,13 +39,9 @@ const STRIDE: u64 = 61;
 pub struct Case {
     /// What it was drawn by, and its run.
     pub seed: u64,
-    /// The policy.
     pub scheduler: SchedulerName,
-    /// The configuration file.
     pub configuration: String,
-    /// The workload file.
     pub workload: String,
-    /// What goes wrong.
     pub failures: Failures,
 }
 
@@ -58,7 +54,6 @@ struct Tables {
 }
 
 impl Case {
-    /// The case of a seed.
     pub fn draw(seed: u64) -> Case {
         let mut draw = Draw::by(seed);
         let scheduler = policies::name(&mut draw);

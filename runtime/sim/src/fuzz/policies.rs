@@ -3,6 +3,8 @@
 //! Owns their text. Does not own its meaning, which is the policies'. Rules of the trigger policy are left out: they say
 //! themselves what waits for ever.
 
+use std::iter::repeat_n;
+
 use napreduce_schedulers::SchedulerName;
 
 use super::draw::Draw;
@@ -11,28 +13,23 @@ use super::jobs::QUEUES;
 const PRIMITIVES: [&str; 4] = ["wait", "kill", "suspend", "checkpoint"];
 const EVICTIONS: [&str; 5] =
     ["shortest-remaining", "longest-remaining", "random", "youngest", "least-progress"];
-/// What can give slots of either kind.
-const PARTS: [&str; 6] = ["fifo", "fair", "capacity", "natjam", "natjam-deadline", "hfsp"];
-
-/// A policy. Those that take slots come more often.
+/// A policy. Those that take slots, or are made of others, come more often.
 pub(super) fn name(draw: &mut Draw) -> SchedulerName {
-    use SchedulerName as Name;
-    draw.of(&[
-        Name::Fifo,
-        Name::Fair,
-        Name::Fair,
-        Name::Fair,
-        Name::Capacity,
-        Name::Capacity,
-        Name::Natjam,
-        Name::NatjamDeadline,
-        Name::NatjamDeadline,
-        Name::Fcs,
-        Name::Hfsp,
-        Name::Composed,
-        Name::Composed,
-        Name::Composed,
-    ])
+    let times = |name: SchedulerName| match name {
+        SchedulerName::Fair | SchedulerName::Composed => 3,
+        SchedulerName::Capacity | SchedulerName::NatjamDeadline => 2,
+        SchedulerName::Trigger => 0,
+        _ => 1,
+    };
+    let all = SchedulerName::ALL.into_iter().flat_map(|name| repeat_n(name, times(name)));
+    draw.of(&all.collect::<Vec<_>>())
+}
+
+/// The policies that can give slots of either kind.
+fn parts() -> Vec<&'static str> {
+    let alone = [SchedulerName::Fcs, SchedulerName::Trigger, SchedulerName::Composed];
+    let parts = SchedulerName::ALL.into_iter().filter(|name| !alone.contains(name));
+    parts.map(SchedulerName::as_str).collect()
 }
 
 /// A configuration file: the tables of all policies, of which a composed one takes several.
@@ -241,7 +238,7 @@ fn hfsp(draw: &mut Draw) -> String {
 
 fn fcs(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.fcs]\n".to_owned();
-    text += &draw.word("maps", &PARTS);
+    text += &draw.word("maps", &parts());
     text += &draw.word("primitive", &PRIMITIVES);
     let (bound, progress) = (draw.of(&["0.5", "1", "5"]), draw.of(&["0.3", "0.7", "1"]));
     text += &draw.perhaps("slackness-bound", bound);
@@ -255,8 +252,8 @@ fn fcs(draw: &mut Draw) -> String {
 
 fn composed(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.composed]\n".to_owned();
-    text += &draw.word("map", &PARTS);
-    let with_fcs = [PARTS.as_slice(), &["fcs"]].concat();
+    text += &draw.word("map", &parts());
+    let with_fcs = [parts(), vec!["fcs"]].concat();
     text += &draw.word("reduce", &with_fcs);
     text + &draw.perhaps("monitor", true)
 }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// A set of numbers in short; all zero for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// The mean.
     pub mean: f64,
     /// Half do not exceed it.
     pub median: f64,
@@ -16,12 +15,10 @@ pub struct Spread {
     pub p95: f64,
     /// 99 of 100 do not exceed it.
     pub p99: f64,
-    /// The largest.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of these numbers.
     pub fn of(numbers: impl Iterator<Item = f64>) -> Spread {
         let mut sorted: Vec<f64> = numbers.collect();
         sorted.sort_unstable_by(f64::total_cmp);

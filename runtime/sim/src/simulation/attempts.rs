@@ -4,7 +4,7 @@
 
 use napreduce_core::{AttemptId, TaskKind, Time};
 
-use super::books::Books;
+use crate::books::Books;
 
 /// What an attempt is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,19 +13,16 @@ pub(super) enum Phase {
     Ordered,
     /// Its process starts and reads its checkpoint.
     Starting,
-    /// At work.
     Working,
     /// A reduce at work or waiting: it fetches map outputs as they appear.
     Fetching,
     /// Its work is done; it waits to be heard or to be allowed to commit.
     Ended,
-    /// Is being stopped.
     Suspending,
     /// Stopped; it has no slot when the coordinator knows.
     Suspended,
     /// The order to go on is on its way.
     ResumeOrdered,
-    /// Is being continued.
     Resuming,
     /// Writes a checkpoint.
     Saving,

@@ -11,6 +11,7 @@ use napreduce_core::{
 use super::Simulation;
 use super::attempts::Phase;
 use super::reports::Group;
+use crate::books;
 use crate::job::JobPlan;
 use crate::run::{Ending, JobResult, SimulationError};
 
@@ -212,7 +213,7 @@ impl Simulation {
         let found = self.finishing.binary_search_by_key(&id, |(attempt, _)| *attempt);
         let executed = self.finishing[found.expect("a task is done by an attempt that said so just now")].1;
         let job = self.jobs.at_mut(id.task.job);
-        assert!(mark(&mut job.done[super::books::of(kind)], index, true), "{} is done twice", id.task);
+        assert!(mark(&mut job.done[books::of(kind)], index, true), "{} is done twice", id.task);
         let total = job.plan.work_of(kind, index);
         let before = total - executed;
         let more = job.checkpoints.remove(&(kind, index)).map_or(0, |kept| kept.done.saturating_sub(before));
@@ -286,7 +287,7 @@ impl Simulation {
         }
         if job.result.ending == Ending::Succeeded {
             let kinds = if job.plan.reduces.is_empty() { TaskKind::Map } else { TaskKind::Reduce };
-            let done: u32 = job.done[super::books::of(kinds)].iter().map(|word| word.count_ones()).sum();
+            let done: u32 = job.done[books::of(kinds)].iter().map(|word| word.count_ones()).sum();
             assert_eq!(done as usize, job.plan.tasks(kinds), "{id} ended before its tasks");
         }
         self.run.books.job_went(job.result.sojourn());

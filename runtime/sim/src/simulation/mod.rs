@@ -11,7 +11,6 @@
 //! ```
 
 mod attempts;
-mod books;
 mod failures;
 mod guard;
 mod jobs;
@@ -22,8 +21,6 @@ mod queue;
 mod reports;
 mod work;
 mod workers;
-
-pub use books::{Books, BooksError};
 
 use std::collections::BTreeMap;
 use std::io::Write;

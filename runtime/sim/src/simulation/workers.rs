@@ -5,11 +5,10 @@
 use napreduce_core::{AttemptId, Slots, TaskKind, Time, WorkerId};
 
 use super::attempts::Attempts;
-use super::books;
 use super::queue::OrderKind;
 use super::reports::Told;
+use crate::books;
 
-/// A worker.
 #[derive(Debug)]
 pub(super) struct VirtualWorker {
     pub id: WorkerId,

@@ -22,7 +22,6 @@ pub enum Arrivals {
     Gaps(Distribution),
     /// So many at once, again and again; the first ones at once.
     Burst {
-        /// How many.
         size: u32,
         /// How long after the burst before.
         every: f64,

@@ -24,7 +24,6 @@ pub enum Distribution {
     Exponential(f64),
     /// Exponential with one of these means, drawn by their shares.
     Hyperexponential {
-        /// The means.
         means: Vec<f64>,
         /// How likely each is, in relation to the others.
         shares: Vec<f64>,
@@ -32,18 +31,15 @@ pub enum Distribution {
     /// Pareto: at least `minimum`, and heavier in the tail the smaller the `shape` is; cut off at `maximum` if there is
     /// one.
     Pareto {
-        /// The least.
         minimum: f64,
         /// The exponent.
         shape: f64,
-        /// The most.
         #[serde(default)]
         maximum: Option<f64>,
     },
 }
 
 impl Distribution {
-    /// Draws a number.
     pub fn draw(&self, random: &mut impl Rng) -> f64 {
         match self {
             Distribution::Fixed(number) => *number,

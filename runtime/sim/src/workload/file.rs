@@ -23,7 +23,6 @@ const TASKS_MAX: f64 = 10_000_000.0;
 /// More instances of one entry are refused.
 const REPEAT_MAX: u32 = 10_000_000;
 
-/// A workload file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WorkloadFile {
@@ -42,7 +41,6 @@ pub struct WorkloadFile {
     /// How jobs without a time of their own come, in an order drawn by the seed.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
-    /// The jobs.
     #[serde(rename = "job", default)]
     pub jobs: Vec<JobEntry>,
 }
@@ -51,11 +49,8 @@ pub struct WorkloadFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClusterShape {
-    /// How many machines.
     pub machines: u32,
-    /// Map slots of each.
     pub map_slots: u32,
-    /// Reduce slots of each.
     pub reduce_slots: u32,
 }
 
@@ -75,16 +70,13 @@ pub struct JobEntry {
     /// When it is submitted: a span from the start, or `trigger`. By the arrivals of the file without.
     #[serde(default)]
     pub submit: Option<String>,
-    /// How many of it there are.
     #[serde(default = "once")]
     pub repeat: u32,
     /// How several alike follow each other, from `submit` on.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
-    /// Who submits it.
     #[serde(default = "default_user")]
     pub user: String,
-    /// To which queue.
     #[serde(default = "default_queue")]
     pub queue: String,
     /// The label of its results; the name without number if there is none.
@@ -105,7 +97,6 @@ pub struct JobEntry {
     /// Bytes of memory of a task.
     #[serde(default)]
     pub memory: u64,
-    /// Its maps.
     pub maps: MapsEntry,
     /// Its reduces, if it has any.
     #[serde(default)]
@@ -116,7 +107,6 @@ pub struct JobEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MapsEntry {
-    /// How many.
     pub count: Distribution,
     /// How long each works.
     pub seconds: Distribution,
@@ -132,7 +122,6 @@ pub struct MapsEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReducesEntry {
-    /// How many.
     pub count: Distribution,
     /// How long each fetches map outputs.
     #[serde(default = "nothing")]
@@ -163,20 +152,12 @@ fn default_queue() -> String {
 /// What is wrong with a workload file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// It is no such file.
     #[error("{file}: {error}")]
-    Syntax {
-        /// The file.
-        file: String,
-        /// What and where.
-        error: String,
-    },
+    Syntax { file: String, error: String },
     /// A value is out of bounds.
     #[error("{file}: {place}: {error}")]
     Value {
-        /// The file.
         file: String,
-        /// Which value.
         place: String,
         /// What is wrong and what is allowed.
         error: String,

@@ -8,13 +8,11 @@ use super::file::{WorkloadError, WorkloadFile};
 /// A published mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Its name.
     pub name: &'static str,
     /// Its workload file.
     pub text: &'static str,
 }
 
-/// The published mixes.
 pub const PUBLISHED: [Published; 8] = [
     Published { name: "natjam-xl-s", text: include_str!("../../workloads/natjam-xl-s.toml") },
     Published { name: "natjam-xl-l", text: include_str!("../../workloads/natjam-xl-l.toml") },

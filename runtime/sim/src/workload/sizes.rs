@@ -41,7 +41,6 @@ pub struct SizeModel {
     pub replicas: Option<Replicas>,
     /// Jobs with up to so many tasks are small, and with up to so many medium.
     pub small_max: u32,
-    /// See `small_max`.
     pub medium_max: u32,
     /// Memory of a task, for what swapping and checkpoints cost.
     pub memory: u64,
@@ -82,7 +81,6 @@ impl Default for SizeModel {
 }
 
 impl SizeModel {
-    /// How many maps a job has.
     pub fn maps(&self, job: &SwimJob) -> u64 {
         job.map_input.div_ceil(self.block.max(1)).max(1)
     }

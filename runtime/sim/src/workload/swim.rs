@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 /// No line of a trace is this long.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// A trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwimTrace {
     /// The jobs, in the order of their submission.
@@ -46,36 +45,26 @@ pub enum SwimError {
     /// A field is not as it must be.
     #[error("{file}:{line}:{column}: {found}; expected {expected}")]
     Field {
-        /// The file.
         file: Arc<str>,
         /// The line, from 1.
         line: u64,
         /// The first byte of the field in its line, from 1.
         column: usize,
-        /// What is there.
         found: String,
         /// What should be there.
         expected: String,
     },
-    /// There is no job in it.
     #[error("{file} is empty; a trace has a job on each line")]
-    Empty {
-        /// The file.
-        file: Arc<str>,
-    },
-    /// It cannot be read.
+    Empty { file: Arc<str> },
     #[error("cannot read {file} after line {line}: {error}")]
     Read {
-        /// The file.
         file: Arc<str>,
         /// The last line that could be read.
         line: u64,
-        /// Why.
         error: io::Error,
     },
 }
 
-/// A line and where it is.
 struct Line<'a> {
     file: &'a Arc<str>,
     number: u64,

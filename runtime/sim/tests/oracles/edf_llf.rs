@@ -1,13 +1,13 @@
 //! Earliest deadline and least laxity first: completions, misses, lateness, switches, feasibility.
 //!
-//! Owns the reading of these cases. Does not own the policies: the fluid mode of the simulator does.
+//! Owns the reading of these cases. Does not own the policies: the fluid reference does.
 
 use std::cmp::Ordering;
 
-use napreduce_core::Ratio;
-use napreduce_sim::fluid::{
+use crate::fluid::{
     FluidJob, FluidPolicy, MachinePolicy, Periodic, completions, quantum_switches, switches, whole_tasks,
 };
+use napreduce_core::Ratio;
 use serde_json::Value;
 
 use crate::cases::{check, exact};

@@ -1,9 +1,9 @@
 //! Completion times on one server with known sizes, exact.
 //!
-//! Owns the reading of these cases. Does not own the policies: the fluid mode of the simulator does.
+//! Owns the reading of these cases. Does not own the policies: the fluid reference does.
 
+use crate::fluid::{FluidJob, FluidPolicy, completions};
 use napreduce_core::Ratio;
-use napreduce_sim::fluid::{FluidJob, FluidPolicy, completions};
 use serde_json::Value;
 
 use crate::cases::{check, exact};

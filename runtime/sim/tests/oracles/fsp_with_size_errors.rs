@@ -1,8 +1,8 @@
 //! Completion times when sizes are misestimated, within the tolerance given.
 //!
-//! Owns the reading of these cases. Does not own the policies: the fluid mode of the simulator does.
+//! Owns the reading of these cases. Does not own the policies: the fluid reference does.
 
-use napreduce_sim::fluid::{FluidPolicy, completions};
+use crate::fluid::{FluidPolicy, completions};
 
 use crate::cases::{check, exact};
 use crate::fluid_single_server::{fast, jobs};

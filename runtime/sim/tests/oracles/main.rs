@@ -15,6 +15,7 @@ mod edf_llf;
 mod fair_preemption;
 mod fair_shares;
 mod fcs;
+mod fluid;
 mod fluid_single_server;
 mod fsp_with_size_errors;
 mod hfsp;

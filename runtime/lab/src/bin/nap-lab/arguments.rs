@@ -1,15 +1,15 @@
 //! The command line of `nap lab`.
 //!
-//! Owns names, defaults, ranges and help texts of all arguments. Does not own what they cause.
+//! Owns names, defaults, ranges and help texts of the experiments with programs. Does not own what they cause.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use napreduce_lab::{Peer, Program};
 use napreduce_live::ByteSize;
 
 use crate::fuzz::FuzzArguments;
+use crate::place::Place;
 use crate::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
 
 /// An experiment.
@@ -58,7 +58,7 @@ pub struct SpeedArguments {
     pub python: Option<PathBuf>,
 
     #[command(flatten)]
-    pub common: Common,
+    pub conditions: Conditions,
 }
 
 /// Check that tasks keep to their memory budget on a large input
@@ -84,7 +84,7 @@ pub struct MemoryArguments {
     pub factor: f64,
 
     #[command(flatten)]
-    pub common: Common,
+    pub conditions: Conditions,
 }
 
 /// Measure what starting costs: a tiny job, and one more map task
@@ -99,7 +99,7 @@ pub struct StartArguments {
     pub runs: u32,
 
     #[command(flatten)]
-    pub common: Common,
+    pub conditions: Conditions,
 }
 
 /// Measure what a cluster on this machine costs: terasort embedded, with workers, and over the network
@@ -134,12 +134,12 @@ pub struct ClusterArguments {
     pub encrypted: bool,
 
     #[command(flatten)]
-    pub common: Common,
+    pub conditions: Conditions,
 }
 
-/// What every experiment is asked for.
+/// What an experiment that runs programs of jobs is asked for.
 #[derive(Debug, Args)]
-pub struct Common {
+pub struct Conditions {
     /// Attempts that run at the same time; for other programs, threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
@@ -148,50 +148,15 @@ pub struct Common {
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub task_memory: ByteSize,
 
-    /// Where inputs and outputs go, in a folder of their own that is removed at the end [default: the system's
-    /// folder for temporary files]
-    #[arg(long, value_name = "DIR")]
-    pub work: Option<PathBuf>,
-
-    /// Leave inputs and outputs in place
-    #[arg(long)]
-    pub keep: bool,
-
-    /// The folder of the wordcount and terasort binaries [default: that of nap itself]
-    #[arg(long, value_name = "DIR")]
-    pub bin_dir: Option<PathBuf>,
-
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[command(flatten)]
+    pub place: Place,
 
     /// Also write the report with every single time to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// How a report is printed.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Format {
-    Table,
-    Json,
-}
-
 fn factor(text: &str) -> Result<f64, String> {
     let factor: f64 = text.parse().map_err(|_| "write a number such as 1.3".to_owned())?;
     if (1.0..=100.0).contains(&factor) { Ok(factor) } else { Err("choose 1 to 100".to_owned()) }
-}
-
-/// The folder of our binaries, absolute because programs run in another folder.
-pub fn binaries(named: Option<&Path>) -> Result<PathBuf> {
-    if let Some(folder) = named {
-        return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
-    }
-    let program = std::env::current_exe().context("cannot find this binary; name a folder with --bin-dir")?;
-    if cfg!(debug_assertions) {
-        eprintln!(
-            "this nap-lab and the binaries beside it are debug builds; for figures use cargo build --release"
-        );
-    }
-    Ok(program.parent().map(Path::to_owned).unwrap_or_default())
 }

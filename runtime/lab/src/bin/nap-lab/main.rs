@@ -6,6 +6,7 @@
 mod arguments;
 mod experiments;
 mod fuzz;
+mod place;
 mod preemption;
 
 use std::process::ExitCode;

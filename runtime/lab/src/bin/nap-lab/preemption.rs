@@ -2,20 +2,17 @@
 //!
 //! Owns their arguments and which settings follow from them. Does not own the experiments.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_lab::{
-    IdentitySettings, LatencySettings, MemoryLimit, PreemptSettings, Session, Strategy, TaskForm, Way,
-    Weight, WorkSettings,
+    IdentitySettings, LatencySettings, MemoryLimit, PreemptSettings, Session, Strategy, TaskForm, Way, Weight,
 };
 use napreduce_live::{ByteSize, parse_time};
-use serde::Serialize;
 
-use crate::arguments::{Format, binaries};
+use crate::place::Place;
 
 /// Compare wait, kill, suspend and checkpoint on real tasks
 ///
@@ -157,48 +154,6 @@ fn scale(text: &str) -> Result<f64, String> {
     if (0.001..=10.0).contains(&scale) { Ok(scale) } else { Err("choose 0.001 to 10".to_owned()) }
 }
 
-/// Where an experiment with a cluster of its own works, and how its report is printed.
-#[derive(Debug, Args)]
-pub struct Place {
-    /// Where the cluster, inputs and outputs go, in a folder of their own that is removed at the end [default: the system's
-    /// folder for temporary files]
-    #[arg(long, value_name = "DIR")]
-    pub work: Option<PathBuf>,
-
-    /// Leave them in place
-    #[arg(long)]
-    pub keep: bool,
-
-    /// The folder of the nap binary that the cluster runs [default: this one's]
-    #[arg(long, value_name = "DIR")]
-    pub bin_dir: Option<PathBuf>,
-
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
-}
-
-impl Place {
-    fn work(&self) -> WorkSettings {
-        WorkSettings { parent: self.work.clone(), keep: self.keep }
-    }
-
-    fn binaries(&self) -> Result<PathBuf> {
-        binaries(self.bin_dir.as_deref())
-    }
-
-    /// Prints a report to standard output.
-    fn print<R: Serialize>(&self, report: &R, table: impl Fn() -> String) -> Result<()> {
-        let text = match self.format {
-            Format::Table => table(),
-            Format::Json => {
-                serde_json::to_string_pretty(report).context("cannot write the report as JSON")? + "\n"
-            }
-        };
-        io::stdout().write_all(text.as_bytes()).context("cannot print the report")
-    }
-}
-
 /// Runs the comparison; whether it found what it should.
 pub fn preempt(arguments: &PreemptArguments, session: &Session) -> Result<bool> {
     let report = match &arguments.report {
@@ -221,7 +176,7 @@ pub fn preempt(arguments: &PreemptArguments, session: &Session) -> Result<bool> 
         report: absolute(&report)?,
     };
     let report = napreduce_lab::preempt(&settings, session)?;
-    arguments.place.print(&report, || report.table())?;
+    arguments.place.print(&report, || report.table(), None)?;
     Ok(report.succeeded())
 }
 
@@ -230,7 +185,7 @@ pub fn latency(arguments: &LatencyArguments, session: &Session) -> Result<bool> 
     let LatencyArguments { samples, place } = arguments;
     let settings = LatencySettings { samples: *samples, binaries: place.binaries()?, work: place.work() };
     let report = napreduce_lab::latency(&settings, session)?;
-    place.print(&report, || report.table())?;
+    place.print(&report, || report.table(), None)?;
     Ok(report.succeeded())
 }
 
@@ -244,7 +199,7 @@ pub fn identity(arguments: &IdentityArguments, session: &Session) -> Result<bool
         work: place.work(),
     };
     let report = napreduce_lab::identity(&settings, session)?;
-    place.print(&report, || report.table())?;
+    place.print(&report, || report.table(), None)?;
     Ok(report.succeeded())
 }
 

@@ -13,11 +13,8 @@ use crate::capacity::configuration::IntraQueueOrder;
 /// An application for which others of its queue give something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// The leaf.
     pub queue: usize,
-    /// The application.
     pub application: u64,
-    /// How much.
     pub amount: u64,
 }
 

@@ -54,7 +54,6 @@ pub struct RoundSettings {
     pub queues: Vec<QueueSettings>,
     /// The rooms of the nodes; only reservations ask for them.
     pub nodes: Vec<Node>,
-    /// When the round is.
     pub now: Time,
 }
 
@@ -83,9 +82,7 @@ pub struct QueueSettings {
 /// A node on which containers run and reservations wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// Which.
     pub id: u32,
-    /// What is free on it.
     pub free: u64,
 }
 

@@ -85,7 +85,6 @@ impl<'a> Round<'a> {
         Outcome { victims: chosen.victims, ideal, obtain, claims }
     }
 
-    /// The applications of a leaf.
     pub(super) fn applications(&mut self, leaf: usize) -> &[Application] {
         self.leaves[leaf].get_or_insert_with(|| (self.source)(leaf))
     }

@@ -71,7 +71,6 @@ impl QueueTree {
         QueueTree { queues, children, unreserved }
     }
 
-    /// How many queues there are.
     pub fn len(&self) -> usize {
         self.queues.len()
     }
@@ -81,7 +80,6 @@ impl QueueTree {
         self.queues.is_empty()
     }
 
-    /// A queue by its number.
     pub fn queue(&self, number: usize) -> &QueueState {
         &self.queues[number]
     }

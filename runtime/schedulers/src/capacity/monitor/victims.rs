@@ -12,9 +12,7 @@ use crate::capacity::configuration::ApplicationOrder;
 /// An application in a leaf: here a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
-    /// Which.
     pub id: u64,
-    /// Whose.
     pub user: String,
     /// Larger is more important.
     pub priority: i32,
@@ -39,7 +37,6 @@ pub struct Container {
     pub importance: u32,
     /// Since when it holds it, or waits; ties by number.
     pub since: Time,
-    /// Where.
     pub node: Option<u32>,
     /// The application cannot go on without it.
     pub is_master: bool,
@@ -65,20 +62,16 @@ pub enum Pass {
 /// A container to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Victim {
-    /// Which.
     pub container: u64,
     /// What it holds.
     pub size: u64,
-    /// Of which application.
     pub application: u64,
-    /// Of which leaf.
     pub queue: usize,
     /// Who chose it.
     pub pass: Pass,
 }
 
 impl Application {
-    /// What it has.
     pub fn used(&self) -> u64 {
         self.live.iter().map(|container| container.size).sum()
     }
@@ -152,7 +145,6 @@ impl Chosen {
 /// What is taken of one leaf.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
-    /// The leaf.
     pub queue: usize,
     /// How much; the last container may be more than that.
     pub obtain: u64,

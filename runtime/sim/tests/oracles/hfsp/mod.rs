@@ -2,18 +2,19 @@
 //!
 //! Owns the reading of the cases of this family. Does not own a rule: those are the policy's.
 
+mod divisible;
 mod scenarios;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use napreduce_core::{JobId, Ratio, Span, Time};
-use napreduce_schedulers::hfsp::divisible::{self, Course, DivisibleJob};
 use napreduce_schedulers::hfsp::size::{self, Confidence, Sample, Size};
 use napreduce_schedulers::hfsp::victims::{self, Holder, Hysteresis, Mode};
 use napreduce_schedulers::hfsp::{VirtualCluster, shares::Shares};
 use serde_json::Value;
 
+use self::divisible::{Course, DivisibleJob};
 use crate::cases::{self, exact};
 
 #[test]

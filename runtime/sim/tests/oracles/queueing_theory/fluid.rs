@@ -2,8 +2,8 @@
 //!
 //! Owns the stream of jobs for one server. Does not own the policies.
 
+use crate::fluid::{FluidJob, FluidPolicy, completions};
 use napreduce_sim::Distribution;
-use napreduce_sim::fluid::{FluidJob, FluidPolicy, completions};
 use serde_json::Value;
 
 use super::{after_warmup, count, near, number, random, service};

@@ -1,6 +1,6 @@
 //! Long-run averages and identities of queueing theory.
 //!
-//! Owns the reading of these cases, their streams of jobs by fixed seeds, and the tolerance. One server is the fluid mode,
+//! Owns the reading of these cases, their streams of jobs by fixed seeds, and the tolerance. One server is the fluid reference,
 //! several slots and preemption are the simulator.
 
 mod fluid;

@@ -2,8 +2,8 @@
 //!
 //! Owns the instances. Small whole numbers make ties likely, and exact ratios make them real.
 
+use crate::fluid::{FluidJob, FluidPolicy, completions, jobs_over_time};
 use napreduce_core::{Primitive, Ratio, Slots, Span, SuspendedMax, Time};
-use napreduce_sim::fluid::{FluidJob, FluidPolicy, completions, jobs_over_time};
 use napreduce_sim::{Cost, JobPlan, Run, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;

@@ -52,14 +52,12 @@ pub struct Books {
 pub struct BooksError {
     /// What should be equal.
     pub identity: &'static str,
-    /// The one side.
     pub left: u128,
-    /// The other side.
     pub right: u128,
 }
 
 /// The index of a kind.
-pub(super) const fn of(kind: TaskKind) -> usize {
+pub(crate) const fn of(kind: TaskKind) -> usize {
     match kind {
         TaskKind::Map => 0,
         TaskKind::Reduce => 1,
@@ -78,13 +76,8 @@ impl Books {
         if all == 0 { 0.0 } else { (self.busy[0] + self.busy[1]) as f64 / all as f64 }
     }
 
-    /// The mean number of jobs in the system until now.
-    pub fn mean_jobs(&self) -> f64 {
-        if self.counted_until.0 == 0 { 0.0 } else { self.jobs_integral as f64 / self.counted_until.0 as f64 }
-    }
-
     /// Counts up to a time what goes on now.
-    pub(super) fn advance(&mut self, now: Time) {
+    pub(crate) fn advance(&mut self, now: Time) {
         let span = now.since(self.counted_until).0;
         if span > 0 {
             for kind in 0..2 {
@@ -96,40 +89,40 @@ impl Books {
         }
     }
 
-    pub(super) fn slots_added(&mut self, map: u32, reduce: u32) {
+    pub(crate) fn slots_added(&mut self, map: u32, reduce: u32) {
         self.slots[0] += u64::from(map);
         self.slots[1] += u64::from(reduce);
     }
 
-    pub(super) fn slots_removed(&mut self, map: u32, reduce: u32) {
+    pub(crate) fn slots_removed(&mut self, map: u32, reduce: u32) {
         self.slots[0] -= u64::from(map);
         self.slots[1] -= u64::from(reduce);
     }
 
-    pub(super) fn slot_taken(&mut self, kind: TaskKind) {
+    pub(crate) fn slot_taken(&mut self, kind: TaskKind) {
         self.held[of(kind)] += 1;
         assert!(self.held[of(kind)] <= self.slots[of(kind)], "more {kind} slots are held than there are");
     }
 
-    pub(super) fn slot_freed(&mut self, kind: TaskKind) {
+    pub(crate) fn slot_freed(&mut self, kind: TaskKind) {
         self.held[of(kind)] -= 1;
     }
 
-    pub(super) fn job_came(&mut self) {
+    pub(crate) fn job_came(&mut self) {
         self.jobs += 1;
     }
 
-    pub(super) fn job_went(&mut self, sojourn: Span) {
+    pub(crate) fn job_went(&mut self, sojourn: Span) {
         self.jobs -= 1;
         self.sojourns += u128::from(sojourn.0);
     }
 
-    pub(super) fn held(&self, kind: TaskKind) -> u64 {
+    pub(crate) fn held(&self, kind: TaskKind) -> u64 {
         self.held[of(kind)]
     }
 
     /// Checks both identities. `unfinished` are the sojourns until now of the jobs that have not ended.
-    pub(super) fn check(&self, unfinished: u128) -> Result<(), BooksError> {
+    pub(crate) fn check(&self, unfinished: u128) -> Result<(), BooksError> {
         let spent = self.useful + self.wasted + self.unfinished + self.waiting + self.overhead();
         let equal = |identity, left: u128, right: u128| {
             if left == right { Ok(()) } else { Err(BooksError { identity, left, right }) }

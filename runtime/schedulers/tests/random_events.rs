@@ -1,7 +1,7 @@
-//! Fair, Natjam, HFSP and FCS under random events: no illegal action, invariants kept, every job to its end, and no difference
+//! Every policy under random events, those that preempt with random values: no illegal action, invariants kept, every job to its end, and no difference
 //! between a policy that went on and one that was restored.
 //!
-//! Owns the configurations. The runs are those of `random`.
+//! Owns the configurations. The runs are those of the engine's own tests.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, Late};
 use napreduce_schedulers::natjam::{
     DeadlineEviction, JobEviction, Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration,
 };
-use napreduce_schedulers::{Composed, Fifo, serving::DelaySettings};
+use napreduce_schedulers::{Composed, Fifo, SchedulerConfiguration, SchedulerName, serving::DelaySettings};
 
-use crate::random::{Run, play_out};
+use napreduce_scenarios::random::{Run, play_out};
 
 const SEEDS: u64 = 300;
 const PRIMITIVES: [Primitive; 4] =
@@ -39,6 +39,16 @@ fn primitive(seed: u64) -> Primitive {
 
 fn delay(seed: u64) -> DelaySettings {
     DelaySettings { declines: (seed % 3) as u32, heartbeat: Span::from_millis(2) }
+}
+
+#[test]
+fn every_policy_under_random_events() {
+    for name in SchedulerName::ALL {
+        let make = move || SchedulerConfiguration::named(name).build().expect("published values");
+        for seed in 0..SEEDS / 10 {
+            play_out(Run::under(seed, false, Arc::new(move |_| make())));
+        }
+    }
 }
 
 #[test]

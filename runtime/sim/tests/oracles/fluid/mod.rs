@@ -1,10 +1,9 @@
-//! The fluid mode: one server of rate 1 that jobs may share in any proportions, and machines that run whole jobs.
+//! The fluid reference: one server of rate 1 that jobs may share in any proportions, and machines that run whole jobs.
 //!
-//! Owns reference policies whose results are known, in exact ratios or fast floats: each takes O(log n) for an event, but
-//! those with caps. At equal times completions come before arrivals; ties go to the job that comes first in the list.
-//! Does not own slots, tasks or overheads: the simulation does.
+//! Owns reference policies whose results are known, in exact ratios or fast floats: each takes O(log n) for an event.
+//! At equal times completions come before arrivals; ties go to the job that comes first in the list.
+//! Does not own slots, tasks or overheads: the simulation does. Not part of a program: the published cases are held against it.
 
-mod capped;
 mod fair_sojourn;
 mod levels;
 mod machines;
@@ -12,7 +11,6 @@ mod number;
 mod ordered;
 mod shared;
 
-pub use capped::{Capped, CappedJob, CappedPolicy, capped};
 pub use machines::{MachinePolicy, Periodic, quantum_switches, switches, whole_tasks};
 pub use number::Number;
 
@@ -66,7 +64,7 @@ pub enum FluidPolicy {
 /// When each job ends. Jobs must come in the order of their arrivals.
 ///
 /// ```
-/// use napreduce_sim::fluid::{FluidJob, FluidPolicy, completions};
+/// use crate::fluid::{FluidJob, FluidPolicy, completions};
 ///
 /// let jobs = [FluidJob::new(0.0, 10.0), FluidJob::new(5.0, 10.0)];
 /// assert_eq!(completions(&jobs, FluidPolicy::Ps), [15.0, 20.0]);

@@ -15,7 +15,7 @@
 //! stop 1: ada changed her mind          a kill of the job
 //! at 20ms                               the time of what follows; `wake` hands in `Woken`
 //! policy suspend m0.1 [grace 5ms] [for 2]   also wait, kill, checkpoint; or cancel, resume, launch m0 on 1
-//! hold                                  FIFO leaves every slot empty, until `release`
+//! hold                                  the policy leaves every slot empty, until `release`
 //! show records                          or wakes: then these are expected, too
 //! tally stale_reports 1
 //! active m0.1 5ms                       how long it has been at work
@@ -36,14 +36,14 @@ use napreduce_core::{
     FailureClass, FaultPlace, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots, SpeculationSettings,
     TaskKind, Time, WorkerId,
 };
-use napreduce_schedulers::Fifo;
 
 use crate::actions::{action, primitive};
+use crate::in_order::InOrder;
 use crate::names::{attempt, describe, millis, name, number, task, worker};
 
-/// Runs a scenario with FIFO under it.
+/// Runs a scenario that is not about policies.
 pub fn check(script: &str) {
-    check_with(Fifo::default(), script);
+    check_with(InOrder, script);
 }
 
 /// Runs a scenario under a policy.

@@ -1,10 +1,10 @@
 //! FIFO: priority, then submit time, then id; within a job what is near, then what is first.
 //!
-//! Owns the order of giving under the only policy there is so far; what any policy may do is in `preemption`.
+//! Owns the order of giving. What any policy may do is tested beside the engine.
 
 use napreduce_schedulers::Fifo;
 
-use crate::script::{check, check_with};
+use napreduce_scenarios::{check, check_with};
 
 #[test]
 fn the_older_job_is_served_first_and_the_next_gets_what_is_left() {

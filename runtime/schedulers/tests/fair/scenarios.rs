@@ -8,7 +8,7 @@ use napreduce_schedulers::fair::{
     Fair, FairConfiguration, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
 };
 
-use crate::script::check_with;
+use napreduce_scenarios::check_with;
 
 fn pool(of: impl FnOnce(&mut PoolConfiguration)) -> PoolConfiguration {
     let mut pool = PoolConfiguration::default();

@@ -8,7 +8,7 @@ use napreduce_core::{Primitive, Span};
 use napreduce_schedulers::hfsp::size::Confidence;
 use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes, Late};
 
-use crate::script::check_with;
+use napreduce_scenarios::check_with;
 
 /// HFSP that knows how long maps take of jobs that are named after that.
 fn knowing(change: impl FnOnce(&mut HfspConfiguration)) -> Hfsp {

@@ -5,7 +5,7 @@
 use napreduce_core::{Primitive, Span};
 use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
 
-use crate::script::check_with;
+use napreduce_scenarios::check_with;
 
 fn fcs() -> Fcs {
     fcs_with(|_| ())
@@ -233,7 +233,7 @@ fn map_slots_belong_to_somebody_else() {
 
 #[test]
 fn the_page_names_every_parameter_and_its_example_makes_sense() {
-    let page = include_str!("../../../../docs/schedulers/fcs.md");
+    let page = include_str!("../../../docs/schedulers/fcs.md");
     let values = serde_json::to_value(FcsConfiguration::default()).expect("plain data");
     for key in values.as_object().expect("a table").keys() {
         assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")), "{key}");

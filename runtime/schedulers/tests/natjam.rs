@@ -9,7 +9,7 @@ use napreduce_schedulers::natjam::{
     NatjamR, NatjamRConfiguration,
 };
 
-use crate::script::check_with;
+use napreduce_scenarios::check_with;
 
 /// Suspends maps, too.
 fn natjam() -> NatjamConfiguration {
@@ -324,7 +324,7 @@ fn configurations_that_make_no_sense_are_refused_with_what_is_allowed() {
 
 #[test]
 fn the_page_names_every_parameter_and_its_examples_are_policies() {
-    let page = include_str!("../../../../docs/schedulers/natjam.md");
+    let page = include_str!("../../../docs/schedulers/natjam.md");
     let natjam = serde_json::to_value(NatjamConfiguration::default()).expect("plain data");
     let natjam_r = serde_json::to_value(NatjamRConfiguration::default()).expect("plain data");
     for (key, value) in [&natjam, &natjam_r].into_iter().flat_map(|table| table.as_object().expect("a table"))

@@ -93,7 +93,6 @@ impl Run {
     }
 }
 
-/// Every setting, by the seed.
 pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
     EngineSettings {
         strict: !hostile,

@@ -1,0 +1,26 @@
+//! What a caller chooses once per reduce task: segments, memory and paths.
+//!
+//! Owns the plain settings. Does not own how memory is divided (`budget`).
+
+use std::path::PathBuf;
+
+use crate::partition::Grouping;
+
+/// Settings of one reduce task's input.
+#[derive(Debug, Clone)]
+pub struct ReduceSettings {
+    /// One sealed segment per map task, in the order of the map tasks: it decides the order of equal keys.
+    pub segments: Vec<PathBuf>,
+    pub partition: u32,
+    /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1 MiB.
+    pub memory: usize,
+    /// An existing directory for intermediate merges, this task's alone. Emptied of them
+    /// when the input is dropped.
+    pub scratch: PathBuf,
+    /// The attempt's id, for the headers of intermediate merges and for errors. At most 4096 bytes.
+    pub label: String,
+    /// The most segments merged at once; less than 2 counts as 2.
+    pub fan_in: usize,
+    /// The prefix of a key that defines its group; the whole key without one.
+    pub grouping: Option<Grouping>,
+}

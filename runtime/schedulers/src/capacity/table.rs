@@ -1,0 +1,45 @@
+//! Capacity and its monitor as an entry of the table of policies.
+//!
+//! Owns what follows from its values before it runs. Does not own the values (`configuration`) nor what it does (`policy`).
+
+use napreduce_core::TaskKind;
+
+use super::configuration::{CapacityConfiguration, Mode};
+use super::policy::{Capacity, CapacityMonitor};
+use crate::tables::{Built, PolicyTable, PolicyTables, Wish};
+
+impl PolicyTable for CapacityConfiguration {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Capacity::new(self)?))
+    }
+
+    fn monitor(&self) -> Option<Box<dyn PolicyTable + '_>> {
+        Some(Box::new(Monitor(self)))
+    }
+
+    fn wishes(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<Wish> {
+        match self.mode {
+            Mode::Preemptive => Monitor(self).wishes(kind, job, all),
+            Mode::HardCap | Mode::SoftCap => Vec::new(),
+        }
+    }
+
+    fn queues(&self) -> Option<Vec<&str>> {
+        None
+    }
+}
+
+/// The monitor alone, over other policies.
+struct Monitor<'a>(&'a CapacityConfiguration);
+
+impl PolicyTable for Monitor<'_> {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(CapacityMonitor::new(self.0)?))
+    }
+
+    fn wishes(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
+        let monitor = &self.0.monitor;
+        let wish = ("[scheduler.capacity.monitor] primitive", monitor.primitive);
+        Vec::from_iter((!monitor.observe_only).then_some(wish))
+    }
+}
