@@ -6,10 +6,8 @@
 use std::marker::PhantomData;
 
 use napreduce_data::{CollectError, CollectStatistics, Collector, SavePlace, SavedCollection, SealedSegment};
-use napreduce_live::TaskError;
 
 use crate::codec::{Key, Value};
-use crate::task::errors::collect_error;
 
 /// Where the records of a map go. `K` and `V` are families: `Emit<String, u64>` emits `&str` keys.
 pub struct Emit<K: Key, V: Value> {
@@ -62,9 +60,9 @@ impl<K: Key, V: Value> Emit<K, V> {
         self.records
     }
 
-    pub(crate) fn check(&mut self) -> Result<(), TaskError> {
+    pub(crate) fn check(&mut self) -> Result<(), CollectError> {
         match &mut self.sink {
-            Sink::Collect(collector) => collector.check().map_err(collect_error),
+            Sink::Collect(collector) => collector.check(),
             Sink::Sample(_) => Ok(()),
         }
     }

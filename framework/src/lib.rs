@@ -33,46 +33,37 @@ compile_error!(
 // The derive macros name this crate by its own name, here too.
 extern crate self as napreduce;
 
-mod codec;
+pub mod builder;
+pub mod codec;
 mod counter;
 mod emit;
-mod input;
-mod job;
+pub mod input;
 #[cfg(doctest)]
 mod must_use;
-mod outcome;
-mod output;
-mod program;
-mod records;
+pub mod output;
+pub mod program;
+pub mod records;
+mod settings;
 mod state;
 pub mod streaming;
-mod task;
+pub mod task;
+#[cfg(any(doc, feature = "testing"))]
 pub mod testing;
-mod text_field;
+mod user_code;
 mod values;
 mod words;
 
-#[doc(hidden)]
-pub use codec::derive_support;
-pub use codec::{DecodeError, GroupBy, Key, Scratch, Serde, Value};
+#[doc(inline)]
+pub use builder::Job;
+#[doc(inline)]
+pub use codec::{Key, Value};
 pub use emit::Emit;
-pub use input::{
-    ByteLineReader, ByteLines, Compression, FixedReader, FixedRecords, InputError, InputFile, InputFormat,
-    ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines, WholeFile, WholeFileReader,
-    WholeFiles,
-};
-pub use job::{
-    CombineStage, Fold, Job, MapClosure, MapStage, Mapper, NoCombine, ReduceClosure, Reducer, Source,
-};
-pub use napreduce_live::{
-    ByteSize, ByteSizeError, JobError, JobReport, PartReport, TaskError, UserCounter, counter, progress,
-};
-pub use outcome::Outcome;
-pub use output::{FixedBytes, Output, OutputFormat, Text};
-pub use program::{Driver, Error, JobRun, Parameters, Program, main, side_file};
-pub use records::{Records, RecordsReader, TypedRecords};
+pub use napreduce_live::{TaskError, counter, progress};
+#[doc(inline)]
+pub use output::Output;
+#[doc(inline)]
+pub use program::{Driver, Program, main};
 pub use state::Save;
-pub use task::TaskInfo;
-pub use text_field::TextField;
+pub use user_code::{Mapper, Reducer, TaskInfo};
 pub use values::Values;
-pub use words::{Words, words};
+pub use words::words;

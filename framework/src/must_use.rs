@@ -7,7 +7,8 @@
 ///
 /// ```no_run
 /// #![deny(unused_must_use)]
-/// use napreduce::{Driver, Emit, Error, Job, Program};
+/// use napreduce::program::Error;
+/// use napreduce::{Driver, Emit, Job, Program};
 ///
 /// fn count(_: &()) -> Job {
 ///     Job::text()
@@ -43,7 +44,8 @@ pub fn the_exit_status_of_main_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]
-/// use napreduce::{Driver, Error, Job, Program};
+/// use napreduce::program::Error;
+/// use napreduce::{Driver, Job, Program};
 ///
 /// fn count(_: &()) -> Job {
 ///     Job::text().map_only(|line, out| out.emit(line, ()))
@@ -61,7 +63,8 @@ pub fn the_exit_status_of_drive_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]
-/// use napreduce::{Driver, Error};
+/// use napreduce::program::Error;
+/// use napreduce::Driver;
 ///
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
 ///     driver.job("count").reduces(3);

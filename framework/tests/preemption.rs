@@ -3,8 +3,10 @@
 //! Owns the jobs that keep no state (others: `preemption_state`). Does not own what is tried and compared
 //! (`napreduce::testing`), nor preemption of real processes.
 
+use napreduce::output::FixedBytes;
+use napreduce::records::Records;
 use napreduce::testing::{JobTest, assert_preemption_safe};
-use napreduce::{Emit, FixedBytes, Job, Records, counter, words};
+use napreduce::{Emit, Job, counter, words};
 
 const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea green boat\n\n\
                     they took some honey and plenty of money\nwrapped up in a five pound note\n\
@@ -193,7 +195,7 @@ fn records_of_one_length() {
 fn whole_files_and_typed_records() {
     let first = || {
         Job::whole_files()
-            .map(|file: napreduce::WholeFile<'_>, out: &mut Emit<u64, String>| {
+            .map(|file: napreduce::input::WholeFile<'_>, out: &mut Emit<u64, String>| {
                 let text = String::from_utf8_lossy(file.bytes);
                 words(&text).for_each(|word| out.emit(word.len() as u64, word));
             })

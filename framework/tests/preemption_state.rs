@@ -2,10 +2,10 @@
 //!
 //! Owns the jobs. Does not own what is tried and compared (`napreduce::testing`), nor preemption of real processes.
 
+use napreduce::input::TextLines;
+use napreduce::output::Text;
 use napreduce::testing::JobTest;
-use napreduce::{
-    Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Text, TextLines, Values, counter, words,
-};
+use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Values, counter, words};
 
 const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea green boat\n\n\
                     they took some honey and plenty of money\nwrapped up in a five pound note\n\

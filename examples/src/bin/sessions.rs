@@ -5,7 +5,8 @@
 
 use std::process::ExitCode;
 
-use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Text, Value, Values};
+use napreduce::output::Text;
+use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Value, Values};
 
 /// Seconds without a visit after which a session has ended.
 const PAUSE: u64 = 30 * 60;

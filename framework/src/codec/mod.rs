@@ -34,7 +34,8 @@ pub use self::serde_value::Serde;
 /// it ends itself, and no such encoding is a prefix of another one.
 ///
 /// ```
-/// use napreduce::{Scratch, Value};
+/// use napreduce::codec::Scratch;
+/// use napreduce::Value;
 ///
 /// let mut bytes = Vec::new();
 /// <(String, u64)>::encode(("hello", 7), true, &mut bytes);
@@ -42,7 +43,7 @@ pub use self::serde_value::Serde;
 /// let scratch = Scratch::new();
 /// let (word, count) = <(String, u64)>::decode_whole(&bytes, &scratch)?;
 /// assert_eq!((word, count), ("hello", 7));
-/// # Ok::<(), napreduce::DecodeError>(())
+/// # Ok::<(), napreduce::codec::DecodeError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a value of a record",

@@ -23,11 +23,14 @@ use std::path::Path;
 pub use self::compression::Compression;
 pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
-pub use self::paths::{InputFile, expand};
-pub use self::splits::{Splitting, combine, plan_splits};
+pub(crate) use self::paths::{InputFile, expand};
+pub use self::splits::Splitting;
+pub(crate) use self::splits::{combine, plan_splits};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
-pub use napreduce_live::{InputSplit, ReadPosition, Split};
+pub use crate::words::Words;
+pub(crate) use napreduce_live::InputSplit;
+pub use napreduce_live::{ReadPosition, Split};
 
 /// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`],
 /// [`WholeFiles`], or a format of one's own.
@@ -38,9 +41,7 @@ pub use napreduce_live::{InputSplit, ReadPosition, Split};
 /// ```
 /// use std::path::Path;
 ///
-/// use napreduce::{
-///     InputError, InputFormat, ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines,
-/// };
+/// use napreduce::input::{InputError, InputFormat, ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines};
 ///
 /// /// Lines, except comments.
 /// struct Uncommented;
@@ -123,7 +124,7 @@ pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Re
 /// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.
 ///
 /// ```
-/// use napreduce::{InputError, InputFormat, RecordReader, Split, TextLines};
+/// use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextLines};
 ///
 /// let path = std::env::temp_dir().join(format!("napreduce-doc-lines-{}", std::process::id()));
 /// std::fs::write(&path, "one\ntwo\n")?;

@@ -5,6 +5,7 @@
 
 mod part_writer;
 mod pieces;
+mod text_field;
 
 use std::io;
 use std::path::Path;
@@ -15,17 +16,18 @@ pub(crate) use part_writer::CutError;
 pub use part_writer::OutputError;
 use part_writer::PartWriter;
 pub(crate) use pieces::{Pieces, PiecesError};
+pub use text_field::TextField;
 
 use crate::state::Save;
-use crate::text_field::TextField;
 
 /// How records become bytes; chosen with `output` before `reduce`.
 ///
-/// A format decides which methods its [`Output`] has: [`Text`] and [`Records`](crate::Records) give `emit`,
+/// A format decides which methods its [`Output`] has: [`Text`] and [`Records`](crate::records::Records) give `emit`,
 /// [`FixedBytes`] gives `write`. A format of one's own adds methods by a trait over [`Output::record`].
 ///
 /// ```
-/// use napreduce::{FixedBytes, Job};
+/// use napreduce::output::FixedBytes;
+/// use napreduce::Job;
 ///
 /// let job = Job::fixed_records(100)
 ///     .map(|row: &[u8], out: &mut napreduce::Emit<Vec<u8>, ()>| out.emit(row, ()))

@@ -18,7 +18,7 @@ use super::error::Error;
 use super::side_files::SideFileArgument;
 use super::{Envelope, Program, report, side_files};
 use crate::input::{combine, expand};
-use crate::job::Settings;
+use crate::settings::Settings;
 
 /// Runs the jobs of a program. Intermediate directories are removed when it is dropped.
 pub struct Driver<'p> {

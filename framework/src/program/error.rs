@@ -6,7 +6,7 @@ use napreduce_core::JobId;
 use napreduce_live::{JobError, TaskError};
 
 use crate::input::InputError;
-use crate::job::SettingError;
+use crate::settings::SettingError;
 
 /// Why a job did not run to its end.
 #[derive(Debug, thiserror::Error)]

@@ -23,16 +23,22 @@ use serde::{Deserialize, Serialize};
 use arguments::Face;
 pub use driver::{Driver, JobRun};
 pub use error::Error;
+pub use napreduce_live::{
+    ByteSize, ByteSizeError, ClientError, ClusterDirectoryError, CounterValues, JobError, JobReport,
+    PartReport,
+};
 pub(crate) use side_files::all as all_side_files;
 pub use side_files::side_file;
 
-use crate::job::{Job, Settings};
+use crate::builder::Job;
+use crate::settings::Settings;
 
 /// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented by every type
 /// that has what it takes.
 ///
 /// ```
-/// use napreduce::{Job, Parameters};
+/// use napreduce::program::Parameters;
+/// use napreduce::Job;
 ///
 /// #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
 /// struct Search {
@@ -88,7 +94,8 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 /// An executable with one or several job definitions, and a driver around them.
 ///
 /// ```no_run
-/// use napreduce::{Driver, Emit, Error, Job, Program};
+/// use napreduce::program::Error;
+/// use napreduce::{Driver, Emit, Job, Program};
 ///
 /// fn count(_: &()) -> Job {
 ///     Job::text()

@@ -25,7 +25,8 @@ pub use reader::{RecordsReader, TypedRecords};
 /// Output of typed records, for a later job to read with [`Job::records`](crate::Job::records).
 ///
 /// ```
-/// use napreduce::{Emit, Job, Records};
+/// use napreduce::records::Records;
+/// use napreduce::{Emit, Job};
 ///
 /// let count = Job::text()
 ///     .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))

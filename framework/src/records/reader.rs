@@ -14,7 +14,7 @@ use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, 
 use crate::codec::{DecodeError, Key, Scratch, Value};
 use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting};
 
-/// Files that a job wrote with [`Records`](crate::Records); made by [`Job::records`](crate::Job::records).
+/// Files that a job wrote with [`Records`](crate::records::Records); made by [`Job::records`](crate::Job::records).
 pub struct TypedRecords<K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }

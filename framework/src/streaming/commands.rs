@@ -12,7 +12,7 @@ use super::mapper::CommandMapper;
 use super::part::CommandPart;
 use super::reducer::CommandReducer;
 use super::taken_along::{take_along, tell_of_others};
-use crate::job::Job;
+use crate::builder::Job;
 use crate::program::{Driver, Program};
 
 /// The name of the job in programs that have it.

@@ -7,8 +7,7 @@ use napreduce_live::{SuspendHooks, TaskError};
 use super::conversation::Conversation;
 use crate::emit::Emit;
 use crate::input::ByteLines;
-use crate::job::Mapper;
-use crate::task::TaskInfo;
+use crate::user_code::{Mapper, TaskInfo};
 
 /// A mapper that is a command: it reads lines, each with a newline, and writes lines of `key TAB value`.
 ///

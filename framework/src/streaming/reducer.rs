@@ -5,9 +5,8 @@
 use napreduce_live::{SuspendHooks, TaskError};
 
 use super::conversation::Conversation;
-use crate::job::Reducer;
 use crate::output::{Output, Text};
-use crate::task::TaskInfo;
+use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
 /// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and what it writes is

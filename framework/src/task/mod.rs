@@ -11,53 +11,7 @@ mod reading;
 pub(crate) mod reduce;
 mod saving;
 
-use std::path::Path;
+pub use napreduce_core::{AttemptId, FailureClass, FaultPlace, JobId, TaskId, TaskKind};
+pub use napreduce_live::{TaskError, UserCounter};
 
-use napreduce_core::{AttemptId, TaskId};
-use napreduce_live::TaskContext;
-
-/// What user code may know about the attempt it runs in.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskInfo<'a> {
-    attempt: AttemptId,
-    input: Option<&'a Path>,
-    /// There is none while the input is sampled, and no scratch.
-    context: Option<&'a TaskContext>,
-    scratch: Option<&'a Path>,
-}
-
-impl<'a> TaskInfo<'a> {
-    pub(crate) fn new(context: &'a TaskContext, input: Option<&'a Path>, scratch: &'a Path) -> TaskInfo<'a> {
-        TaskInfo { attempt: context.attempt(), input, context: Some(context), scratch: Some(scratch) }
-    }
-
-    /// Of a look at the beginning of some input, before there is any task.
-    pub(crate) fn of_sample(attempt: AttemptId, input: &'a Path) -> TaskInfo<'a> {
-        TaskInfo { attempt, input: Some(input), context: None, scratch: None }
-    }
-
-    pub(crate) fn context(&self) -> Option<&'a TaskContext> {
-        self.context
-    }
-
-    /// The attempt's own directory, and whatever is in it when the attempt has ended is removed.
-    pub(crate) fn scratch(&self) -> Option<&'a Path> {
-        self.scratch
-    }
-
-    /// The attempt, which prints as `job_0007_m_0003.1`.
-    pub fn attempt(&self) -> AttemptId {
-        self.attempt
-    }
-
-    /// The task.
-    pub fn task(&self) -> TaskId {
-        self.attempt.task
-    }
-
-    /// For a map: the input file. A task that reads several small files has a mapper for each, which is set up and finished as
-    /// if the file were a task of its own.
-    pub fn input(&self) -> Option<&'a Path> {
-        self.input
-    }
-}
+pub use crate::user_code::TaskInfo;

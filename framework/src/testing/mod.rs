@@ -29,7 +29,7 @@ mod preemption;
 
 use napreduce_live::CounterValues;
 
-use crate::job::Job;
+use crate::builder::Job;
 use attempts::Trial;
 use interruptions::Schedule;
 pub use interruptions::{Interruption, Preemption};

@@ -7,7 +7,7 @@ use napreduce_live::{Counter, CounterValues};
 use super::attempts::{Ran, Trial};
 use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest};
-use crate::job::Job;
+use crate::builder::Job;
 
 /// Counters of records and bytes that no preemption changes. What is written while sorting, and what a combiner leaves of
 /// it, depends on how often memory was emptied, as it does without a preemption.

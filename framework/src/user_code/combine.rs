@@ -17,7 +17,9 @@ use crate::codec::Value;
 /// How records of one key are brought together before the reduce: [`Fold`], made by `combine`, or [`NoCombine`].
 ///
 /// ```
-/// use napreduce::{CombineStage, Emit, Job, MapStage, Mapper, Text};
+/// use napreduce::builder::{CombineStage, MapStage};
+/// use napreduce::output::Text;
+/// use napreduce::{Emit, Job, Mapper};
 ///
 /// /// Whatever was decided about combining, the job writes each key once.
 /// fn keys_once<M, C>(stage: MapStage<M, C, String, Text>) -> Job
@@ -32,7 +34,14 @@ use crate::codec::Value;
 /// let jobs = [keys_once(lines()), keys_once(lines().combine(|count, more| *count += more))];
 /// # let _ = jobs;
 /// ```
-pub trait CombineStage<V: Value>: Clone + Send + Sync + 'static {
+///
+/// Only these two can be one: what it does for a task is the data plane's own business.
+pub trait CombineStage<V: Value>: Combining<V> {}
+
+impl<V: Value, C: Combining<V>> CombineStage<V> for C {}
+
+/// How tasks collect and merge records, with or without a fold.
+pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
     /// A collector for one map task.
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError>;
 
@@ -52,7 +61,7 @@ pub trait CombineStage<V: Value>: Clone + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct NoCombine;
 
-impl<V: Value> CombineStage<V> for NoCombine {
+impl<V: Value> Combining<V> for NoCombine {
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError> {
         Collector::plain(settings)
     }
@@ -89,7 +98,7 @@ impl<V, F> Clone for Fold<V, F> {
     }
 }
 
-impl<V, F> CombineStage<V> for Fold<V, F>
+impl<V, F> Combining<V> for Fold<V, F>
 where
     V: Value,
     F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,

@@ -5,17 +5,16 @@
 use crate::codec::{GroupBy, Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::outcome::Outcome;
 use crate::output::{Output, OutputFormat, Text};
+use crate::settings::Settings;
+use crate::user_code::{
+    CombineStage, Fold, Grouping, MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap,
+    PartitionChoice, ReduceClosure, Reducer,
+};
 use crate::values::Values;
 
-use super::combine::{CombineStage, Fold, NoCombine};
-use super::mapper::{MapClosure, Mapper};
-use super::part_map::{PartClosure, PartMap};
-use super::partition::{Grouping, PartitionChoice};
+use super::Job;
 use super::pipeline::{MapOnly, MapReduce};
-use super::reducer::{ReduceClosure, Reducer};
-use super::{Job, Settings};
 
 /// An input, waiting for its map.
 #[must_use = "an input is no job before it has a map: call `map`, `mapper` or `map_only`"]

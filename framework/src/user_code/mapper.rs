@@ -10,16 +10,18 @@ use napreduce_live::TaskError;
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::outcome::Outcome;
 use crate::state::Save;
-use crate::task::TaskInfo;
+
+use super::outcome::Outcome;
+use super::task_info::TaskInfo;
 
 /// A map with state of its own. A closure given to `map` is the simple form.
 ///
 /// Every attempt works on its own clone, so state never passes from one attempt to another.
 ///
 /// ```
-/// use napreduce::{Emit, Job, Mapper, Save, TaskError, TextLines};
+/// use napreduce::input::TextLines;
+/// use napreduce::{Emit, Job, Mapper, Save, TaskError};
 ///
 /// /// Emits the longest line of each split, once, at the end.
 /// #[derive(Clone, Default)]

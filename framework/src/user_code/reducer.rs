@@ -8,11 +8,12 @@ use std::sync::Arc;
 use napreduce_live::TaskError;
 
 use crate::codec::{Key, Value};
-use crate::outcome::Outcome;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
-use crate::task::TaskInfo;
 use crate::values::Values;
+
+use super::outcome::Outcome;
+use super::task_info::TaskInfo;
 
 /// A reduce with state of its own. A closure given to `reduce` is the simple form.
 ///
@@ -20,7 +21,8 @@ use crate::values::Values;
 /// order within a partition.
 ///
 /// ```
-/// use napreduce::{Emit, Job, Output, Reducer, Save, TaskError, Text, Values};
+/// use napreduce::output::Text;
+/// use napreduce::{Emit, Job, Output, Reducer, Save, TaskError, Values};
 ///
 /// /// Numbers the distinct words of each partition.
 /// #[derive(Clone, Default)]
