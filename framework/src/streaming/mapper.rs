@@ -12,7 +12,17 @@ use crate::user_code::{Mapper, TaskInfo};
 /// A mapper that is a command: it reads lines, each with a newline, and writes lines of `key TAB value`.
 ///
 /// See the [module](crate::streaming).
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::streaming::CommandMapper;
+/// use napreduce::testing::JobTest;
+///
+/// let job = || Job::bytes().mapper(CommandMapper::new("tr a-z A-Z")).reduce(|line, _, out| out.emit(line, ()));
+/// assert_eq!(JobTest::new(job).input("to be\n").run().text(), "TO BE\n");
+/// ```
 #[derive(Debug, Clone)]
+#[must_use = "a command runs in a job: give it to `mapper`"]
 pub struct CommandMapper {
     conversation: Conversation,
 }

@@ -36,6 +36,7 @@ use crate::codec::Value;
 /// ```
 ///
 /// Only these two can be one: what it does for a task is the data plane's own business.
+#[must_use = "it is part of a map stage"]
 pub trait CombineStage<V: Value>: Combining<V> {}
 
 impl<V: Value, C: Combining<V>> CombineStage<V> for C {}
@@ -58,7 +59,20 @@ pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
 }
 
 /// Every record travels as it was emitted.
+///
+/// ```
+/// use napreduce::builder::{MapStage, NoCombine};
+/// use napreduce::output::Text;
+/// use napreduce::{Job, Mapper};
+///
+/// /// A stage that has no combiner yet can be given one.
+/// fn counted<M: Mapper<Key = String, Value = u64>>(stage: MapStage<M, NoCombine, String, Text>) -> Job {
+///     stage.combine(|count, more| *count += more).reduce_total(|key, count, out| out.emit(key, count))
+/// }
+/// # let _ = counted::<napreduce::builder::MapClosure<napreduce::input::TextLines, String, u64, fn(&str, &mut napreduce::Emit<String, u64>)>>;
+/// ```
 #[derive(Debug, Clone, Copy)]
+#[must_use = "it is part of a map stage"]
 pub struct NoCombine;
 
 impl<V: Value> Combining<V> for NoCombine {
@@ -81,6 +95,26 @@ impl<V: Value> Combining<V> for NoCombine {
 }
 
 /// An associative fold: `fold(&mut total, more)`.
+///
+/// ```
+/// use napreduce::builder::{Fold, MapStage};
+/// use napreduce::output::Text;
+/// use napreduce::{Job, Mapper};
+///
+/// /// Whatever the fold is, its totals are what is written.
+/// fn totals<M, F>(stage: MapStage<M, Fold<u64, F>, String, Text>) -> Job
+/// where
+///     M: Mapper<Key = String, Value = u64>,
+///     F: Fn(&mut u64, u64) + Send + Sync + 'static,
+/// {
+///     stage.reduce_total(|key, total, out| out.emit(key, total))
+/// }
+///
+/// let lines = || Job::text().map(|line: &str, out: &mut napreduce::Emit<String, u64>| out.emit(line, 1));
+/// let jobs = [totals(lines().combine(|sum, more| *sum += more)), totals(lines().combine(|most, more| *most = more.max(*most)))];
+/// # let _ = jobs;
+/// ```
+#[must_use = "it is part of a map stage"]
 pub struct Fold<V, F> {
     fold: Arc<F>,
     types: PhantomData<fn(V)>,
@@ -89,6 +123,16 @@ pub struct Fold<V, F> {
 impl<V, F> Fold<V, F> {
     pub(crate) fn new(fold: F) -> Self {
         Fold { fold: Arc::new(fold), types: PhantomData }
+    }
+
+    /// Brings `more` into `total`.
+    #[inline]
+    pub(crate) fn bring(&self, total: &mut V::Owned, more: V::Owned)
+    where
+        V: Value,
+        F: Fn(&mut V::Owned, V::Owned),
+    {
+        (self.fold)(total, more);
     }
 }
 
@@ -130,7 +174,7 @@ where
 
     #[inline]
     fn fold(&self, into: &mut V::Owned, more: V::Owned) {
-        (self.fold)(into, more);
+        self.bring(into, more);
     }
 
     #[inline]

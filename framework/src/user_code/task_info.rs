@@ -8,6 +8,32 @@ use napreduce_core::{AttemptId, TaskId};
 use napreduce_live::TaskContext;
 
 /// What user code may know about the attempt it runs in.
+///
+/// ```
+/// use napreduce::input::TextLines;
+/// use napreduce::{Emit, Mapper, TaskError, TaskInfo};
+///
+/// /// Emits each line with the name of its file.
+/// #[derive(Clone, Default)]
+/// struct Located(String);
+///
+/// impl Mapper for Located {
+///     type Input = TextLines;
+///     type Key = String;
+///     type Value = String;
+///
+///     fn setup(&mut self, task: &TaskInfo) -> Result<(), TaskError> {
+///         self.0 = task.input().map(|path| path.display().to_string()).unwrap_or_default();
+///         eprintln!("{} reads {}, as {}", task.task(), self.0, task.attempt());
+///         Ok(())
+///     }
+///
+///     fn map(&mut self, line: &str, out: &mut Emit<String, String>) -> Result<(), TaskError> {
+///         out.emit(line, &self.0);
+///         Ok(())
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TaskInfo<'a> {
     attempt: AttemptId,
@@ -46,8 +72,8 @@ impl<'a> TaskInfo<'a> {
         self.attempt.task
     }
 
-    /// For a map: the input file. A task that reads several small files has a mapper for each, which is set up and finished as
-    /// if the file were a task of its own.
+    /// For a map: the input file. A task that reads several small files has a mapper for each, which is set
+    /// up and finished as if the file were a task of its own.
     pub fn input(&self) -> Option<&'a Path> {
         self.input
     }
