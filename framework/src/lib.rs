@@ -206,6 +206,7 @@
 //! | what has a state | when it is asked for it | what it answers |
 //! |---|---|---|
 //! | a closure | never | it has none |
+//! | the state of [`reduce_resumable`](builder::MapStage::reduce_resumable) | between two values | it is saved by its serde type |
 //! | [`Mapper`] | between two records | [`save`](Mapper::save): [`Save::Saved`], [`Save::Stateless`], or [`Save::Unsupported`] unless said |
 //! | [`Reducer`] | between two groups; between two values if it [`resumes_in_group`](Reducer::resumes_in_group) | as a mapper |
 //! | [`OutputFormat`](output::OutputFormat) | when its reducer is | as a mapper |

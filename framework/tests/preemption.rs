@@ -45,6 +45,25 @@ fn a_job_with_a_combiner() {
     JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_preemption_safe();
 }
 
+/// What the fold of the combiner makes of a group is all that the reduce sees; here its order matters.
+#[test]
+fn totals_are_folded_in_the_order_of_the_values() {
+    let chains = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<u64, String>| {
+                words(line).for_each(|word| out.emit(word.len() as u64, word));
+            })
+            .combine(|chain, more| {
+                chain.push('-');
+                chain.push_str(&more);
+            })
+            .reduce_total(|length, chain, out| out.emit(length, chain))
+    };
+    let test = JobTest::new(chains).input("to be or not\nto go\nand on\n").split_size(12);
+    assert_eq!(test.run().text(), "2\tto-be-or-to-go-on\n3\tnot-and\n");
+    test.assert_preemption_safe();
+}
+
 #[test]
 fn a_job_without_a_combiner_with_counters_of_its_own() {
     JobTest::new(lines_by_word)
