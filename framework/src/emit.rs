@@ -6,12 +6,27 @@
 use std::marker::PhantomData;
 
 use napreduce_data::{CollectError, CollectStatistics, Collector, SavePlace, SavedCollection, SealedSegment};
-use napreduce_live::TaskError;
 
 use crate::codec::{Key, Value};
-use crate::task::errors::collect_error;
 
 /// Where the records of a map go. `K` and `V` are families: `Emit<String, u64>` emits `&str` keys.
+///
+/// A map gets it as its last parameter, whose type says what keys and values are:
+///
+/// ```
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Emit, Job};
+///
+/// let by_length = || {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<u64, String>| {
+///             out.emit(line.len() as u64, line);
+///             assert!(out.records() > 0);
+///         })
+///         .reduce(|length, lines, out| out.emit(length, lines.count()))
+/// };
+/// assert_eq!(JobTest::new(by_length).input("to\nbe\nnot\n").run().text(), "2\t2\n3\t1\n");
+/// ```
 pub struct Emit<K: Key, V: Value> {
     sink: Sink<V::Owned>,
     key_buffer: Vec<u8>,
@@ -62,9 +77,9 @@ impl<K: Key, V: Value> Emit<K, V> {
         self.records
     }
 
-    pub(crate) fn check(&mut self) -> Result<(), TaskError> {
+    pub(crate) fn check(&mut self) -> Result<(), CollectError> {
         match &mut self.sink {
-            Sink::Collect(collector) => collector.check().map_err(collect_error),
+            Sink::Collect(collector) => collector.check(),
             Sink::Sample(_) => Ok(()),
         }
     }

@@ -1,7 +1,17 @@
-//! napreduce: MapReduce in Rust whose tasks can nap.
+//! MapReduce whose tasks can nap: suspended, or saved and taken up again elsewhere, without losing work.
 //!
-//! A job is a function from parameters to [`Job`]; its closures run in task processes, which are this same program
-//! re-executed. One `main` makes the program driver, local runner and task process:
+//! Owns what a user imports. Does not own how attempts run (`napreduce-live`), how records are sorted and
+//! merged (`napreduce-data`) nor the rules about tasks and slots (`napreduce-core`).
+//!
+//! At the root is what nearly every program names; everything else is on a shelf: [`input`] and [`output`]
+//! for formats, [`records`] for typed files between jobs, [`codec`] for keys and values as bytes, [`builder`]
+//! for the stages of a job, [`program`] for drivers, errors and reports, [`task`] for what a task is told,
+//! [`streaming`] for commands, [`testing`] for tests.
+//!
+//! # A job
+//!
+//! A job is a function from parameters to [`Job`]. Its closures run in task processes, which are this same
+//! program executed again, so one [`main`](main()) makes the program driver, local runner and task process:
 //!
 //! ```no_run
 //! use napreduce::{Emit, Job, words};
@@ -22,8 +32,226 @@
 //! }
 //! ```
 //!
-//! Owns what a user imports. Does not own how attempts run (`napreduce-live`), how records are sorted and merged
-//! (`napreduce-data`) nor the rules about tasks and slots (`napreduce-core`).
+//! It runs as `wordcount INPUT... --output DIR`, on this machine or, with `--cluster`, on others; `--help`
+//! lists the rest. Types say how records travel: `Emit<String, u64>` takes `&str` and `u64`, so that nothing
+//! is allocated for a record. What can be a [`Key`] is sorted by its bytes, in the order of its values; any
+//! other [`Value`] only travels, and [`Serde<T>`](codec::Serde) makes one of a serde type. A closure may
+//! return a `Result`: the error fails its task, which is tried again, or the whole job with
+//! [`TaskError::fatal`].
+//!
+//! # A state
+//!
+//! Closures keep nothing from one record to the next. The traits [`Mapper`] and [`Reducer`] do, and have a
+//! beginning and an end ([`setup`](Reducer::setup), [`finish`](Reducer::finish)). Two more methods let a task
+//! be saved and go on in another process:
+//!
+//! ```
+//! use napreduce::output::Text;
+//! use napreduce::{Emit, Job, Output, Reducer, Save, TaskError, Value, Values, words};
+//!
+//! /// Numbers the words of a partition.
+//! #[derive(Clone, Default)]
+//! struct Numbered(u64);
+//!
+//! impl Reducer for Numbered {
+//!     type Group = String;
+//!     type Key = String;
+//!     type Value = ();
+//!     type Output = Text;
+//!
+//!     fn reduce(
+//!         &mut self,
+//!         word: &str,
+//!         _: &mut Values<'_, String, ()>,
+//!         out: &mut Output<Text>,
+//!     ) -> Result<(), TaskError> {
+//!         self.0 += 1;
+//!         out.emit(self.0, word);
+//!         Ok(())
+//!     }
+//!
+//!     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+//!         u64::encode_owned(&self.0, true, state);
+//!         Ok(Save::Saved)
+//!     }
+//!
+//!     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+//!         self.0 = u64::decode_owned(state)?;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! fn numbered(_: &()) -> Job {
+//!     Job::text()
+//!         .map(|line: &str, out: &mut Emit<String, ()>| words(line).for_each(|word| out.emit(word, ())))
+//!         .reducer(Numbered::default())
+//! }
+//! # let test = napreduce::testing::JobTest::new(|| numbered(&())).input("to be or not to be\n");
+//! # assert_eq!(test.run().text(), "1\tbe\n2\tnot\n3\tor\n4\tto\n");
+//! # test.assert_preemption_safe();
+//! ```
+//!
+//! A closure whose state is saved for it is [`reduce_resumable`](builder::MapStage::reduce_resumable).
+//!
+//! # Values in order
+//!
+//! Values of a group come in the order of the rest of their key (a secondary sort): emit a key of several
+//! fields, make groups by the first ones, and read the others with [`Values::next_entry`]. Keys of several
+//! fields are tuples, and structs with `#[derive(Key)]`.
+//!
+//! ```
+//! use napreduce::{Emit, Job};
+//!
+//! /// How much each city was warmer than the day before, from lines CITY DATE DEGREES in any order.
+//! fn changes(_: &()) -> Job {
+//!     Job::text()
+//!         .map(|line: &str, out: &mut Emit<(String, String), i64>| -> Result<(), std::num::ParseIntError> {
+//!             if let [city, date, degrees] = line.split(' ').collect::<Vec<_>>()[..] {
+//!                 out.emit((city, date), degrees.parse()?);
+//!             }
+//!             Ok(())
+//!         })
+//!         .group_by::<String>()
+//!         .reduce(|city, readings, out| {
+//!             let mut before = None;
+//!             while let Some(((_, date), degrees)) = readings.next_entry() {
+//!                 if let Some(before) = before.replace(degrees) {
+//!                     out.emit((city, date), degrees - before);
+//!                 }
+//!             }
+//!         })
+//! }
+//! # let output = napreduce::testing::JobTest::new(|| changes(&()))
+//! #     .input("Oslo 01-03 -7\nOslo 01-01 -2\nRome 01-01 9\nOslo 01-02 -4\n")
+//! #     .run();
+//! # assert_eq!(output.text(), "Oslo\t01-02\t-2\nOslo\t01-03\t-3\n");
+//! ```
+//!
+//! # A chain
+//!
+//! A [`Program`] has several jobs, and a function that runs them with a [`Driver`], one on what the other one
+//! wrote. Typed [`records`] lie in between, in a directory that is removed in the end. Jobs may have
+//! parameters, of the command line or of the driver, which can run a job as often as it likes.
+//!
+//! ```no_run
+//! use napreduce::program::Error;
+//! use napreduce::records::Records;
+//! use napreduce::{Driver, Emit, Job, Program, words};
+//!
+//! fn count(_: &()) -> Job {
+//!     Job::text()
+//!         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+//!         .combine(|count, more| *count += more)
+//!         .output(Records::<String, u64>::default())
+//!         .reduce_total(|word, count, out| out.emit(word, count))
+//! }
+//!
+//! fn by_count(_: &()) -> Job {
+//!     Job::records::<String, u64>()
+//!         .map(|(word, count), out: &mut Emit<u64, String>| out.emit(count, word))
+//!         .total_order()
+//!         .reduce(|count, words, out| {
+//!             while let Some(word) = words.next() {
+//!                 out.emit(word, count);
+//!             }
+//!         })
+//! }
+//!
+//! fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+//!     let counts = driver.intermediate("counts");
+//!     driver.job("count").output(&counts).run()?;
+//!     driver.job("by-count").inputs([&counts]).run()?;
+//!     Ok(())
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     Program::new().job("count", count).job("by-count", by_count).drive(drive)
+//! }
+//! ```
+//!
+//! # Tests
+//!
+//! The feature `testing` has a kit that runs a job inside a test, without processes. Of a
+//! [`JobTest`](testing::JobTest) one says the input, and how small splits and memory are; it runs the loops
+//! of real tasks.
+//!
+//! ```toml
+//! [dev-dependencies]
+//! napreduce = { version = "0.2", features = ["testing"] }
+//! ```
+//!
+//! ```
+//! use napreduce::testing::{JobTest, assert_preemption_safe};
+//! # use napreduce::{Emit, Job, words};
+//! # fn wordcount(_: &()) -> Job {
+//! #     Job::text()
+//! #         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+//! #         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+//! # }
+//!
+//! let input = "to be or\nnot to be\n";
+//! let output = JobTest::new(|| wordcount(&())).input(input).split_size(4).run();
+//! assert_eq!(output.text(), "be\t2\nnot\t1\nor\t1\nto\t2\n");
+//!
+//! assert_preemption_safe(|| wordcount(&()), input);
+//! ```
+//!
+//! # Preemption
+//!
+//! A scheduler, or an operator, may take the slot of a running task for somebody else. The task is suspended
+//! (its process is stopped where it is), checkpointed, killed, or waited for; the output is the same, byte
+//! for byte. A checkpoint is made between two records of a map, or two groups of a reduce, and holds the
+//! place in the input, what was emitted or written so far, the counters, and the state of user code:
+//!
+//! | what has a state | when it is asked for it | what it answers |
+//! |---|---|---|
+//! | a closure | never | it has none |
+//! | the state of [`reduce_resumable`](builder::MapStage::reduce_resumable) | between two values | it is saved by its serde type |
+//! | [`Mapper`] | between two records | [`save`](Mapper::save): [`Save::Saved`], [`Save::Stateless`], or [`Save::Unsupported`] unless said |
+//! | [`Reducer`] | between two groups; between two values if it [`resumes_in_group`](Reducer::resumes_in_group) | as a mapper |
+//! | [`OutputFormat`](output::OutputFormat) | when its reducer is | as a mapper |
+//!
+//! Of code that answers `Unsupported` tasks are suspended, killed and waited for, and never checkpointed; a
+//! cluster whose policy checkpoints such tasks refuses the job.
+//! [`assert_preemption_safe`](testing::assert_preemption_safe) tries all of it inside a test: at every
+//! record, every group and every value, once and repeatedly. On a cluster, try `nap task suspend`, `nap task
+//! checkpoint` and `nap task resume` on a running task, and look at `nap job history`.
+//!
+//! # Counters and progress
+//!
+//! What is counted with [`counter!`] is in the report of the job beside its own counters, once for each
+//! record however often a task was tried or preempted. A task that reads no record for long is taken for hung
+//! and tried again; code that works on one record for minutes calls [`progress()`] meanwhile.
+//!
+//! ```
+//! use napreduce::{Job, counter, progress};
+//!
+//! fn longest(_: &()) -> Job {
+//!     Job::whole_files().map_only(|file, out| {
+//!         let mut longest = 0;
+//!         for (number, line) in file.bytes.split(|byte| *byte == b'\n').enumerate() {
+//!             if number % 1_000_000 == 0 {
+//!                 progress();
+//!             }
+//!             counter!("lines").add(1);
+//!             longest = longest.max(line.len());
+//!         }
+//!         out.emit(longest, ());
+//!     })
+//! }
+//! # let output = napreduce::testing::JobTest::new(|| longest(&())).input("one\nthree\n").run();
+//! # assert_eq!((output.text().as_str(), output.counters.get("lines")), ("5\n", 3));
+//! ```
+//!
+//! # Features, systems and versions
+//!
+//! | feature | what it adds | where it belongs |
+//! |---|---|---|
+//! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
+//!
+//! None is on by default. The crate compiles on Linux only, for kernels from 5.4 on, with Rust 1.95 or later;
+//! a newer compiler is asked for in a new minor version only. Until 1.0 a minor version may change the API,
+//! and a patch version does not.
 
 #![warn(missing_docs)]
 
@@ -35,46 +263,68 @@ compile_error!(
 // The derive macros name this crate by its own name, here too.
 extern crate self as napreduce;
 
-mod codec;
+pub mod builder;
+pub mod codec;
 mod counter;
 mod emit;
-mod input;
-mod job;
+pub mod input;
 #[cfg(doctest)]
 mod must_use;
-mod outcome;
-mod output;
-mod program;
-mod records;
+pub mod output;
+pub mod program;
+pub mod records;
+mod settings;
 mod state;
 pub mod streaming;
-mod task;
+pub mod task;
+#[cfg(any(doc, feature = "testing"))]
 pub mod testing;
-mod text_field;
+mod user_code;
 mod values;
 mod words;
 
-#[doc(hidden)]
-pub use codec::derive_support;
-pub use codec::{DecodeError, GroupBy, Key, Scratch, Serde, Value};
+#[doc(inline)]
+pub use builder::Job;
+#[doc(inline)]
+pub use codec::{Key, Value};
 pub use emit::Emit;
-pub use input::{
-    ByteLineReader, ByteLines, Compression, FixedReader, FixedRecords, InputError, InputFile, InputFormat,
-    ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines, WholeFile, WholeFileReader,
-    WholeFiles,
-};
-pub use job::{
-    CombineStage, Fold, Job, MapClosure, MapStage, Mapper, NoCombine, ReduceClosure, Reducer, Source,
-};
-pub use napreduce_live::{
-    ByteSize, ByteSizeError, JobError, JobReport, PartReport, TaskError, UserCounter, counter, progress,
-};
-pub use outcome::Outcome;
-pub use output::{FixedBytes, Output, OutputFormat, Text};
-pub use program::{Driver, Error, JobRun, Parameters, Program, main, side_file};
-pub use records::{Records, RecordsReader, TypedRecords};
+/// The counter of a name that is made at run time; for one that stands in the program see [`counter!`].
+///
+/// ```
+/// use napreduce::{Job, counter};
+///
+/// fn count_matches(pattern: &'static str) -> Job {
+///     let found = counter(&format!("lines with {pattern}"));
+///     Job::text().map_only(move |line, out| {
+///         if line.contains(pattern) {
+///             found.add(1);
+///             out.emit(line, ());
+///         }
+///     })
+/// }
+/// # let _ = count_matches("to be");
+/// ```
+pub use napreduce_live::counter;
+
+/// Says that a task which reads and writes nothing for long is at work all the same.
+///
+/// ```
+/// fn search(haystack: &[u64], needle: u64) -> bool {
+///     haystack.chunks(1 << 20).any(|chunk| {
+///         napreduce::progress();
+///         chunk.contains(&needle)
+///     })
+/// }
+/// # assert!(search(&[1, 2], 2));
+/// ```
+pub use napreduce_live::progress;
+#[doc(inline)]
+pub use output::Output;
+#[doc(inline)]
+pub use program::{Driver, Program, main};
 pub use state::Save;
-pub use task::TaskInfo;
-pub use text_field::TextField;
+#[doc(inline)]
+pub use task::{TaskError, TaskInfo};
+pub use user_code::{Mapper, Reducer};
 pub use values::Values;
-pub use words::{Words, words};
+pub use words::words;

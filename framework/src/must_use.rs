@@ -7,23 +7,38 @@
 ///
 /// ```no_run
 /// #![deny(unused_must_use)]
-/// use napreduce::{Driver, Emit, Error, Job, Program};
+/// use napreduce::program::Error;
+/// use napreduce::streaming::CommandMapper;
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Driver, Emit, Job, Program, words};
 ///
 /// fn count(_: &()) -> Job {
 ///     Job::text()
-///         .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
-///         .reduce(|line, counts, out| out.emit(line, counts.sum()))
+///         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+///         .combine(|count, more| *count += more)
+///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+/// }
+///
+/// fn upper_case(_: &()) -> Job {
+///     Job::bytes().mapper(CommandMapper::new("tr a-z A-Z")).reduce(|line, _, out| out.emit(line, ()))
 /// }
 ///
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
-///     driver.job("count").run().map(drop)
+///     let counts = driver.intermediate("counts");
+///     driver.job("count").output(&counts).run()?;
+///     driver.job("upper-case").inputs([&counts]).run().map(drop)
+/// }
+///
+/// fn test() {
+///     assert_eq!(JobTest::new(|| upper_case(&())).input("a line\n").run().text(), "A LINE\n");
 /// }
 ///
 /// fn main() -> std::process::ExitCode {
 ///     match std::env::args().count() {
 ///         0 => napreduce::main(count),
 ///         1 => Program::new().main(count),
-///         _ => Program::new().job("count", count).drive(drive),
+///         2 => std::process::ExitCode::from(u8::from(std::panic::catch_unwind(test).is_err())),
+///         _ => Program::new().job("count", count).job("upper-case", upper_case).drive(drive),
 ///     }
 /// }
 /// ```
@@ -43,7 +58,8 @@ pub fn the_exit_status_of_main_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]
-/// use napreduce::{Driver, Error, Job, Program};
+/// use napreduce::program::Error;
+/// use napreduce::{Driver, Job, Program};
 ///
 /// fn count(_: &()) -> Job {
 ///     Job::text().map_only(|line, out| out.emit(line, ()))
@@ -61,7 +77,8 @@ pub fn the_exit_status_of_drive_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]
-/// use napreduce::{Driver, Error};
+/// use napreduce::program::Error;
+/// use napreduce::Driver;
 ///
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
 ///     driver.job("count").reduces(3);
@@ -84,6 +101,61 @@ pub fn an_input_without_a_map_is_not_dropped() {}
 /// Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1));
 /// ```
 pub fn a_map_without_a_reduce_is_not_dropped() {}
+
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// use napreduce::{Emit, Job};
+///
+/// Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1)).combine(|count, more| *count += more);
+/// ```
+pub fn a_combine_without_a_reduce_is_not_dropped() {}
+
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// napreduce::Job::text().map_only(|line, out| out.emit(line, ()));
+/// ```
+pub fn a_job_outside_of_a_definition_is_not_dropped() {}
+
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// use napreduce::Driver;
+///
+/// fn drive(driver: &mut Driver) {
+///     driver.intermediate("counts");
+/// }
+/// # let _ = drive;
+/// ```
+pub fn the_path_of_what_jobs_pass_on_is_not_dropped() {}
+
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// use napreduce::Job;
+/// use napreduce::testing::JobTest;
+///
+/// JobTest::new(|| Job::text().map_only(|line, out| out.emit(line, ()))).input("a line\n");
+/// ```
+pub fn a_test_that_tests_nothing_is_not_dropped() {}
+
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// use napreduce::Job;
+/// use napreduce::testing::JobTest;
+///
+/// JobTest::new(|| Job::text().map_only(|line, out| out.emit(line, ()))).input("a line\n").run();
+/// ```
+pub fn the_output_of_a_test_is_not_dropped() {}
+
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// napreduce::words("to be or not to be");
+/// ```
+pub fn the_words_of_a_line_are_not_dropped() {}
+
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// napreduce::streaming::CommandMapper::new("cat");
+/// ```
+pub fn a_command_without_a_job_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]

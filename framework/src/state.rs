@@ -6,6 +6,36 @@
 ///
 /// The question is also put once to a job's own mapper and reducer when the job is built: a job of which one answers
 /// `Unsupported` is not accepted where a scheduler would checkpoint its tasks.
+///
+/// What is saved is whatever `restore` understands. [`Value::encode_owned`](crate::Value::encode_owned) and
+/// [`Value::decode_owned`](crate::Value::decode_owned) make bytes of every type that can be a key or a value,
+/// and `?` takes what may be wrong with them:
+///
+/// ```
+/// use napreduce::{Save, TaskError, Value};
+///
+/// #[derive(Default)]
+/// struct Longest(Option<(String, u64)>);
+///
+/// impl Longest {
+///     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+///         Option::<(String, u64)>::encode_owned(&self.0, true, state);
+///         Ok(Save::Saved)
+///     }
+///
+///     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+///         self.0 = Option::<(String, u64)>::decode_owned(state)?;
+///         Ok(())
+///     }
+/// }
+///
+/// let mut state = Vec::new();
+/// assert_eq!(Longest(Some(("words".to_owned(), 5))).save(&mut state)?, Save::Saved);
+/// let mut restored = Longest::default();
+/// restored.restore(&state)?;
+/// assert_eq!(restored.0, Some(("words".to_owned(), 5)));
+/// # Ok::<(), TaskError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Save {
     /// There is nothing to save: a fresh clone, set up, does as well.

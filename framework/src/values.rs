@@ -25,6 +25,30 @@ pub(crate) enum ValuesError {
 ///
 /// It lends: a value borrows from the block it lies in until the next one is asked for, so nothing is copied or
 /// allocated.
+///
+/// ```
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Emit, Job};
+///
+/// let longest = || {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<(), String>| out.emit((), line))
+///         .reduce(|(), lines, out| {
+///             let mut longest = String::new();
+///             while let Some(line) = lines.next() {
+///                 if line.len() > longest.len() {
+///                     longest = line.to_owned();
+///                 }
+///             }
+///             out.emit(longest, ());
+///         })
+/// };
+/// assert_eq!(JobTest::new(longest).input("or\nnot\nbe\n").run().text(), "not\n");
+/// ```
+///
+/// Values come in the order of the fields of the key behind its group: the key `(String, u64)`, grouped by
+/// `String`, gives each string its values in the order of the number, which
+/// [`next_entry`](Values::next_entry) gives with them.
 pub struct Values<'g, K: Key, V: Value> {
     input: &'g mut ReduceInput,
     scratch: &'g mut Scratch,
@@ -112,6 +136,24 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     }
 
     /// The next value together with its full key, which matters when groups are made by a prefix of the key.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// let first_line_of_each_length = || {
+    ///     Job::text()
+    ///         .map(|line: &str, out: &mut Emit<(u64, String), ()>| out.emit((line.len() as u64, line), ()))
+    ///         .group_by::<u64>()
+    ///         .reduce(|length, lines, out| {
+    ///             if let Some(((_, line), ())) = lines.next_entry() {
+    ///                 out.emit(length, line);
+    ///             }
+    ///         })
+    /// };
+    /// let output = JobTest::new(first_line_of_each_length).input("to\nbe\nor\nnot\n").run();
+    /// assert_eq!(output.text(), "2\tbe\n3\tnot\n");
+    /// ```
     #[inline]
     pub fn next_entry(&mut self) -> Option<(K::Ref<'_>, V::Ref<'_>)> {
         if !self.gate.is_open(self.input) {
@@ -132,11 +174,47 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
 
     /// Whether the values ended before the group did, because the task is to stop here. Only a reducer that
     /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees that: it returns, and is called again for the rest.
+    ///
+    /// ```
+    /// # use napreduce::output::Text;
+    /// # use napreduce::{Output, TaskError, Values};
+    /// # #[derive(Clone)]
+    /// # struct Count(u64);
+    /// # impl napreduce::Reducer for Count {
+    /// #     type Group = String;
+    /// #     type Key = String;
+    /// #     type Value = u64;
+    /// #     type Output = Text;
+    /// fn resumes_in_group(&self) -> bool {
+    ///     true
+    /// }
+    ///
+    /// fn reduce(
+    ///     &mut self,
+    ///     word: &str,
+    ///     ones: &mut Values<'_, String, u64>,
+    ///     out: &mut Output<Text>,
+    /// ) -> Result<(), TaskError> {
+    ///     self.0 += ones.sum();
+    ///     if !ones.is_cut() {
+    ///         out.emit(word, std::mem::take(&mut self.0));
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # }
+    /// ```
     pub fn is_cut(&self) -> bool {
         self.gate.cut
     }
 
     /// Folds the values that are left.
+    ///
+    /// ```
+    /// # let _ = |maxima: &mut napreduce::Values<'_, String, u64>| {
+    /// let largest = maxima.fold(0, |largest, next| next.max(largest));
+    /// # largest
+    /// # };
+    /// ```
     #[inline]
     pub fn fold<A>(&mut self, start: A, mut fold: impl FnMut(A, V::Ref<'_>) -> A) -> A {
         let mut result = start;
@@ -161,6 +239,13 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     }
 
     /// The values that are left as an ordinary iterator of owned values; copies each.
+    ///
+    /// ```
+    /// # let _ = |lines: &mut napreduce::Values<'_, String, String>| {
+    /// let mut sorted: Vec<String> = lines.owned().collect();
+    /// sorted.sort_by_key(String::len);
+    /// # };
+    /// ```
     pub fn owned(&mut self) -> impl Iterator<Item = V::Owned> + use<'_, 'g, K, V> {
         std::iter::from_fn(move || self.next().map(V::to_owned))
     }

@@ -14,12 +14,24 @@ const GROUP_BYTES: usize = 64;
 /// assert_eq!(words, ["to", "be,", "or", "not", "to", "be"]);
 /// ```
 #[inline]
+#[must_use = "nothing is split before the words are asked for"]
 pub fn words(line: &str) -> Words<'_> {
     Words { line, group: 0, white: mask_at(line.as_bytes(), 0), start: 0 }
 }
 
 /// An iterator over the words of a line; made by [`words`].
+///
+/// ```
+/// use napreduce::input::Words;
+///
+/// fn longest<'a>(words: Words<'a>) -> Option<&'a str> {
+///     words.max_by_key(|word| word.len())
+/// }
+///
+/// assert_eq!(longest(napreduce::words("to be or not")), Some("not"));
+/// ```
 #[derive(Debug, Clone)]
+#[must_use = "nothing is split before the words are asked for"]
 pub struct Words<'a> {
     line: &'a str,
     /// Where the group that `white` tells of begins.

@@ -4,7 +4,8 @@
 
 use std::cmp::Reverse;
 
-use napreduce::{DecodeError, GroupBy, Key, Scratch, Serde, Value};
+use napreduce::codec::{DecodeError, GroupBy, Scratch, Serde};
+use napreduce::{Key, Value};
 use serde::{Deserialize, Serialize};
 
 fn encode<V: Value>(value: V::Ref<'_>, last: bool) -> Vec<u8> {

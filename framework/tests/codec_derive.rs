@@ -5,7 +5,8 @@
 
 use std::cmp::Reverse;
 
-use napreduce::{GroupBy, Key, Scratch, Value};
+use napreduce::codec::{GroupBy, Scratch};
+use napreduce::{Key, Value};
 use proptest::prelude::*;
 
 #[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
-use napreduce::{Key, Scratch, Value};
+use napreduce::codec::Scratch;
+use napreduce::{Key, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use flate2::{Compression as Level, GzBuilder, write::GzEncoder};
-use napreduce::{
+use napreduce::input::{
     ByteLines, FixedRecords, InputError, InputFormat, RecordReader, Split, Splitting, TextLines, WholeFile,
     WholeFiles,
 };

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use napreduce::{ByteLines, InputError, InputFormat, RecordReader, Split, TextLines};
+use napreduce::input::{ByteLines, InputError, InputFormat, RecordReader, Split, TextLines};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;

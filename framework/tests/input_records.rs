@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use napreduce::{FixedRecords, InputError, InputFormat, RecordReader, Split, WholeFile, WholeFiles};
+use napreduce::input::{FixedRecords, InputError, InputFormat, RecordReader, Split, WholeFile, WholeFiles};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;

@@ -3,8 +3,10 @@
 //! Owns the jobs that keep no state (others: `preemption_state`). Does not own what is tried and compared
 //! (`napreduce::testing`), nor preemption of real processes.
 
+use napreduce::output::FixedBytes;
+use napreduce::records::Records;
 use napreduce::testing::{JobTest, assert_preemption_safe};
-use napreduce::{Emit, FixedBytes, Job, Records, counter, words};
+use napreduce::{Emit, Job, counter, words};
 
 const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea green boat\n\n\
                     they took some honey and plenty of money\nwrapped up in a five pound note\n\
@@ -41,6 +43,25 @@ fn lines_by_word() -> Job {
 #[test]
 fn a_job_with_a_combiner() {
     JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_preemption_safe();
+}
+
+/// What the fold of the combiner makes of a group is all that the reduce sees; here its order matters.
+#[test]
+fn totals_are_folded_in_the_order_of_the_values() {
+    let chains = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<u64, String>| {
+                words(line).for_each(|word| out.emit(word.len() as u64, word));
+            })
+            .combine(|chain, more| {
+                chain.push('-');
+                chain.push_str(&more);
+            })
+            .reduce_total(|length, chain, out| out.emit(length, chain))
+    };
+    let test = JobTest::new(chains).input("to be or not\nto go\nand on\n").split_size(12);
+    assert_eq!(test.run().text(), "2\tto-be-or-to-go-on\n3\tnot-and\n");
+    test.assert_preemption_safe();
 }
 
 #[test]
@@ -193,7 +214,7 @@ fn records_of_one_length() {
 fn whole_files_and_typed_records() {
     let first = || {
         Job::whole_files()
-            .map(|file: napreduce::WholeFile<'_>, out: &mut Emit<u64, String>| {
+            .map(|file: napreduce::input::WholeFile<'_>, out: &mut Emit<u64, String>| {
                 let text = String::from_utf8_lossy(file.bytes);
                 words(&text).for_each(|word| out.emit(word.len() as u64, word));
             })

@@ -5,8 +5,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use napreduce::input::TextLines;
+use napreduce::output::Text;
 use napreduce::testing::assert_preemption_safe;
-use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, Text, TextLines, Values, counter};
+use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, Values, counter};
 
 const LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 

@@ -2,10 +2,10 @@
 //!
 //! Owns the jobs. Does not own what is tried and compared (`napreduce::testing`), nor preemption of real processes.
 
+use napreduce::input::TextLines;
+use napreduce::output::Text;
 use napreduce::testing::JobTest;
-use napreduce::{
-    Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Text, TextLines, Values, counter, words,
-};
+use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Values, counter, words};
 
 const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea green boat\n\n\
                     they took some honey and plenty of money\nwrapped up in a five pound note\n\
@@ -163,4 +163,27 @@ fn anything_anywhere() {
     let test = |resumes| JobTest::new(move || ledger(resumes)).input(POEM).split_size(70).setting("fan-in=2");
     test(true).assert_safe_at_random(seed, 40);
     test(false).reduces(2).assert_safe_at_random(seed, 40);
+}
+
+/// What `Ledger` does, by a closure whose state is saved for it.
+#[test]
+fn a_closure_goes_on_with_its_state_in_the_middle_of_a_group() {
+    let numbered = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<String, u64>| {
+                words(line).for_each(|word| out.emit(word, word.len() as u64));
+            })
+            .reduce_resumable((0, 0), |(groups, sum): &mut (u64, u64), word, lengths, out| {
+                *sum += lengths.sum();
+                if !lengths.is_cut() {
+                    *groups += 1;
+                    out.emit(*groups, (word, std::mem::take(sum)));
+                }
+            })
+    };
+    let test = JobTest::new(numbered).input(POEM).split_size(60).reduces(2);
+    assert!(test.run().text().starts_with("1\t"), "{}", test.run().text());
+    test.assert_preemption_safe();
+    let small = JobTest::new(numbered).input("a b a\nb a\n");
+    assert_eq!(small.run().text(), "1\ta\t3\n2\tb\t2\n");
 }

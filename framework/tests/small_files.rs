@@ -3,8 +3,9 @@
 //! Owns what user code sees of it and byte identity under preemption. Does not own which files are combined
 //! (`input::splits`).
 
+use napreduce::input::{TextLines, WholeFile};
 use napreduce::testing::JobTest;
-use napreduce::{Emit, Job, Mapper, Save, TaskError, TaskInfo, TextLines, WholeFile};
+use napreduce::{Emit, Job, Mapper, Save, TaskError, TaskInfo};
 
 /// Says of each file its name when it begins, its lines, and how many they were at its end.
 #[derive(Clone, Default)]

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use napreduce::{InputError, InputFormat, RecordReader, Split, TypedRecords};
+use napreduce::input::{InputError, InputFormat, RecordReader, Split};
+use napreduce::records::TypedRecords;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -3,8 +3,6 @@
 //! Owns the rounds, until no centre moves; one that no point is nearest to is dropped. Does not own rounding: numbers are
 //! whole ones, so that sums are the same in whatever order they are made.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use napreduce::{Driver, Emit, Job, Program};
 use serde::{Deserialize, Serialize};
@@ -28,18 +26,14 @@ fn point(text: &str) -> Result<Point, String> {
 fn round(Centres { centres }: &Centres) -> Job {
     let centres = centres.clone();
     Job::text()
-        .map(move |line: &str, out: &mut Emit<Point, (i64, i64, i64)>| {
+        .map(move |line: &str, out: &mut Emit<Point, (i64, i64, i64)>| -> Result<(), String> {
             let (x, y) = point(line)?;
             let square = |centre: &&Point| (x - centre.0).pow(2) + (y - centre.1).pow(2);
             out.emit(*centres.iter().min_by_key(square).ok_or("there are no centres")?, (x, y, 1));
-            Ok::<(), String>(())
+            Ok(())
         })
         .combine(|sum, more| *sum = (sum.0 + more.0, sum.1 + more.1, sum.2 + more.2))
-        .reduce(|_, sums, out| {
-            let (x, y, points) =
-                sums.fold((0, 0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1, sum.2 + more.2));
-            out.emit(format!("{},{}", x / points, y / points), ());
-        })
+        .reduce_total(|_, (x, y, points), out| out.emit(format!("{},{}", x / points, y / points), ()))
 }
 
 fn drive(driver: &mut Driver, start: &Centres) -> Result<(), Box<dyn std::error::Error>> {
@@ -47,18 +41,16 @@ fn drive(driver: &mut Driver, start: &Centres) -> Result<(), Box<dyn std::error:
     for number in 1..ROUNDS_MAX {
         let output = driver.intermediate(&format!("round-{number}"));
         driver.job("round").parameters(&now).output(&output).reduces(1).run()?;
-        let lines = std::fs::read_to_string(output.join("part-r-00000"))?;
-        let moved = lines.lines().map(point).collect::<Result<Vec<_>, _>>()?;
-        if moved == now.centres {
+        let moved = driver.read_text(&output)?.lines().map(point).collect::<Result<_, _>>()?;
+        if std::mem::replace(&mut now.centres, moved) == now.centres {
             break;
         }
-        now.centres = moved;
     }
     driver.job("round").parameters(&now).reduces(1).run()?;
     Ok(())
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Moves centres to the middle of the points around them, until none moves")
         .examples("kmeans points.csv --output centres --centre 0,0 --centre 10,10")

@@ -6,7 +6,8 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use napreduce::{Emit, FixedBytes, Job, Program};
+use napreduce::output::FixedBytes;
+use napreduce::{Emit, Job, Program};
 use serde::{Deserialize, Serialize};
 
 const ROW_BYTES: usize = 100;

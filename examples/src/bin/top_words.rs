@@ -7,7 +7,9 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use clap::Args;
-use napreduce::{Driver, Emit, Error, Job, Program, Records, words};
+use napreduce::program::Error;
+use napreduce::records::Records;
+use napreduce::{Driver, Emit, Job, Program, words};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args, Serialize, Deserialize)]

@@ -27,7 +27,7 @@ pub fn expand(input: &DeriveInput, promise: Promise) -> Result<TokenStream, Erro
     let key = if promise == Promise::Key { key_impl(&shape) } else { TokenStream::new() };
     Ok(quote! {
         const _: () = {
-            use ::napreduce::derive_support;
+            use ::napreduce::codec::derive_support;
             #owned
             #value
             #key

@@ -6,6 +6,18 @@
 use std::borrow::Cow;
 
 /// Bytes that are not the encoding of the wanted type: what was expected, and where.
+///
+/// ```
+/// use napreduce::Value;
+/// use napreduce::codec::DecodeError;
+///
+/// let error = <(String, u64)>::decode_owned(b"no").expect_err("there is no number");
+/// assert_eq!((error.expected(), error.at()), ("the end of a byte string (00 00)", 2));
+///
+/// // For an encoding of one's own.
+/// let error = DecodeError::new("an even number", 0).after(4);
+/// assert_eq!(error.to_string(), "expected an even number at byte 4 of the encoding");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected} at byte {at} of the encoding")]
 pub struct DecodeError {

@@ -11,7 +11,8 @@ use super::{DecodeError, Key, Scratch};
 /// A tuple can be grouped by its first field or by a tuple of its first fields, a derived struct likewise.
 ///
 /// ```
-/// use napreduce::{GroupBy, Scratch, Value};
+/// use napreduce::codec::{GroupBy, Scratch};
+/// use napreduce::Value;
 ///
 /// type Visit = (String, u64);
 ///
@@ -21,7 +22,7 @@ use super::{DecodeError, Key, Scratch};
 /// let length = <Visit as GroupBy<String>>::prefix_length(&key);
 /// let scratch = Scratch::new();
 /// assert_eq!(<Visit as GroupBy<String>>::decode_group(&key[..length], &scratch)?, "ann");
-/// # Ok::<(), napreduce::DecodeError>(())
+/// # Ok::<(), napreduce::codec::DecodeError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not begin with the fields of `{G}`, so it cannot be grouped by them",

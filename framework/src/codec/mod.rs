@@ -3,6 +3,29 @@
 //! Owns the traits `Value`, `Key` and `GroupBy` and the encodings of all built-in types. Order is defined by
 //! the encoded bytes alone: the data plane never calls back into these types to compare. Does not own
 //! records, blocks or text.
+//!
+//! ```
+//! use std::cmp::Reverse;
+//!
+//! use napreduce::Value;
+//!
+//! /// Encoded keys in the order in which a reduce would get them.
+//! fn sorted<K: Value>(keys: impl IntoIterator<Item = K::Owned>) -> Vec<Vec<u8>> {
+//!     let encode = |key| {
+//!         let mut bytes = Vec::new();
+//!         K::encode_owned(&key, true, &mut bytes);
+//!         bytes
+//!     };
+//!     let mut encoded: Vec<_> = keys.into_iter().map(encode).collect();
+//!     encoded.sort();
+//!     encoded
+//! }
+//!
+//! let order = sorted::<(Reverse<u32>, String)>([(Reverse(1), "a".into()), (Reverse(2), "b".into())]);
+//! let first = <(Reverse<u32>, String)>::decode_owned(&order[0])?;
+//! assert_eq!(first, (Reverse(2), "b".to_owned()));
+//! # Ok::<(), napreduce::codec::DecodeError>(())
+//! ```
 
 mod arrays;
 #[doc(hidden)]
@@ -16,6 +39,22 @@ mod serde_value;
 mod strings;
 mod tuples;
 
+/// What decoding puts somewhere because the bytes do not hold it as it is: text with escapes, reversed
+/// fields. Reset between records, it costs no allocation for each.
+///
+/// ```
+/// use std::cmp::Reverse;
+///
+/// use napreduce::Value;
+/// use napreduce::codec::Scratch;
+///
+/// let mut bytes = Vec::new();
+/// Reverse::<String>::encode(Reverse("last"), true, &mut bytes);
+/// let mut scratch = Scratch::new();
+/// assert_eq!(Reverse::<String>::decode_whole(&bytes, &scratch)?, Reverse("last"));
+/// scratch.reset();
+/// # Ok::<(), napreduce::codec::DecodeError>(())
+/// ```
 pub use bumpalo::Bump as Scratch;
 pub use napreduce_derive::{Key, Value};
 
@@ -34,7 +73,8 @@ pub use self::serde_value::Serde;
 /// it ends itself, and no such encoding is a prefix of another one.
 ///
 /// ```
-/// use napreduce::{Scratch, Value};
+/// use napreduce::codec::Scratch;
+/// use napreduce::Value;
 ///
 /// let mut bytes = Vec::new();
 /// <(String, u64)>::encode(("hello", 7), true, &mut bytes);
@@ -42,7 +82,7 @@ pub use self::serde_value::Serde;
 /// let scratch = Scratch::new();
 /// let (word, count) = <(String, u64)>::decode_whole(&bytes, &scratch)?;
 /// assert_eq!((word, count), ("hello", 7));
-/// # Ok::<(), napreduce::DecodeError>(())
+/// # Ok::<(), napreduce::codec::DecodeError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a value of a record",
@@ -90,6 +130,16 @@ pub trait Value: 'static {
     fn to_owned(value: Self::Ref<'_>) -> Self::Owned;
 
     /// The length in bytes of the encoding at the front of `bytes`.
+    ///
+    /// ```
+    /// use napreduce::Value;
+    ///
+    /// let mut bytes = Vec::new();
+    /// <(String, u64)>::encode(("word", 7), true, &mut bytes);
+    /// // Text that is not last ends with two zeros.
+    /// assert_eq!(String::skip(&bytes, false)?, 6);
+    /// # Ok::<(), napreduce::codec::DecodeError>(())
+    /// ```
     #[inline]
     fn skip(bytes: &[u8], last: bool) -> Result<usize, DecodeError> {
         Self::measure(bytes, last, 0)
@@ -144,7 +194,49 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 /// ```
 ///
 /// An implementation by hand promises that order, and that no encoding in the form that is not last is a
-/// prefix of another.
+/// prefix of another. One that only gives another type a name is made of the methods of that:
+///
+/// ```
+/// use napreduce::codec::{DecodeError, Scratch};
+/// use napreduce::{Key, Value};
+///
+/// /// Cents, which are counted as an `i64`.
+/// #[derive(Debug, Clone, Copy, PartialEq)]
+/// struct Cents(i64);
+///
+/// impl Value for Cents {
+///     type Ref<'a> = Cents;
+///     type Owned = Cents;
+///     const FIXED: Option<usize> = i64::FIXED;
+///
+///     fn encode(Cents(cents): Cents, last: bool, out: &mut Vec<u8>) {
+///         i64::encode(cents, last, out);
+///     }
+///
+///     fn encode_owned(owned: &Cents, last: bool, out: &mut Vec<u8>) {
+///         Cents::encode(*owned, last, out);
+///     }
+///
+///     fn decode<'a>(input: &mut &'a [u8], last: bool, scratch: &'a Scratch) -> Result<Cents, DecodeError> {
+///         i64::decode(input, last, scratch).map(Cents)
+///     }
+///
+///     fn measure(bytes: &[u8], last: bool, flip: u8) -> Result<usize, DecodeError> {
+///         i64::measure(bytes, last, flip)
+///     }
+///
+///     fn to_owned(value: Cents) -> Cents {
+///         value
+///     }
+/// }
+///
+/// impl Key for Cents {}
+///
+/// let mut bytes = Vec::new();
+/// <(Cents, String)>::encode((Cents(-5), "debt"), true, &mut bytes);
+/// assert_eq!(<(Cents, String)>::decode_owned(&bytes)?, (Cents(-5), "debt".to_owned()));
+/// # Ok::<(), DecodeError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key: it has no order-preserving encoding",
     label = "not a key",

@@ -16,7 +16,8 @@ const LENGTH_BYTES: usize = 4;
 /// The family of values of a serde type: `Emit<String, Serde<Page>>` emits and receives a `Page`.
 ///
 /// ```
-/// use napreduce::{Serde, Value};
+/// use napreduce::codec::Serde;
+/// use napreduce::Value;
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize)]
@@ -28,7 +29,7 @@ const LENGTH_BYTES: usize = 4;
 /// let mut bytes = Vec::new();
 /// Serde::<Page>::encode(Page { rank: 0.5, links: vec!["a".into()] }, true, &mut bytes);
 /// assert_eq!(Serde::<Page>::decode_owned(&bytes)?.links, ["a"]);
-/// # Ok::<(), napreduce::DecodeError>(())
+/// # Ok::<(), napreduce::codec::DecodeError>(())
 /// ```
 ///
 /// # Panics

@@ -10,6 +10,15 @@ use std::path::Path;
 use super::InputError;
 
 /// A compression that is undone while reading. Such files cannot be split.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use napreduce::input::Compression;
+///
+/// assert_eq!(Compression::of(Path::new("log.txt.gz")), Some(Compression::Gzip));
+/// assert_eq!(Compression::of(Path::new("log.txt")), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// `.gz`, of any number of members.

@@ -10,6 +10,13 @@ use napreduce_live::ByteSize;
 use super::Compression;
 
 /// Input that cannot be found, read or taken apart.
+///
+/// ```
+/// use napreduce::input::{InputError, InputFormat, Split, TextLines};
+///
+/// let nothing = TextLines.open(&Split::whole("no-such-file".as_ref(), 1), 1 << 20);
+/// assert!(matches!(nothing, Err(InputError::Unreadable { path, .. }) if path.ends_with("no-such-file")));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// An INPUT argument names nothing.

@@ -14,6 +14,15 @@ use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting
 /// Records of `length` bytes each, one after another, as `&[u8]`.
 ///
 /// A file that ends within a record is an error. Files ending in `.gz` and `.zst` are decompressed.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::input::FixedRecords;
+/// use napreduce::testing::JobTest;
+///
+/// let job = || Job::input(FixedRecords { length: 3 }).map_only(|record: &[u8], out| out.emit(record, ()));
+/// assert_eq!(JobTest::new(job).input("onetwo").run().text(), "one\ntwo\n");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FixedRecords {
     /// Bytes in a record, at least 1.
@@ -21,6 +30,22 @@ pub struct FixedRecords {
 }
 
 /// Reads [`FixedRecords`].
+///
+/// ```
+/// use napreduce::input::{FixedReader, FixedRecords, InputError, InputFormat, RecordReader, Split};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("input");
+/// # std::fs::write(&path, b"onetwo")?;
+/// let mut reader: FixedReader = FixedRecords { length: 3 }.open(&Split::whole(&path, 6), 1 << 20)?;
+/// let mut read = Vec::new();
+/// while reader.read_batch(&mut |record: &[u8]| -> Result<(), InputError> {
+///     read.push(record.to_vec());
+///     Ok(())
+/// })? {}
+/// assert_eq!(read, [b"one", b"two"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct FixedReader {
     source: Source,
     window: Window,

@@ -2,6 +2,15 @@
 //!
 //! Owns input formats and their readers, the list of files that INPUT arguments mean, and their cutting into
 //! splits. Does not own what happens to a record, nor which task reads which split.
+//!
+//! ```
+//! use napreduce::Job;
+//! use napreduce::input::TextLines;
+//! use napreduce::testing::JobTest;
+//!
+//! let job = || Job::input(TextLines).map_only(|line: &str, out| out.emit(line.len(), ()));
+//! assert_eq!(JobTest::new(job).input("to be\n").run().text(), "5\n");
+//! ```
 
 mod compression;
 mod error;
@@ -23,11 +32,39 @@ use std::path::Path;
 pub use self::compression::Compression;
 pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
-pub use self::paths::{InputFile, expand};
-pub use self::splits::{Splitting, combine, plan_splits};
+pub(crate) use self::paths::{InputFile, expand};
+pub use self::splits::Splitting;
+pub(crate) use self::splits::{combine, plan_splits};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
-pub use napreduce_live::{InputSplit, ReadPosition, Split};
+pub(crate) use napreduce_live::InputSplit;
+
+/// Where a reader stands inside a batch: what of it is done, so that progress is told while a batch takes
+/// long.
+///
+/// ```
+/// use napreduce::input::ReadPosition;
+///
+/// // Of a batch of ten records in the first 500 bytes of a split, three are done.
+/// let position = ReadPosition::default();
+/// position.enter(0..10, 0..500);
+/// position.set(3);
+/// assert_eq!((position.get(), position.bytes()), (3, 150));
+/// ```
+pub use napreduce_live::ReadPosition;
+
+/// The bytes of one file that one map task reads.
+///
+/// ```
+/// use napreduce::input::Split;
+///
+/// let split = Split { path: "log".into(), offset: 100, length: 50, file_length: 400 };
+/// assert_eq!(split.end(), 150);
+/// assert_eq!(Split::whole("log".as_ref(), 400).length, 400);
+/// ```
+pub use napreduce_live::Split;
+
+pub use crate::words::Words;
 
 /// How the bytes of input files become records: [`TextLines`], [`ByteLines`], [`FixedRecords`],
 /// [`WholeFiles`], or a format of one's own.
@@ -38,9 +75,7 @@ pub use napreduce_live::{InputSplit, ReadPosition, Split};
 /// ```
 /// use std::path::Path;
 ///
-/// use napreduce::{
-///     InputError, InputFormat, ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines,
-/// };
+/// use napreduce::input::{InputError, InputFormat, ReadPosition, RecordReader, Split, Splitting, TextLineReader, TextLines};
 ///
 /// /// Lines, except comments.
 /// struct Uncommented;
@@ -72,6 +107,10 @@ pub use napreduce_live::{InputSplit, ReadPosition, Split};
 ///         self.0.offset()
 ///     }
 ///
+///     fn records_before(&self) -> u64 {
+///         self.0.records_before()
+///     }
+///
 ///     fn consumed(&self) -> u64 {
 ///         self.0.consumed()
 ///     }
@@ -100,6 +139,16 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     ///
     /// Unless said otherwise, such are files in a compression that is not undone while reading (`.bz2`, `.xz` and others,
     /// by name and by their first bytes), and those in one that is, whose names do not say so.
+    ///
+    /// ```
+    /// use napreduce::input::{InputError, InputFormat, TextLines};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("data.bz2");
+    /// std::fs::write(&path, b"BZh9...")?;
+    /// assert!(matches!(TextLines.check(&path), Err(InputError::NotDecompressed { compression: "bzip2", .. })));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     fn check(&self, path: &Path) -> Result<(), InputError> {
         compression::check(path)
     }
@@ -123,7 +172,7 @@ pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Re
 /// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.
 ///
 /// ```
-/// use napreduce::{InputError, InputFormat, RecordReader, Split, TextLines};
+/// use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextLines};
 ///
 /// let path = std::env::temp_dir().join(format!("napreduce-doc-lines-{}", std::process::id()));
 /// std::fs::write(&path, "one\ntwo\n")?;

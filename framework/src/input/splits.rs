@@ -15,6 +15,18 @@ const OPENING_BYTES: u64 = 32 << 10;
 const SPLITS_MIN: u64 = 8;
 
 /// Where a file may be cut.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use napreduce::input::{InputFormat, Splitting, TextLines};
+///
+/// let path = Path::new("log.gz");
+/// let splitting = TextLines.splitting(path);
+/// assert_eq!(splitting.refusal(path).as_deref(), Some("log.gz is compressed with gzip and cannot be split"));
+/// assert!(!TextLines.splittable(path));
+/// assert_eq!(TextLines.splitting(Path::new("log")), Splitting::Anywhere);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Splitting {
     /// At any byte; the readers find the boundaries of records.

@@ -14,10 +14,27 @@ const GROWTH_BYTES: usize = 64 << 10;
 ///
 /// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed; all others are as they
 /// are stored, archives too.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::input::WholeFiles;
+/// use napreduce::testing::JobTest;
+///
+/// let job = || Job::input(WholeFiles).map_only(|file, out| out.emit(file.bytes.len(), ()));
+/// assert_eq!(JobTest::new(job).input("one\ntwo").run().text(), "7\n");
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WholeFiles;
 
 /// A file as a record.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::input::WholeFile;
+///
+/// let names = Job::whole_files().map_only(|WholeFile { path, bytes }, out| out.emit(path.display().to_string(), bytes.len()));
+/// # let _ = names;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WholeFile<'a> {
     /// Its path, beginning as the INPUT argument did.
@@ -27,6 +44,22 @@ pub struct WholeFile<'a> {
 }
 
 /// Reads [`WholeFiles`].
+///
+/// ```
+/// use napreduce::input::{InputError, InputFormat, RecordReader, Split, WholeFile, WholeFileReader, WholeFiles};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("input");
+/// # std::fs::write(&path, b"one\ntwo")?;
+/// let mut reader: WholeFileReader = WholeFiles.open(&Split::whole(&path, 7), 1 << 20)?;
+/// let mut read = Vec::new();
+/// while reader.read_batch(&mut |record: WholeFile<'_>| -> Result<(), InputError> {
+///     read.push(record.bytes.to_vec());
+///     Ok(())
+/// })? {}
+/// assert_eq!(read, [b"one\ntwo"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct WholeFileReader {
     path: PathBuf,
     source: Source,

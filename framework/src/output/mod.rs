@@ -2,9 +2,21 @@
 //!
 //! Owns `Output`, the handle that user code writes to, and the formats. Does not own where part files live nor when
 //! they are promoted: that is the commit protocol of the live runtime.
+//!
+//! ```
+//! use napreduce::output::FixedBytes;
+//! use napreduce::{Emit, Job};
+//!
+//! let job = Job::fixed_records(16)
+//!     .map(|row: &[u8], out: &mut Emit<Vec<u8>, ()>| out.emit(row, ()))
+//!     .output(FixedBytes { length: 16 })
+//!     .reduce(|row, _, out| out.write(row));
+//! # let _ = job;
+//! ```
 
 mod part_writer;
 mod pieces;
+mod text_field;
 
 use std::io;
 use std::path::Path;
@@ -12,26 +24,62 @@ use std::path::Path;
 use napreduce_live::{CheckpointDirectory, OutputPiece, PartOutput, TaskError};
 
 pub(crate) use part_writer::CutError;
-pub use part_writer::OutputError;
+pub(crate) use part_writer::OutputError;
 use part_writer::PartWriter;
 pub(crate) use pieces::{Pieces, PiecesError};
+pub use text_field::TextField;
 
 use crate::state::Save;
-use crate::text_field::TextField;
 
 /// How records become bytes; chosen with `output` before `reduce`.
 ///
-/// A format decides which methods its [`Output`] has: [`Text`] and [`Records`](crate::Records) give `emit`,
-/// [`FixedBytes`] gives `write`. A format of one's own adds methods by a trait over [`Output::record`].
+/// A format decides which methods its [`Output`] has: [`Text`] and [`Records`](crate::records::Records) give
+/// `emit`, [`FixedBytes`] gives `write`. A format of one's own adds methods by a trait over
+/// [`Output::record`].
 ///
 /// ```
-/// use napreduce::{FixedBytes, Job};
+/// use napreduce::output::FixedBytes;
+/// use napreduce::Job;
 ///
 /// let job = Job::fixed_records(100)
 ///     .map(|row: &[u8], out: &mut napreduce::Emit<Vec<u8>, ()>| out.emit(row, ()))
 ///     .output(FixedBytes { length: 100 })
 ///     .reduce(|row, copies, out| while copies.next().is_some() { out.write(row) });
 /// # let _ = job;
+/// ```
+///
+/// What stands at the beginning and the end of each part is the format's own:
+///
+/// ```
+/// use napreduce::output::OutputFormat;
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Job, Save, TaskError};
+///
+/// #[derive(Clone)]
+/// struct List;
+///
+/// impl OutputFormat for List {
+///     fn begin(&mut self, out: &mut Vec<u8>) {
+///         out.extend_from_slice(b"<ol>\n");
+///     }
+///
+///     fn end(&mut self, out: &mut Vec<u8>) {
+///         out.extend_from_slice(b"</ol>\n");
+///     }
+///
+///     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+///         Ok(Save::Stateless)
+///     }
+/// }
+///
+/// let list = || {
+///     Job::text().map_only_to(List, |line: &str, out| {
+///         out.record(|_, buffer| buffer.extend_from_slice(format!("<li>{line}\n").as_bytes()));
+///     })
+/// };
+/// let test = JobTest::new(list).input("to be\nor not\n");
+/// assert_eq!(test.run().text(), "<ol>\n<li>to be\n<li>or not\n</ol>\n");
+/// test.assert_preemption_safe();
 /// ```
 pub trait OutputFormat: Clone + Send + Sync + 'static {
     /// Appends what stands at the start of every part file.
@@ -63,10 +111,33 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
 /// Lines of `key TAB value`; a unit value leaves out the tab. The default.
 ///
 /// Keys and values are written as they are: a tab or newline inside one is not escaped.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::output::Text;
+/// use napreduce::testing::JobTest;
+///
+/// let job = || Job::text().map_only_to(Text, |line: &str, out| out.emit((line.len(), line), Some(1.5)));
+/// assert_eq!(JobTest::new(job).input("to be\n").run().text(), "5\tto be\t1.5\n");
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Text;
 
 /// Records of one length and nothing between them.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::output::FixedBytes;
+/// use napreduce::testing::JobTest;
+///
+/// let swapped = || {
+///     Job::fixed_records(4).map_only_to(FixedBytes { length: 4 }, |record: &[u8], out| {
+///         let (start, rest) = record.split_at(2);
+///         out.write_parts(rest, start);
+///     })
+/// };
+/// assert_eq!(JobTest::new(swapped).input("abcdefgh").run().text(), "cdabghef");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct FixedBytes {
     /// Length of each record in bytes; at least 1.
@@ -86,6 +157,14 @@ impl OutputFormat for FixedBytes {
 }
 
 /// What user code writes a part file through. Errors are kept and end the task after the current record or group.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::testing::JobTest;
+///
+/// let numbered = || Job::text().map_only(|line: &str, out| out.emit(out.records(), line));
+/// assert_eq!(JobTest::new(numbered).input("to be\nor not\n").run().text(), "0\tto be\n1\tor not\n");
+/// ```
 pub struct Output<F> {
     part: PartWriter,
     format: F,
@@ -109,6 +188,36 @@ impl<F: OutputFormat> Output<F> {
     }
 
     /// Counts one record, whose bytes the format appends to the buffer now or later.
+    ///
+    /// ```
+    /// use napreduce::output::{OutputFormat, Text};
+    /// use napreduce::{Job, Output};
+    ///
+    /// /// Fields with a separator of one's own.
+    /// #[derive(Clone)]
+    /// struct Separated(u8);
+    ///
+    /// impl OutputFormat for Separated {}
+    ///
+    /// trait EmitSeparated {
+    ///     fn emit(&mut self, fields: &[&str]);
+    /// }
+    ///
+    /// impl EmitSeparated for Output<Separated> {
+    ///     fn emit(&mut self, fields: &[&str]) {
+    ///         self.record(|Separated(separator), line| {
+    ///             for field in fields {
+    ///                 line.extend_from_slice(field.as_bytes());
+    ///                 line.push(*separator);
+    ///             }
+    ///             line.push(b'\n');
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// let job = Job::text().map_only_to(Separated(b';'), |line: &str, out| out.emit(&[line, "seen"]));
+    /// # let _ = (job, Text);
+    /// ```
     #[inline]
     pub fn record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>)) {
         write(&mut self.format, self.part.buffer());

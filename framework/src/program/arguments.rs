@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum}
 use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
 
 use super::cluster::ClusterArguments;
-use crate::job::SETTINGS_HELP;
+use crate::settings::SETTINGS_HELP;
 
 /// How the report at the end of a program is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -45,7 +45,8 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     deadline: Option<Duration>,
 
-    /// Files that every task finds by name (napreduce::side_file): PATH, or PATH#NAME for another name
+    /// Files that every task finds by name (napreduce::program::side_file): PATH, or PATH#NAME for another
+    /// name
     #[arg(long, value_name = "PATH[#NAME]", value_delimiter = ',')]
     pub files: Vec<SideFileArgument>,
 

@@ -6,9 +6,16 @@ use napreduce_core::JobId;
 use napreduce_live::{JobError, TaskError};
 
 use crate::input::InputError;
-use crate::job::SettingError;
+use crate::settings::SettingError;
 
 /// Why a job did not run to its end.
+///
+/// ```
+/// use napreduce::program::Error;
+///
+/// let error = Error::Usage("--most 0 leaves nothing to write".to_owned());
+/// assert_eq!((error.to_string().as_str(), error.exit_status()), ("--most 0 leaves nothing to write", 2));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -2,10 +2,28 @@
 //!
 //! Owns `main`, `Program` and the order: a task process never runs driver code. Does not own job definitions (`job`)
 //! nor how attempts run (live runtime).
+//!
+//! ```no_run
+//! use napreduce::program::Error;
+//! use napreduce::{Driver, Job, Program};
+//!
+//! fn copy(_: &()) -> Job {
+//!     Job::text().map_only(|line: &str, out| out.emit(line, ()))
+//! }
+//!
+//! fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+//!     driver.job("copy").run().map(drop)
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     Program::new().about("Copies lines").job("copy", copy).drive(drive)
+//! }
+//! ```
 
 mod arguments;
 mod cluster;
 mod driver;
+mod ended;
 mod error;
 mod report;
 mod side_files;
@@ -22,17 +40,49 @@ use serde::{Deserialize, Serialize};
 
 use arguments::Face;
 pub use driver::{Driver, JobRun};
+pub use ended::{
+    ClientError, ClusterDirectoryError, CounterValues, DirectoryKind, DirectoryMarkError, JobError,
+    JobReport, PartReport, SecretError,
+};
 pub use error::Error;
+
+/// A number of bytes with a unit, for parameters of one's own.
+///
+/// ```
+/// use napreduce::program::ByteSize;
+///
+/// #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
+/// struct Sample {
+///     /// How much to read, such as 10MiB
+///     #[arg(long, value_parser = |text: &str| text.parse::<ByteSize>().map(ByteSize::bytes))]
+///     most: u64,
+/// }
+///
+/// assert_eq!("64MiB".parse::<ByteSize>().map(ByteSize::bytes), Ok(64 << 20));
+/// ```
+pub use napreduce_live::ByteSize;
+
+/// A text that is no size; it quotes the text and says what would be one.
+///
+/// ```
+/// use napreduce::program::{ByteSize, ByteSizeError};
+///
+/// assert!(matches!("much".parse::<ByteSize>(), Err(ByteSizeError::Unreadable { text }) if text == "much"));
+/// ```
+pub use napreduce_live::ByteSizeError;
+
 pub(crate) use side_files::all as all_side_files;
 pub use side_files::side_file;
 
-use crate::job::{Job, Settings};
+use crate::builder::Job;
+use crate::settings::Settings;
 
 /// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented by every type
 /// that has what it takes.
 ///
 /// ```
-/// use napreduce::{Job, Parameters};
+/// use napreduce::program::Parameters;
+/// use napreduce::Job;
 ///
 /// #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
 /// struct Search {
@@ -88,7 +138,8 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 /// An executable with one or several job definitions, and a driver around them.
 ///
 /// ```no_run
-/// use napreduce::{Driver, Emit, Error, Job, Program};
+/// use napreduce::program::Error;
+/// use napreduce::{Driver, Emit, Job, Program};
 ///
 /// fn count(_: &()) -> Job {
 ///     Job::text()
@@ -144,12 +195,24 @@ impl Program {
     }
 
     /// Command lines for the end of `--help`, one a line.
+    ///
+    /// ```
+    /// let program = napreduce::Program::new()
+    ///     .about("Counts words")
+    ///     .examples("count README.md --output counts\ncount 'logs/*.gz' --output counts --reduces 4");
+    /// # let _ = program;
+    /// ```
     pub fn examples(mut self, examples: &str) -> Program {
         self.examples = examples.to_owned();
         self
     }
 
     /// Has inputs given as `--input INPUT`, which may be said several times.
+    ///
+    /// ```
+    /// let program = napreduce::Program::new().inputs_by_name().examples("count --input README.md --output counts");
+    /// # let _ = program;
+    /// ```
     pub fn inputs_by_name(mut self) -> Program {
         self.names_inputs = true;
         self
@@ -159,6 +222,23 @@ impl Program {
     ///
     /// That program's `main` calls [`Program::drive`] or [`Program::main`] as well, without this and with the same jobs, when it
     /// is a task process: before it reads its own arguments.
+    ///
+    /// ```no_run
+    /// use napreduce::{Job, Program};
+    ///
+    /// fn copy(_: &()) -> Job {
+    ///     Job::text().map_only(|line: &str, out| out.emit(line, ()))
+    /// }
+    ///
+    /// /// What `tool copy INPUT... --output DIR` does; `tool` calls the other one first, if it is a task process.
+    /// fn copy_command(arguments: Vec<std::ffi::OsString>) -> std::process::ExitCode {
+    ///     Program::new().called("tool copy", arguments).main(copy)
+    /// }
+    ///
+    /// fn copy_task() -> std::process::ExitCode {
+    ///     Program::new().main(copy)
+    /// }
+    /// ```
     pub fn called(mut self, name: &str, arguments: impl IntoIterator<Item = OsString>) -> Program {
         self.called = Some((name.to_owned(), arguments.into_iter().collect()));
         self

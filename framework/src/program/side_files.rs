@@ -29,7 +29,7 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 /// use napreduce::Job;
 ///
 /// fn without_stop_words(_: &()) -> Job {
-///     let stop_words = napreduce::side_file("stop.txt").and_then(std::fs::read_to_string).unwrap_or_default();
+///     let stop_words = napreduce::program::side_file("stop.txt").and_then(std::fs::read_to_string).unwrap_or_default();
 ///     Job::text().map_only(move |line, out| {
 ///         if !stop_words.lines().any(|word| word == line) {
 ///             out.emit(line, ())

@@ -8,6 +8,15 @@
 //! record  key length, key, value length, value        lengths in LEB128
 //! ```
 //! Integers are little-endian. A reader finds the first block of its split by stepping from block to block.
+//!
+//! ```
+//! use napreduce::Job;
+//! use napreduce::records::Records;
+//!
+//! let write = Job::text().map_only_to(Records::<String, u64>::default(), |line: &str, out| out.emit(line, 1));
+//! let read = Job::records::<String, u64>().map_only(|(line, count), out| out.emit(line, count));
+//! # let _ = (write, read);
+//! ```
 
 mod block;
 mod reader;
@@ -25,7 +34,8 @@ pub use reader::{RecordsReader, TypedRecords};
 /// Output of typed records, for a later job to read with [`Job::records`](crate::Job::records).
 ///
 /// ```
-/// use napreduce::{Emit, Job, Records};
+/// use napreduce::records::Records;
+/// use napreduce::{Emit, Job};
 ///
 /// let count = Job::text()
 ///     .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))

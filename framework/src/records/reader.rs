@@ -14,7 +14,16 @@ use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, 
 use crate::codec::{DecodeError, Key, Scratch, Value};
 use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting};
 
-/// Files that a job wrote with [`Records`](crate::Records); made by [`Job::records`](crate::Job::records).
+/// Files that a job wrote with [`Records`](crate::records::Records); made by
+/// [`Job::records`](crate::Job::records).
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::records::TypedRecords;
+///
+/// let read = Job::input(TypedRecords::<String, u64>::default()).map_only(|(word, count), out| out.emit(word, count));
+/// # let _ = read;
+/// ```
 pub struct TypedRecords<K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
@@ -26,6 +35,24 @@ impl<K, V> Default for TypedRecords<K, V> {
 }
 
 /// Reads [`TypedRecords`], a block at a time.
+///
+/// ```
+/// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
+/// use napreduce::records::{RecordsReader, TypedRecords};
+///
+/// /// What records there are in a file, for a look at it outside of a job.
+/// fn all(path: &std::path::Path, length: u64) -> Result<Vec<(String, u64)>, InputError> {
+///     let format = TypedRecords::<String, u64>::default();
+///     let mut reader: RecordsReader<String, u64> = format.open(&Split::whole(path, length), 1 << 20)?;
+///     let mut all = Vec::new();
+///     while reader.read_batch(&mut |(word, count): (&str, u64)| -> Result<(), InputError> {
+///         all.push((word.to_owned(), count));
+///         Ok(())
+///     })? {}
+///     Ok(all)
+/// }
+/// # let _ = all;
+/// ```
 pub struct RecordsReader<K, V> {
     file: File,
     path: PathBuf,

@@ -12,7 +12,7 @@ use super::mapper::CommandMapper;
 use super::part::CommandPart;
 use super::reducer::CommandReducer;
 use super::taken_along::{take_along, tell_of_others};
-use crate::job::Job;
+use crate::builder::Job;
 use crate::program::{Driver, Program};
 
 /// The name of the job in programs that have it.
@@ -22,6 +22,14 @@ const NAME: &str = "streaming";
 const NONE: &str = "NONE";
 
 /// The commands of a job.
+///
+/// ```
+/// use napreduce::streaming::{Commands, job};
+///
+/// let commands = Commands { mapper: "tr -s ' ' '\\n'".to_owned(), reducer: Some("uniq -c".to_owned()) };
+/// let words = job(&commands);
+/// # let _ = words;
+/// ```
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct Commands {
     /// Reads lines, writes lines of key TAB value; run by sh -c, once for each map. A file that it begins with, such as
@@ -35,6 +43,13 @@ pub struct Commands {
 }
 
 /// The job of these commands: text in, text out.
+///
+/// ```
+/// use napreduce::streaming::{Commands, job};
+///
+/// let lines = job(&Commands { mapper: "cat".to_owned(), reducer: Some("cut -f 1".to_owned()) });
+/// # let _ = lines;
+/// ```
 pub fn job(commands: &Commands) -> Job {
     match commands.reducer.as_deref().filter(|reducer| *reducer != NONE) {
         Some(reducer) => {
@@ -45,16 +60,46 @@ pub fn job(commands: &Commands) -> Job {
 }
 
 /// A job without reduce: what the command writes of a split is a part file.
+///
+/// ```
+/// use napreduce::streaming::map_only;
+///
+/// let errors = map_only("grep ERROR || true");
+/// # let _ = errors;
+/// ```
 pub fn map_only(command: impl Into<String>) -> Job {
     Job::bytes().part_map(CommandPart::new(command.into()))
 }
 
 /// Adds the job to a program under the name `streaming`, to be called with [`Commands`].
+///
+/// ```no_run
+/// use napreduce::program::Error;
+/// use napreduce::streaming::{Commands, add_to};
+/// use napreduce::{Driver, Program};
+///
+/// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+///     let commands = Commands { mapper: "cat".to_owned(), reducer: None };
+///     driver.job("streaming").parameters(&commands).run().map(drop)
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     add_to(Program::new()).drive(drive)
+/// }
+/// ```
 pub fn add_to(program: Program) -> Program {
     program.job(NAME, job)
 }
 
 /// The `main` of a program, or of a subcommand, whose commands come from the command line, as do its inputs: `--input`.
+///
+/// ```no_run
+/// use napreduce::{Program, streaming};
+///
+/// fn main() -> std::process::ExitCode {
+///     streaming::main(Program::new().about("Runs commands over lines"))
+/// }
+/// ```
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {

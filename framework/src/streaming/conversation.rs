@@ -10,7 +10,8 @@ use super::lines::{LineTooLong, OutputLines, key_and_value};
 use super::place::make_place;
 use crate::emit::Emit;
 use crate::output::{Output, Text};
-use crate::task::TaskInfo;
+use crate::task::errors::collect_error;
+use crate::user_code::TaskInfo;
 
 /// What takes the lines of a command.
 pub(super) trait Lines {
@@ -29,7 +30,7 @@ impl Lines for Emit<Vec<u8>, Vec<u8>> {
     }
 
     fn check(&mut self) -> Result<(), TaskError> {
-        Emit::check(self)
+        Emit::check(self).map_err(collect_error)
     }
 }
 

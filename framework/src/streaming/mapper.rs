@@ -7,13 +7,22 @@ use napreduce_live::{SuspendHooks, TaskError};
 use super::conversation::Conversation;
 use crate::emit::Emit;
 use crate::input::ByteLines;
-use crate::job::Mapper;
-use crate::task::TaskInfo;
+use crate::user_code::{Mapper, TaskInfo};
 
 /// A mapper that is a command: it reads lines, each with a newline, and writes lines of `key TAB value`.
 ///
 /// See the [module](crate::streaming).
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::streaming::CommandMapper;
+/// use napreduce::testing::JobTest;
+///
+/// let job = || Job::bytes().mapper(CommandMapper::new("tr a-z A-Z")).reduce(|line, _, out| out.emit(line, ()));
+/// assert_eq!(JobTest::new(job).input("to be\n").run().text(), "TO BE\n");
+/// ```
 #[derive(Debug, Clone)]
+#[must_use = "a command runs in a job: give it to `mapper`"]
 pub struct CommandMapper {
     conversation: Conversation,
 }

@@ -6,10 +6,9 @@ use napreduce_live::{SuspendHooks, TaskError};
 
 use super::conversation::Conversation;
 use crate::input::ByteLines;
-use crate::job::PartMap;
 use crate::output::{Output, Text};
 use crate::state::Save;
-use crate::task::TaskInfo;
+use crate::user_code::{PartMap, TaskInfo};
 
 /// Lines in, lines of a part file out.
 #[derive(Debug, Clone)]

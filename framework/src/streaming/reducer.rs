@@ -5,9 +5,8 @@
 use napreduce_live::{SuspendHooks, TaskError};
 
 use super::conversation::Conversation;
-use crate::job::Reducer;
 use crate::output::{Output, Text};
-use crate::task::TaskInfo;
+use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
 /// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and what it writes is
@@ -15,7 +14,21 @@ use crate::values::Values;
 ///
 /// Keys and values are written as they are: one that holds a newline, or a key that holds a TAB, becomes something else to
 /// the command. See the [module](crate::streaming).
+///
+/// ```
+/// use napreduce::streaming::CommandReducer;
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Emit, Job};
+///
+/// let job = || {
+///     Job::bytes()
+///         .map(|line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>| out.emit(line, b""))
+///         .reducer(CommandReducer::new("cut -f 1 | uniq"))
+/// };
+/// assert_eq!(JobTest::new(job).input("to be\nto be\n").run().text(), "to be\n");
+/// ```
 #[derive(Debug, Clone)]
+#[must_use = "a command runs in a job: give it to `reducer`"]
 pub struct CommandReducer {
     conversation: Conversation,
 }

@@ -10,6 +10,7 @@ use napreduce_data::{CollectError, ReduceError, SegmentError};
 use napreduce_live::{ReduceTask, TaskError, is_gone};
 
 use super::saving::blamed;
+use crate::codec::DecodeError;
 use crate::input::InputError;
 use crate::values::ValuesError;
 
@@ -93,6 +94,14 @@ pub(crate) fn values_error(
         ValuesError::Decode { what, error } => {
             TaskError::task(format!("{what} in group {group} of partition {}: {error}", task.partition))
         }
+    }
+}
+
+impl From<DecodeError> for TaskError {
+    /// It counts towards the task's attempts; the next one may have other bytes, such as those of another
+    /// checkpoint.
+    fn from(error: DecodeError) -> TaskError {
+        TaskError::task(error.to_string())
     }
 }
 

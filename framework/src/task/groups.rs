@@ -11,8 +11,8 @@ use napreduce_live::{Boundary, ReduceTask, SuspendHooks, TaskContext, TaskError}
 use super::errors::{reduce_error, values_error};
 use super::saving::UserState;
 use crate::codec::{Scratch, Value};
-use crate::job::{Grouping, Reducer};
 use crate::output::Output;
+use crate::user_code::{Grouping, Reducer};
 use crate::values::{GroupGate, Values};
 
 /// Groups between two looks at progress and the output's errors.

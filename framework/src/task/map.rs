@@ -11,15 +11,15 @@ use napreduce_live::{
     TaskError,
 };
 
-use super::TaskInfo;
 use super::errors::{collect_error, collect_error_after};
 use super::reading::{Place, Read, RecordSink, read_all};
 use super::saving::{Refusal, Saving, Start, UserState, base_of, give_back, start, unsaved};
 use crate::codec::Value;
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::job::{CombineStage, Mapper, PartitionChoice, Settings};
+use crate::settings::Settings;
 use crate::state::Save;
+use crate::user_code::{CombineStage, Mapper, PartitionChoice, TaskInfo};
 
 /// The map of a job with a reduce.
 pub(crate) struct MapWork<'a, M: Mapper, C> {
@@ -176,7 +176,7 @@ impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
     }
 
     fn check(&mut self) -> Result<(), TaskError> {
-        self.out.check()
+        self.out.check().map_err(collect_error)
     }
 
     fn prepare_checkpoint(&mut self) -> Result<bool, TaskError> {

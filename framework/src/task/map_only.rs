@@ -8,13 +8,12 @@ use napreduce_live::{
     Checkpoint, Counter, MapResult, MapTask, SavedCheckpoint, Stage, SuspendHooks, TaskContext, TaskError,
 };
 
-use super::TaskInfo;
 use super::map::check_split;
 use super::reading::{Place, Read, RecordSink, read_all};
 use super::saving::{Refusal, Saving, Start, UserState, base_of, part_error, restored_format, start};
 use crate::input::InputFormat;
-use crate::job::PartMap;
 use crate::output::{Output, OutputFormat, Pieces};
+use crate::user_code::{PartMap, TaskInfo};
 
 /// Runs one map and writes its part file.
 pub(crate) fn run<I: InputFormat, O: OutputFormat>(

@@ -2,6 +2,18 @@
 //!
 //! Owns the path from input format through user code to collector or part file. Does not own processes, retries or
 //! commits (live runtime) nor sorting and merging (data plane).
+//!
+//! Of that a user sees what a task is told, what it says when it cannot go on, and what tasks are called:
+//!
+//! ```
+//! use napreduce::task::{FailureClass, TaskError};
+//!
+//! fn is_worth_another_try(error: &TaskError) -> bool {
+//!     error.class != FailureClass::Fatal
+//! }
+//!
+//! assert!(is_worth_another_try(&TaskError::task("line 3 has no date")));
+//! ```
 
 pub(crate) mod errors;
 mod groups;
@@ -11,53 +23,94 @@ mod reading;
 pub(crate) mod reduce;
 mod saving;
 
-use std::path::Path;
+/// One try at a task; it prints as logs and commands call it.
+///
+/// ```
+/// use napreduce::task::{AttemptId, JobId, TaskId, TaskKind};
+///
+/// let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 3 };
+/// assert_eq!(AttemptId { task, number: 1 }.to_string(), "job_0007_m_0003.1");
+/// ```
+pub use napreduce_core::AttemptId;
 
-use napreduce_core::{AttemptId, TaskId};
-use napreduce_live::TaskContext;
+/// What a task's error means for its job.
+///
+/// ```
+/// use napreduce::TaskError;
+/// use napreduce::task::FailureClass;
+///
+/// assert_eq!(TaskError::task("a bad row").class, FailureClass::Task);
+/// assert_eq!(TaskError::retryable("no answer yet").class, FailureClass::Retryable);
+/// assert_eq!(TaskError::fatal("no such table").class, FailureClass::Fatal);
+/// ```
+pub use napreduce_core::FailureClass;
 
-/// What user code may know about the attempt it runs in.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskInfo<'a> {
-    attempt: AttemptId,
-    input: Option<&'a Path>,
-    /// There is none while the input is sampled, and no scratch.
-    context: Option<&'a TaskContext>,
-    scratch: Option<&'a Path>,
-}
+/// What could be mended so that a failure does not happen again.
+///
+/// ```
+/// use napreduce::TaskError;
+/// use napreduce::task::FaultPlace;
+///
+/// let error = TaskError::fatal("line 3 has no date").at(FaultPlace::Input);
+/// assert_eq!(error.place.in_words(), "input");
+/// ```
+pub use napreduce_core::FaultPlace;
 
-impl<'a> TaskInfo<'a> {
-    pub(crate) fn new(context: &'a TaskContext, input: Option<&'a Path>, scratch: &'a Path) -> TaskInfo<'a> {
-        TaskInfo { attempt: context.attempt(), input, context: Some(context), scratch: Some(scratch) }
-    }
+/// A job, as `nap` knows it.
+///
+/// ```
+/// assert_eq!(napreduce::task::JobId(7).to_string(), "job_0007");
+/// ```
+pub use napreduce_core::JobId;
 
-    /// Of a look at the beginning of some input, before there is any task.
-    pub(crate) fn of_sample(attempt: AttemptId, input: &'a Path) -> TaskInfo<'a> {
-        TaskInfo { attempt, input: Some(input), context: None, scratch: None }
-    }
+/// A map or a reduce of a job.
+///
+/// ```
+/// use napreduce::task::{JobId, TaskId, TaskKind};
+///
+/// let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 0 };
+/// assert_eq!(task.to_string(), "job_0007_r_0000");
+/// ```
+pub use napreduce_core::TaskId;
 
-    pub(crate) fn context(&self) -> Option<&'a TaskContext> {
-        self.context
-    }
+/// Which half of a job a task belongs to.
+///
+/// ```
+/// use napreduce::TaskInfo;
+/// use napreduce::task::TaskKind;
+///
+/// fn is_map(task: &TaskInfo) -> bool {
+///     task.task().kind == TaskKind::Map
+/// }
+/// # let _ = is_map;
+/// ```
+pub use napreduce_core::TaskKind;
 
-    /// The attempt's own directory, and whatever is in it when the attempt has ended is removed.
-    pub(crate) fn scratch(&self) -> Option<&'a Path> {
-        self.scratch
-    }
+/// Why a task could not go on, and whether another try may help.
+///
+/// ```
+/// use napreduce::{Emit, Job, TaskError};
+///
+/// let job = Job::text()
+///     .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), TaskError> {
+///         let (word, count) = line.split_once('=').ok_or_else(|| TaskError::fatal("expected WORD=COUNT"))?;
+///         out.emit(word, count.parse().map_err(|error| TaskError::task(format!("{count:?}: {error}")))?);
+///         Ok(())
+///     })
+///     .reduce(|word, counts, out| out.emit(word, counts.sum()));
+/// # let _ = job;
+/// ```
+pub use napreduce_live::TaskError;
 
-    /// The attempt, which prints as `job_0007_m_0003.1`.
-    pub fn attempt(&self) -> AttemptId {
-        self.attempt
-    }
+/// A counter that is known by its name.
+///
+/// ```
+/// use napreduce::task::UserCounter;
+///
+/// let rows: UserCounter = napreduce::counter("rows of the documentation");
+/// rows.add(2);
+/// assert_eq!(rows.get(), 2);
+/// ```
+pub use napreduce_live::UserCounter;
 
-    /// The task.
-    pub fn task(&self) -> TaskId {
-        self.attempt.task
-    }
-
-    /// For a map: the input file. A task that reads several small files has a mapper for each, which is set up and finished as
-    /// if the file were a task of its own.
-    pub fn input(&self) -> Option<&'a Path> {
-        self.input
-    }
-}
+pub use crate::user_code::TaskInfo;

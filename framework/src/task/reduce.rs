@@ -12,14 +12,14 @@ use napreduce_live::{
     TaskContext, TaskError,
 };
 
-use super::TaskInfo;
 use super::errors::reduce_error;
 use super::groups::{GroupLoop, Reduced};
 use super::saving::{
     Refusal, Saving, Start, base_of, give_back, part_error, restored_format, start, unsaved,
 };
-use crate::job::{CombineStage, Grouping, Reducer, Settings};
 use crate::output::{Output, Pieces};
+use crate::settings::Settings;
+use crate::user_code::{CombineStage, Grouping, Reducer, TaskInfo};
 
 /// The reduce of a job.
 pub(crate) struct ReduceWork<'a, R: Reducer, C> {

@@ -16,8 +16,9 @@ use napreduce_live::{
 use super::folder::Folder;
 use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest};
+use crate::builder::Job;
 use crate::input::{InputFile, InputSplit, Split, combine};
-use crate::job::{Job, Settings};
+use crate::settings::Settings;
 
 /// No test needs more; an attempt that never gets anywhere is noticed.
 const ATTEMPTS_MAX: u32 = 100_000;

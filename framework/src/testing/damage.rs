@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use super::JobTest;
 use super::attempts::Trial;
 use super::interruptions::{Interruption, Preemption, Schedule};
-use crate::{Emit, Job, Records, words};
+use crate::records::Records;
+use crate::{Emit, Job, words};
 
 const LINES: &str = "a rose is a rose\nis a rose\nand a nose\nis no rose\n";
 

@@ -29,14 +29,30 @@ mod preemption;
 
 use napreduce_live::CounterValues;
 
-use crate::job::Job;
+use crate::builder::Job;
 use attempts::Trial;
 use interruptions::Schedule;
-pub use interruptions::{Interruption, Preemption};
 
 /// A job and its input, to be run inside a test: no process is started, nothing stays behind.
 ///
 /// Every attempt gets a job of its own from the function, as every task process does.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::testing::JobTest;
+///
+/// let copy = || Job::text().map_only(|line: &str, out| out.emit(line, ()));
+/// let test = JobTest::new(copy)
+///     .input("to be\n")
+///     .input("or not\n")
+///     .split_size(8)
+///     .task_memory(2 << 20)
+///     .setting("combine-files=false");
+/// assert_eq!(test.run().parts.len(), 2);
+/// test.assert_preemption_safe();
+/// test.assert_safe_at_random(1, 3);
+/// ```
+#[must_use = "a test runs when its `run` or one of its assertions is called"]
 pub struct JobTest<J> {
     job: J,
     inputs: Vec<Vec<u8>>,
@@ -48,7 +64,17 @@ pub struct JobTest<J> {
 }
 
 /// What a job has made.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::testing::{JobOutput, JobTest};
+///
+/// let copy = || Job::text().map_only(|line: &str, out| out.emit(line, ()));
+/// let JobOutput { parts, counters } = JobTest::new(copy).input("to be\n").run();
+/// assert_eq!((parts.concat(), counters.get("MAP_INPUT_RECORDS")), (b"to be\n".to_vec(), 1));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a test compares what the job has made with what it should"]
 pub struct JobOutput {
     /// The contents of each part file, in order.
     pub parts: Vec<Vec<u8>>,
@@ -84,6 +110,15 @@ impl<J: Fn() -> Job> JobTest<J> {
     }
 
     /// The extension of input files, such as `gz`, which says how they are compressed.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let copy = || Job::text().map_only(|line: &str, out| out.emit(line, ()));
+    /// // An empty file is empty in every compression.
+    /// assert_eq!(JobTest::new(copy).input("").input_extension("gz").run().text(), "");
+    /// ```
     pub fn input_extension(mut self, extension: &str) -> Self {
         self.extension = extension.to_owned();
         self
@@ -133,6 +168,18 @@ impl<J: Fn() -> Job> JobTest<J> {
 ///
 /// When it is not; the message names the boundary, the primitive and the first difference. Also for a job whose tasks
 /// cannot be checkpointed at all.
+///
+/// ```
+/// use napreduce::testing::assert_preemption_safe;
+/// use napreduce::{Emit, Job};
+///
+/// let count = || {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
+///         .reduce(|line, counts, out| out.emit(line, counts.sum()))
+/// };
+/// assert_preemption_safe(count, "to be\nor not\nto be\n");
+/// ```
 pub fn assert_preemption_safe(job: impl Fn() -> Job, input: impl AsRef<[u8]>) {
     JobTest::new(job).input(input).assert_preemption_safe();
 }

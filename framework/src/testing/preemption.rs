@@ -7,7 +7,7 @@ use napreduce_live::{Counter, CounterValues};
 use super::attempts::{Ran, Trial};
 use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest};
-use crate::job::Job;
+use crate::builder::Job;
 
 /// Counters of records and bytes that no preemption changes. What is written while sorting, and what a combiner leaves of
 /// it, depends on how often memory was emptied, as it does without a preemption.
@@ -49,6 +49,13 @@ impl<J: Fn() -> Job> JobTest<J> {
     /// # Panics
     ///
     /// When what it writes or counts is not the same as undisturbed.
+    ///
+    /// ```
+    /// use napreduce::streaming::map_only;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// JobTest::new(|| map_only("tr a-z A-Z")).input("to be\nor not\n").assert_suspend_safe();
+    /// ```
     pub fn assert_suspend_safe(&self) {
         let (expected, most) = self.preparation();
         let once = |boundary| Schedule::Once(Interruption { boundary, how: Preemption::Suspend });

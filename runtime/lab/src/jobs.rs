@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use napreduce::{Driver, Error, Program};
+use napreduce::program::Error;
+use napreduce::{Driver, Program};
 use napreduce_live::task_process_requested;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};

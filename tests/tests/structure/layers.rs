@@ -84,7 +84,7 @@ fn against_the_table(file: &SourceFile) -> Vec<Violation> {
             table = line.trim_end();
         }
         let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
-        let is_ours = name.starts_with("napreduce") || name == "datagen" || name == "nap";
+        let is_ours = name.starts_with("napreduce") || name == "datagen";
         if table == "[dependencies]" && is_ours && !allowed.contains(&name) {
             violations.push(file.at(index + 1, format!("{folder} may not name {name}")));
         }

@@ -7,11 +7,14 @@
 
 mod calls;
 mod circles;
+mod examples;
 mod files;
 mod layers;
 mod layout;
+mod nameable;
 mod paths;
 mod shape;
+mod surface;
 mod words;
 
 use files::{SourceFile, Violation};
@@ -20,7 +23,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 16] = [
     ("a source file has at most 400 lines", shape::file_length),
     ("a function has at most 70 lines", shape::function_length),
     ("a source file opens with `//!`: two lines or more on what it owns and what not", shape::module_header),
@@ -35,6 +38,9 @@ const RULES: [Rule; 13] = [
     ("a crate names only crates below it", layers::one_direction),
     ("modules of one crate do not import each other in a circle", circles::no_circles),
     ("dependencies come from the public registry", layout::public_registry),
+    ("what a user of the framework can name has an example", examples::every_item),
+    ("what a user of the framework can call is called in an example", examples::every_method),
+    ("what a signature of the framework shows can be named with it alone", nameable::every_type),
     ("no tracked file names a path of one machine", words::machine_paths),
     ("nothing is left for later in a comment", words::unfinished),
 ];

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Text, Values, counter};
+use napreduce::output::Text;
+use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Values, counter};
 
 use super::Work;
 

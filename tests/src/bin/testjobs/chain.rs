@@ -4,7 +4,8 @@
 
 use std::cmp::Reverse;
 
-use napreduce::{Emit, Job, Records, words};
+use napreduce::records::Records;
+use napreduce::{Emit, Job, words};
 
 use crate::Choice;
 

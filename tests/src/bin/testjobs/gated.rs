@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use napreduce::{Emit, Job, Mapper, Save, TaskError, TextLines};
+use napreduce::input::TextLines;
+use napreduce::{Emit, Job, Mapper, Save, TaskError};
 
 use crate::Choice;
 

@@ -12,7 +12,8 @@ mod stateful;
 use std::process::ExitCode;
 
 use clap::Args;
-use napreduce::{Driver, Error, Program};
+use napreduce::program::Error;
+use napreduce::{Driver, Program};
 use serde::{Deserialize, Serialize};
 
 /// What to run and how it should misbehave.

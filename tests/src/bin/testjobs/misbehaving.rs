@@ -2,7 +2,9 @@
 //!
 //! Owns the misbehaviour. Does not own what is expected to follow.
 
-use napreduce::{Emit, FixedBytes, Job, Mapper, Save, TaskError, TaskInfo, TextLines};
+use napreduce::input::TextLines;
+use napreduce::output::FixedBytes;
+use napreduce::{Emit, Job, Mapper, Save, TaskError, TaskInfo};
 
 use crate::Choice;
 

@@ -138,7 +138,7 @@ pub fn known_lines(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         println!("looking for {line}");
         eprintln!("not an error: {line}");
-        let known = napreduce::side_file("known").expect("it was taken along");
+        let known = napreduce::program::side_file("known").expect("it was taken along");
         let known = std::fs::read_to_string(known).expect("it can be read");
         if known.lines().any(|name| name == line) {
             out.emit(line, ());

@@ -2,7 +2,9 @@
 //!
 //! Owns one job, and the form in which its state is saved. Does not own when that happens.
 
-use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Text, TextLines, Values};
+use napreduce::input::TextLines;
+use napreduce::output::Text;
+use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Values};
 
 use crate::Choice;
 

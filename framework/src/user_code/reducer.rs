@@ -8,11 +8,12 @@ use std::sync::Arc;
 use napreduce_live::TaskError;
 
 use crate::codec::{Key, Value};
-use crate::outcome::Outcome;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
-use crate::task::TaskInfo;
 use crate::values::Values;
+
+use super::outcome::Outcome;
+use super::task_info::TaskInfo;
 
 /// A reduce with state of its own. A closure given to `reduce` is the simple form.
 ///
@@ -20,7 +21,8 @@ use crate::values::Values;
 /// order within a partition.
 ///
 /// ```
-/// use napreduce::{Emit, Job, Output, Reducer, Save, TaskError, Text, Values};
+/// use napreduce::output::Text;
+/// use napreduce::{Emit, Job, Output, Reducer, Save, TaskError, Values};
 ///
 /// /// Numbers the distinct words of each partition.
 /// #[derive(Clone, Default)]
@@ -127,6 +129,20 @@ pub trait Reducer: Clone + Send + Sync + 'static {
 }
 
 /// A closure as a reducer.
+///
+/// It has no constructor of its own: `reduce` is where closures go.
+///
+/// ```
+/// use napreduce::Reducer;
+/// use napreduce::builder::ReduceClosure;
+/// use napreduce::output::Text;
+///
+/// fn is_a_reducer<R: Reducer>() {}
+///
+/// type Function = fn(&str, &mut napreduce::Values<'_, String, u64>, &mut napreduce::Output<Text>);
+/// is_a_reducer::<ReduceClosure<String, String, u64, Text, Function>>();
+/// ```
+#[must_use = "it does nothing outside of a job: give it to `reducer`"]
 pub struct ReduceClosure<G, K, V, O, F> {
     closure: Arc<F>,
     types: PhantomData<fn(G, K, V) -> O>,

@@ -12,7 +12,7 @@ use std::io::Write;
 /// `None` as nothing, tuples with a TAB between the fields.
 ///
 /// ```
-/// use napreduce::TextField;
+/// use napreduce::output::TextField;
 ///
 /// struct Celsius(f32);
 ///

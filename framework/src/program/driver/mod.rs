@@ -1,26 +1,51 @@
 //! The driver's side of a program: runs jobs one after another, outputs of one being inputs of the next.
 //!
-//! Owns planning (inputs to splits, sampling) and intermediate directories. Does not own how a plan runs (live
-//! runtime).
+//! Owns intermediate directories, and what is made sure of before the first job. Does not own how one job is
+//! planned (`job_run`) nor how a plan runs (live runtime).
+
+mod job_run;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use napreduce_live::{
     Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, check_output, run_embedded,
 };
-use serde::Serialize;
-use serde_json::Value;
 
 use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::Cluster;
 use super::error::Error;
 use super::side_files::SideFileArgument;
-use super::{Envelope, Program, report, side_files};
-use crate::input::{combine, expand};
-use crate::job::Settings;
+use super::{Program, report, side_files};
+use crate::input::{InputError, InputFile, expand};
+use crate::settings::Settings;
+pub use job_run::JobRun;
 
 /// Runs the jobs of a program. Intermediate directories are removed when it is dropped.
+///
+/// ```
+/// use napreduce::Driver;
+///
+/// /// Halves numbers until there is only one line left.
+/// fn drive(driver: &mut Driver, _: &()) -> Result<(), Box<dyn std::error::Error>> {
+///     let mut input = driver.inputs().to_vec();
+///     for round in 0..10 {
+///         let output = driver.intermediate(&format!("round-{round}"));
+///         driver.job("halve").inputs(&input).output(&output).run()?;
+///         if driver.read_text(&output)?.lines().count() == 1 {
+///             break;
+///         }
+///         input = vec![output];
+///     }
+///     let output = driver.output().to_owned();
+///     driver.job("halve").inputs(&input).output(output).run()?;
+///     Ok(())
+/// }
+/// # let _ = drive;
+/// ```
+#[must_use = "a driver runs jobs: call `job`"]
 pub struct Driver<'p> {
     program: &'p Program,
     name: &'p str,
@@ -96,21 +121,26 @@ impl<'p> Driver<'p> {
 
     /// A directory beside the output for what passes from one job to the next; removed when the program has ended, and on
     /// a cluster its jobs.
+    #[must_use = "jobs find the directory by this path"]
     pub fn intermediate(&mut self, name: &str) -> PathBuf {
         self.is_chain = true;
         self.chain.root().join(name)
     }
 
+    /// What a job has written to a directory, as text: all parts, one after the other. For outputs that fit
+    /// into memory, such as what a round of a computation has found for the next one.
+    pub fn read_text(&self, output: impl AsRef<Path>) -> Result<String, Error> {
+        let mut text = String::new();
+        for InputFile { path, .. } in expand(&[output], false)? {
+            let read = File::open(&path).and_then(|mut file| file.read_to_string(&mut text));
+            read.map_err(|error| InputError::Unreadable { path, error })?;
+        }
+        Ok(text)
+    }
+
     /// A run of the job defined under this name; without more said it takes the arguments of the command line.
     pub fn job<'d>(&'d mut self, definition: &str) -> JobRun<'d, 'p> {
-        JobRun {
-            definition: definition.to_owned(),
-            parameters: Ok(Value::Null),
-            inputs: self.run.inputs.clone(),
-            output: self.run.output.clone(),
-            reduces: self.run.reduces,
-            driver: self,
-        }
+        JobRun::new(self, definition)
     }
 
     /// Where a side file is that was given with `--files`.
@@ -229,126 +259,4 @@ fn lies_within(path: &Path, directory: &Path) -> bool {
 
 fn cannot_print(error: std::io::Error) -> Error {
     Error::Usage(format!("cannot print the report: {error}"))
-}
-
-/// One run of one job, being put together.
-#[must_use = "a job runs when its `run` is called"]
-pub struct JobRun<'d, 'p> {
-    driver: &'d mut Driver<'p>,
-    definition: String,
-    parameters: Result<Value, serde_json::Error>,
-    inputs: Vec<PathBuf>,
-    output: PathBuf,
-    reduces: Option<u32>,
-}
-
-impl JobRun<'_, '_> {
-    /// What the definition is called with; none means `()`.
-    pub fn parameters<P: Serialize>(mut self, parameters: &P) -> Self {
-        self.parameters = serde_json::to_value(parameters);
-        self
-    }
-
-    /// Input files, directories or globs, as INPUT on the command line.
-    pub fn inputs<I>(mut self, inputs: I) -> Self
-    where
-        I: IntoIterator,
-        I::Item: AsRef<Path>,
-    {
-        self.inputs = inputs.into_iter().map(|input| input.as_ref().to_owned()).collect();
-        self
-    }
-
-    /// The output directory.
-    pub fn output(mut self, output: impl AsRef<Path>) -> Self {
-        self.output = output.as_ref().to_owned();
-        self
-    }
-
-    /// How many reduce tasks, whatever the command line says.
-    pub fn reduces(mut self, reduces: u32) -> Self {
-        self.reduces = Some(reduces);
-        self
-    }
-
-    /// Runs the job to its end and prints its report.
-    pub fn run(self) -> Result<JobReport, Error> {
-        self.driver.check_output(&self.output)?;
-        let default_reduces = match self.reduces {
-            Some(reduces) => reduces,
-            None => self.driver.default_reduces()?,
-        };
-        let mut plan = self.plan(default_reduces)?;
-        let driver = self.driver;
-        plan.chain = driver.begin_chain(&plan.output)?;
-        driver.give_way(&plan.output)?;
-        // One that is left to itself keeps what it reads.
-        let is_intermediate =
-            plan.output.starts_with(driver.chain.root()) && !driver.run.cluster.leaves_interrupted();
-        let ran = driver.execute(plan);
-        let report = if is_intermediate { ran.map_err(Error::of_intermediate)? } else { ran? };
-        report::success(&report, driver.report, driver.run.quiet).map_err(cannot_print)?;
-        Ok(report)
-    }
-
-    fn plan(&self, reduces: u32) -> Result<JobPlan, Error> {
-        let driver = &*self.driver;
-        let parameters = match &self.parameters {
-            Ok(parameters) => parameters.clone(),
-            Err(error) => {
-                return Err(Error::Usage(format!(
-                    "parameters of {} cannot be encoded: {error}",
-                    self.definition
-                )));
-            }
-        };
-        let settings = driver.settings.clone();
-        // Workers put them where they know.
-        let files = if driver.place.is_some() { BTreeMap::new() } else { driver.files.clone() };
-        let envelope = Envelope { settings: settings.clone(), files, parameters };
-        let bytes = serde_json::to_vec(&envelope).map_err(|error| {
-            Error::Usage(format!("parameters of {} cannot be encoded: {error}", self.definition))
-        })?;
-        let job =
-            driver.program.build(&self.definition, &bytes).map_err(|error| Error::Usage(error.message))?;
-        let split_size = driver.run.split_size.bytes();
-        if split_size == 0 {
-            return Err(Error::Usage("--split-size 0 leaves nothing to read; 64MiB is usual".to_owned()));
-        }
-        let files = expand(&self.inputs, driver.run.recursive)?;
-        let mut splits = job.pipeline.plan(&files, split_size)?;
-        if settings.combine_files {
-            splits = combine(splits, split_size);
-        }
-        if !driver.run.quiet {
-            for refusal in job.pipeline.refusals(&files, split_size) {
-                eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
-            }
-        }
-        let reduces = if job.pipeline.map_only() { 0 } else { reduces };
-        let task_memory = driver.run.task_memory.bytes();
-        let cuts = if job.pipeline.wants_cuts() {
-            job.pipeline.sample(&splits, reduces, task_memory).map_err(Error::Sample)?
-        } else {
-            Vec::new()
-        };
-        let mut plan = JobPlan {
-            name: driver.run.name.clone().unwrap_or_else(|| self.definition.clone()),
-            parameters: bytes,
-            splits,
-            reduces,
-            cuts,
-            overwrite: driver.run.overwrite,
-            attempts_max: settings.attempts_max,
-            task_memory,
-            compress: settings.compress,
-            slowstart_permille: settings.slowstart_permille,
-            task_timeout: settings.task_timeout,
-            checkpoint: job.pipeline.checkpoint_support(),
-            durable: settings.durable,
-            ..JobPlan::new(self.definition.clone(), self.output.clone())
-        };
-        driver.run.cluster.apply(&mut plan);
-        Ok(plan)
-    }
 }

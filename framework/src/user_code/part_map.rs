@@ -9,7 +9,8 @@ use napreduce_live::{SuspendHooks, TaskError};
 use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
-use crate::task::TaskInfo;
+
+use super::task_info::TaskInfo;
 
 /// Writes a part file. Every attempt works on its own clone.
 pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:

@@ -10,16 +10,18 @@ use napreduce_live::TaskError;
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::outcome::Outcome;
 use crate::state::Save;
-use crate::task::TaskInfo;
+
+use super::outcome::Outcome;
+use super::task_info::TaskInfo;
 
 /// A map with state of its own. A closure given to `map` is the simple form.
 ///
 /// Every attempt works on its own clone, so state never passes from one attempt to another.
 ///
 /// ```
-/// use napreduce::{Emit, Job, Mapper, Save, TaskError, TextLines};
+/// use napreduce::input::TextLines;
+/// use napreduce::{Emit, Job, Mapper, Save, TaskError};
 ///
 /// /// Emits the longest line of each split, once, at the end.
 /// #[derive(Clone, Default)]
@@ -98,6 +100,37 @@ pub trait Mapper: Clone + Send + Sync + 'static {
 
     /// Called before the attempt is stopped for a while, between two records: the time to let go of what others may need,
     /// such as connections.
+    ///
+    /// ```
+    /// # use napreduce::{Emit, Mapper, TaskError};
+    /// # use napreduce::input::TextLines;
+    /// # #[derive(Clone, Default)]
+    /// # struct Connection;
+    /// #[derive(Clone, Default)]
+    /// struct Lookup(Option<Connection>);
+    ///
+    /// impl Mapper for Lookup {
+    /// #    type Input = TextLines;
+    /// #    type Key = String;
+    /// #    type Value = ();
+    ///     // ...
+    ///     fn map(&mut self, line: &str, out: &mut Emit<String, ()>) -> Result<(), TaskError> {
+    ///         let _connection = self.0.get_or_insert_with(Connection::default);
+    ///         out.emit(line, ());
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn on_suspend(&mut self) -> Result<(), TaskError> {
+    ///         self.0 = None;
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn on_resume(&mut self) -> Result<(), TaskError> {
+    ///         self.0 = Some(Connection::default());
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
@@ -115,6 +148,25 @@ pub trait Mapper: Clone + Send + Sync + 'static {
 }
 
 /// A closure as a mapper.
+///
+/// ```
+/// use napreduce::builder::{MapClosure, MapStage, NoCombine};
+/// use napreduce::input::TextLines;
+/// use napreduce::output::Text;
+/// use napreduce::{Emit, Job};
+///
+/// type Lines<F> = MapStage<MapClosure<TextLines, String, u64, F>, NoCombine, String, Text>;
+///
+/// /// A stage that several jobs begin with.
+/// fn lines() -> Lines<impl Fn(&str, &mut Emit<String, u64>) + Send + Sync + 'static> {
+///     Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
+/// }
+///
+/// let count = lines().reduce(|line, ones, out| out.emit(line, ones.sum()));
+/// let once = lines().reduce(|line, _, out| out.emit(line, ()));
+/// # let _ = (count, once);
+/// ```
+#[must_use = "it does nothing outside of a job: give it to `mapper`"]
 pub struct MapClosure<I, K, V, F> {
     closure: Arc<F>,
     types: PhantomData<fn(I) -> (K, V)>,

@@ -17,7 +17,9 @@ use crate::codec::Value;
 /// How records of one key are brought together before the reduce: [`Fold`], made by `combine`, or [`NoCombine`].
 ///
 /// ```
-/// use napreduce::{CombineStage, Emit, Job, MapStage, Mapper, Text};
+/// use napreduce::builder::{CombineStage, MapStage};
+/// use napreduce::output::Text;
+/// use napreduce::{Emit, Job, Mapper};
 ///
 /// /// Whatever was decided about combining, the job writes each key once.
 /// fn keys_once<M, C>(stage: MapStage<M, C, String, Text>) -> Job
@@ -32,7 +34,15 @@ use crate::codec::Value;
 /// let jobs = [keys_once(lines()), keys_once(lines().combine(|count, more| *count += more))];
 /// # let _ = jobs;
 /// ```
-pub trait CombineStage<V: Value>: Clone + Send + Sync + 'static {
+///
+/// Only these two can be one: what it does for a task is the data plane's own business.
+#[must_use = "it is part of a map stage"]
+pub trait CombineStage<V: Value>: Combining<V> {}
+
+impl<V: Value, C: Combining<V>> CombineStage<V> for C {}
+
+/// How tasks collect and merge records, with or without a fold.
+pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
     /// A collector for one map task.
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError>;
 
@@ -49,10 +59,23 @@ pub trait CombineStage<V: Value>: Clone + Send + Sync + 'static {
 }
 
 /// Every record travels as it was emitted.
+///
+/// ```
+/// use napreduce::builder::{MapStage, NoCombine};
+/// use napreduce::output::Text;
+/// use napreduce::{Job, Mapper};
+///
+/// /// A stage that has no combiner yet can be given one.
+/// fn counted<M: Mapper<Key = String, Value = u64>>(stage: MapStage<M, NoCombine, String, Text>) -> Job {
+///     stage.combine(|count, more| *count += more).reduce_total(|key, count, out| out.emit(key, count))
+/// }
+/// # let _ = counted::<napreduce::builder::MapClosure<napreduce::input::TextLines, String, u64, fn(&str, &mut napreduce::Emit<String, u64>)>>;
+/// ```
 #[derive(Debug, Clone, Copy)]
+#[must_use = "it is part of a map stage"]
 pub struct NoCombine;
 
-impl<V: Value> CombineStage<V> for NoCombine {
+impl<V: Value> Combining<V> for NoCombine {
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError> {
         Collector::plain(settings)
     }
@@ -72,6 +95,26 @@ impl<V: Value> CombineStage<V> for NoCombine {
 }
 
 /// An associative fold: `fold(&mut total, more)`.
+///
+/// ```
+/// use napreduce::builder::{Fold, MapStage};
+/// use napreduce::output::Text;
+/// use napreduce::{Job, Mapper};
+///
+/// /// Whatever the fold is, its totals are what is written.
+/// fn totals<M, F>(stage: MapStage<M, Fold<u64, F>, String, Text>) -> Job
+/// where
+///     M: Mapper<Key = String, Value = u64>,
+///     F: Fn(&mut u64, u64) + Send + Sync + 'static,
+/// {
+///     stage.reduce_total(|key, total, out| out.emit(key, total))
+/// }
+///
+/// let lines = || Job::text().map(|line: &str, out: &mut napreduce::Emit<String, u64>| out.emit(line, 1));
+/// let jobs = [totals(lines().combine(|sum, more| *sum += more)), totals(lines().combine(|most, more| *most = more.max(*most)))];
+/// # let _ = jobs;
+/// ```
+#[must_use = "it is part of a map stage"]
 pub struct Fold<V, F> {
     fold: Arc<F>,
     types: PhantomData<fn(V)>,
@@ -81,6 +124,16 @@ impl<V, F> Fold<V, F> {
     pub(crate) fn new(fold: F) -> Self {
         Fold { fold: Arc::new(fold), types: PhantomData }
     }
+
+    /// Brings `more` into `total`.
+    #[inline]
+    pub(crate) fn bring(&self, total: &mut V::Owned, more: V::Owned)
+    where
+        V: Value,
+        F: Fn(&mut V::Owned, V::Owned),
+    {
+        (self.fold)(total, more);
+    }
 }
 
 impl<V, F> Clone for Fold<V, F> {
@@ -89,7 +142,7 @@ impl<V, F> Clone for Fold<V, F> {
     }
 }
 
-impl<V, F> CombineStage<V> for Fold<V, F>
+impl<V, F> Combining<V> for Fold<V, F>
 where
     V: Value,
     F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
@@ -121,7 +174,7 @@ where
 
     #[inline]
     fn fold(&self, into: &mut V::Owned, more: V::Owned) {
-        (self.fold)(into, more);
+        self.bring(into, more);
     }
 
     #[inline]

@@ -8,17 +8,14 @@ use napreduce_live::{
 
 use crate::input::{InputError, InputFile, InputFormat, InputSplit, Splitting, check_files, plan_splits};
 use crate::output::OutputFormat;
+use crate::settings::Settings;
 use crate::state::Save;
 use crate::task;
 use crate::task::map::MapWork;
 use crate::task::reduce::ReduceWork;
+use crate::user_code::{CombineStage, Grouping, Mapper, PartMap, PartitionChoice, Reducer};
 
-use super::combine::CombineStage;
-use super::mapper::Mapper;
-use super::part_map::PartMap;
-use super::partition::{Grouping, PartitionChoice};
-use super::reducer::Reducer;
-use super::{Settings, sampling};
+use super::sampling;
 
 /// What the submitter and the task processes need of a job, whatever its types.
 pub(crate) trait Pipeline: JobBody {

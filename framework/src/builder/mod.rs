@@ -2,29 +2,39 @@
 //!
 //! Owns the builder and the finished definition. Does not own the command line (`program`), what runs in a task process
 //! (`task`) nor where it runs (live runtime).
+//!
+//! A job goes from stage to stage: a [`Source`] with `map` or `mapper` becomes a [`MapStage`], and that with
+//! `reduce` or `reducer` a [`Job`]. What may be chosen at which stage is what the stage has methods for.
+//!
+//! ```
+//! use napreduce::builder::{MapStage, NoCombine, Source};
+//! use napreduce::input::TextLines;
+//! use napreduce::output::Text;
+//! use napreduce::{Emit, Job, Mapper};
+//!
+//! let source: Source<TextLines> = Job::text();
+//! let stage = source.map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1));
+//!
+//! fn is_a_stage<M: Mapper>(_: &MapStage<M, NoCombine, String, Text>) {}
+//! is_a_stage(&stage);
+//!
+//! let job: Job = stage.reduce(|line, counts, out| out.emit(line, counts.sum()));
+//! # let _ = job;
+//! ```
 
-mod combine;
-mod mapper;
-mod part_map;
-mod partition;
 mod pipeline;
-mod reducer;
 mod sampling;
-mod settings;
 mod stages;
 
-pub use combine::{CombineStage, Fold, NoCombine};
-pub use mapper::{MapClosure, Mapper};
-pub(crate) use part_map::PartMap;
-pub(crate) use partition::{Grouping, PartitionChoice};
 pub(crate) use pipeline::Pipeline;
-pub use reducer::{ReduceClosure, Reducer};
-pub(crate) use settings::{SETTINGS_HELP, SettingError, Settings};
 pub use stages::{MapStage, Source};
 
 use crate::codec::{Key, Value};
 use crate::input::{ByteLines, FixedRecords, InputFormat, TextLines, WholeFiles};
 use crate::records::TypedRecords;
+pub use crate::user_code::{
+    CombineStage, Fold, MapClosure, NoCombine, Outcome, ReduceClosure, ResumableClosure,
+};
 
 /// A finished job definition: what a function from parameters to `Job` returns.
 ///
@@ -76,7 +86,8 @@ impl Job {
         Job::input(WholeFiles)
     }
 
-    /// Typed records that another job wrote with [`Records`](crate::Records), as pairs of key and value.
+    /// Typed records that another job wrote with [`Records`](crate::records::Records), as pairs of key and
+    /// value.
     pub fn records<K: Key, V: Value>() -> Source<TypedRecords<K, V>> {
         Job::input(TypedRecords::default())
     }

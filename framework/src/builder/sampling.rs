@@ -9,9 +9,7 @@ use napreduce_live::TaskError;
 
 use crate::emit::Emit;
 use crate::input::{InputError, InputFormat, InputSplit, RecordReader, Split};
-use crate::task::TaskInfo;
-
-use super::mapper::Mapper;
+use crate::user_code::{Mapper, TaskInfo};
 
 const SAMPLED_KEYS: usize = 100_000;
 const SAMPLED_SPLITS: usize = 10;

@@ -1,0 +1,80 @@
+//! What user code may know about the attempt it runs in.
+//!
+//! Owns that view. Does not own the attempt (live runtime).
+
+use std::path::Path;
+
+use napreduce_core::{AttemptId, TaskId};
+use napreduce_live::TaskContext;
+
+/// What user code may know about the attempt it runs in.
+///
+/// ```
+/// use napreduce::input::TextLines;
+/// use napreduce::{Emit, Mapper, TaskError, TaskInfo};
+///
+/// /// Emits each line with the name of its file.
+/// #[derive(Clone, Default)]
+/// struct Located(String);
+///
+/// impl Mapper for Located {
+///     type Input = TextLines;
+///     type Key = String;
+///     type Value = String;
+///
+///     fn setup(&mut self, task: &TaskInfo) -> Result<(), TaskError> {
+///         self.0 = task.input().map(|path| path.display().to_string()).unwrap_or_default();
+///         eprintln!("{} reads {}, as {}", task.task(), self.0, task.attempt());
+///         Ok(())
+///     }
+///
+///     fn map(&mut self, line: &str, out: &mut Emit<String, String>) -> Result<(), TaskError> {
+///         out.emit(line, &self.0);
+///         Ok(())
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct TaskInfo<'a> {
+    attempt: AttemptId,
+    input: Option<&'a Path>,
+    /// There is none while the input is sampled, and no scratch.
+    context: Option<&'a TaskContext>,
+    scratch: Option<&'a Path>,
+}
+
+impl<'a> TaskInfo<'a> {
+    pub(crate) fn new(context: &'a TaskContext, input: Option<&'a Path>, scratch: &'a Path) -> TaskInfo<'a> {
+        TaskInfo { attempt: context.attempt(), input, context: Some(context), scratch: Some(scratch) }
+    }
+
+    /// Of a look at the beginning of some input, before there is any task.
+    pub(crate) fn of_sample(attempt: AttemptId, input: &'a Path) -> TaskInfo<'a> {
+        TaskInfo { attempt, input: Some(input), context: None, scratch: None }
+    }
+
+    pub(crate) fn context(&self) -> Option<&'a TaskContext> {
+        self.context
+    }
+
+    /// The attempt's own directory, and whatever is in it when the attempt has ended is removed.
+    pub(crate) fn scratch(&self) -> Option<&'a Path> {
+        self.scratch
+    }
+
+    /// The attempt, which prints as `job_0007_m_0003.1`.
+    pub fn attempt(&self) -> AttemptId {
+        self.attempt
+    }
+
+    /// The task.
+    pub fn task(&self) -> TaskId {
+        self.attempt.task
+    }
+
+    /// For a map: the input file. A task that reads several small files has a mapper for each, which is set
+    /// up and finished as if the file were a task of its own.
+    pub fn input(&self) -> Option<&'a Path> {
+        self.input
+    }
+}
