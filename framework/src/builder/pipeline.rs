@@ -3,7 +3,7 @@
 //! Owns the erasure of the builder's types. Does not own the loops themselves (`task`).
 
 use napreduce_live::{
-    CheckpointSupport, JobBody, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError,
+    CheckpointSupport, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError, TaskRunner,
 };
 
 use crate::input::{InputError, InputFile, InputFormat, InputSplit, Splitting, check_files, plan_splits};
@@ -18,7 +18,7 @@ use crate::user_code::{CombineStage, Grouping, Mapper, PartMap, PartitionChoice,
 use super::sampling;
 
 /// What the submitter and the task processes need of a job, whatever its types.
-pub(crate) trait Pipeline: JobBody {
+pub(crate) trait Pipeline: TaskRunner {
     /// Refuses files that the input format does not read, and divides the others into splits of about `split_size` bytes.
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError>;
 
@@ -69,7 +69,7 @@ pub(crate) struct MapReduce<M: Mapper, C, R: Reducer> {
     pub settings: Settings,
 }
 
-impl<M, C, R> JobBody for MapReduce<M, C, R>
+impl<M, C, R> TaskRunner for MapReduce<M, C, R>
 where
     M: Mapper,
     C: CombineStage<M::Value>,
@@ -132,7 +132,7 @@ pub(crate) struct MapOnly<I, O, F> {
     pub map: F,
 }
 
-impl<I, O, F> JobBody for MapOnly<I, O, F>
+impl<I, O, F> TaskRunner for MapOnly<I, O, F>
 where
     I: InputFormat,
     O: OutputFormat,

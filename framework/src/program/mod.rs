@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use napreduce_live::{Definitions, JobBody, TaskError, task_process_main, task_process_requested};
+use napreduce_live::{Definitions, TaskError, TaskRunner, task_process_main, task_process_requested};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -331,8 +331,8 @@ impl Program {
 }
 
 impl Definitions for Program {
-    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError> {
-        let pipeline: Box<dyn JobBody> = Program::build(self, definition, parameters)?.pipeline;
+    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
+        let pipeline: Box<dyn TaskRunner> = Program::build(self, definition, parameters)?.pipeline;
         Ok(pipeline)
     }
 }

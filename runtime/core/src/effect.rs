@@ -134,7 +134,7 @@ pub enum Record {
     /// A worker gets no new attempts and will leave.
     WorkerDraining(WorkerId),
     /// A worker on which much failed gets no new attempts until a time.
-    WorkerSetAside {
+    WorkerExcluded {
         /// The worker.
         worker: WorkerId,
         /// When it gets work again.

@@ -36,8 +36,8 @@ pub use preemption::{PreemptRequest, Primitive, RequestState, Requester, TaskEvi
 pub use ratio::{Ratio, RatioError};
 pub use scheduler::{Action, Actions, Offer, Preempt, Release, Scheduler};
 pub use settings::{
-    Conversion, Converted, CostRule, EngineSettings, Escalation, Instead, KindPreemption, PreemptionLimits,
-    PreemptionSettings, SetAsideSettings, SpeculationSettings,
+    Conversion, Converted, CostRule, EngineSettings, Escalation, ExclusionSettings, Instead, KindPreemption,
+    PreemptionLimits, PreemptionSettings, SpeculationSettings,
 };
 pub use states::{
     AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,

@@ -17,12 +17,12 @@ pub struct EngineSettings {
     pub strict: bool,
     /// How long a slot that was freed for a job is kept for it, on top of the grace of the request.
     pub reservation: Span,
-    /// When a worker on which much fails is set aside; never, without.
-    pub set_aside: Option<SetAsideSettings>,
+    /// When a worker on which much fails is excluded; never, without.
+    pub exclusion: Option<ExclusionSettings>,
     /// For how long a worker gets nothing after a failure that belongs to its disk or its limits; twice as long after each
     /// further one, up to 64 times, until an attempt ends well there.
-    #[serde(default = "exclusion")]
-    pub exclusion: Span,
+    #[serde(default = "shortage_span")]
+    pub shortage_span: Span,
     /// A task fails for good when so many workers died while it ran there alone; never, when zero. It runs alone from the
     /// third time on, when workers have died twice while it ran beside others.
     #[serde(default = "crashes_max")]
@@ -47,7 +47,7 @@ fn yes() -> bool {
     true
 }
 
-fn exclusion() -> Span {
+fn shortage_span() -> Span {
     Span::from_secs(5)
 }
 
@@ -56,14 +56,14 @@ fn crashes_max() -> u32 {
 }
 
 impl Default for EngineSettings {
-    /// Lenient, with a reservation of 400 ms (twice the usual heartbeat interval), and workers set aside. No
+    /// Lenient, with a reservation of 400 ms (twice the usual heartbeat interval), and workers excluded. No
     /// speculation: on a single machine a duplicate would only take what the straggler needs. Every primitive as asked.
     fn default() -> EngineSettings {
         EngineSettings {
             strict: false,
             reservation: Span::from_millis(400),
-            set_aside: Some(SetAsideSettings::default()),
-            exclusion: exclusion(),
+            exclusion: Some(ExclusionSettings::default()),
+            shortage_span: shortage_span(),
             crashes_max: crashes_max(),
             one_host: false,
             speculation: None,
@@ -266,10 +266,10 @@ pub enum Converted {
     Kill,
 }
 
-/// When a worker is set aside, and for how long. Half of the workers with map slots stay in use in
+/// When a worker is excluded, and for how long. Half of the workers with map slots stay in use in
 /// any case, and half of those with reduce slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetAsideSettings {
+pub struct ExclusionSettings {
     /// After so many counted failures without a success in between.
     pub failures: u32,
     /// If they are of at least so many tasks: one task that fails everywhere says nothing about a worker.
@@ -278,11 +278,11 @@ pub struct SetAsideSettings {
     pub span: Span,
 }
 
-impl Default for SetAsideSettings {
+impl Default for ExclusionSettings {
     /// After four failures (a task has no more) of two tasks, for 30 s: long enough to spare other tasks a try, short
     /// enough for a disk that was cleaned up or a machine that was out of memory.
-    fn default() -> SetAsideSettings {
-        SetAsideSettings { failures: 4, tasks: 2, span: Span::from_secs(30) }
+    fn default() -> ExclusionSettings {
+        ExclusionSettings { failures: 4, tasks: 2, span: Span::from_secs(30) }
     }
 }
 

@@ -2,20 +2,20 @@
 //!
 //! Owns how a job really runs: processes, messages, files of the output directory, progress for people. Does not own
 //! the rules about jobs, tasks and slots (`napreduce-core`), how records are laid out (`napreduce-data`), nor what a
-//! user writes (`napreduce`, which implements [`JobBody`] and calls [`run_embedded`]).
+//! user writes (`napreduce`, which implements [`TaskRunner`] and calls [`run_embedded`]).
 //!
 //! A program is its own driver and its own task process:
 //!
 //! ```no_run
 //! use napreduce_live::{
-//!     Definitions, EmbeddedSettings, JobBody, JobPlan, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Split,
+//!     Definitions, EmbeddedSettings, TaskRunner, JobPlan, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Split,
 //!     TaskContext, TaskError, run_embedded, task_process_main, task_process_requested,
 //! };
 //!
 //! /// Copies each input file to a part file.
 //! struct Copy;
 //!
-//! impl JobBody for Copy {
+//! impl TaskRunner for Copy {
 //!     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
 //!         let bytes = std::fs::copy(&task.split.parts[0].path, &task.output)
 //!             .map_err(|error| TaskError::io(format!("copy {}", task.split), &error))?;
@@ -31,7 +31,7 @@
 //! struct Program;
 //!
 //! impl Definitions for Program {
-//!     fn build(&self, definition: &str, _parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError> {
+//!     fn build(&self, definition: &str, _parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
 //!         match definition {
 //!             "copy" => Ok(Box::new(Copy)),
 //!             other => Err(TaskError::fatal(format!("no job is called {other}"))),
@@ -94,9 +94,9 @@ pub use napreduce_protocol::{
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CommandError, CommandPlace, Definitions,
-    FetchedInput, JobBody, MapResult, NeededInput, OutputPiece, Position, PositionUnit, Presence,
-    ReadPosition, ReduceResult, RunningCommand, SavedCheckpoint, Script, Stage, SuspendHooks, TakeOutput,
-    TaskContext, TaskProgress, UserCounter, counter, progress, set_user_counters, task_process_main,
+    FetchedInput, MapResult, NeededInput, OutputPiece, Position, PositionUnit, Presence, ReadPosition,
+    ReduceResult, RunningCommand, SavedCheckpoint, Script, Stage, SuspendHooks, TakeOutput, TaskContext,
+    TaskProgress, TaskRunner, UserCounter, counter, progress, set_user_counters, task_process_main,
     task_process_requested, user_counters,
 };
 pub use output::{OutputReservation, check_output};

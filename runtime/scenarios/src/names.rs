@@ -82,7 +82,9 @@ fn record(record: &Record) -> String {
             format!("launched {} on {}{beside}", name(*attempt), worker.0)
         }
         Record::WorkerDraining(worker) => format!("draining {}", worker.0),
-        Record::WorkerSetAside { worker, until } => format!("aside {} until {}ms", worker.0, until.0 / 1000),
+        Record::WorkerExcluded { worker, until } => {
+            format!("excluded {} until {}ms", worker.0, until.0 / 1000)
+        }
         Record::WorkerShort { worker, lacks, until } => {
             let until = until.map_or_else(String::new, |until| format!(" until {}ms", until.0 / 1000));
             format!("short {}{until}: {}", worker.0, lacks.as_deref().unwrap_or("nothing"))

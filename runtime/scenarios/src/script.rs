@@ -20,7 +20,7 @@
 //! tally stale_reports 1
 //! active m0.1 5ms                       how long it has been at work
 //! why m0 (or: whyjob 1)                 what is said of a task or a job
-//! aside 1 2                             the workers that are set aside
+//! excluded 1 2                             the workers that are excluded
 //! declined 1: not now                   why the map slot of worker 1 was left empty; nothing: it was not
 //! ```
 //!
@@ -239,11 +239,11 @@ impl Stage {
                 let id = JobId(number(of));
                 return Some(self.explained(self.engine.view().explain_job(id)));
             }
-            ["aside", ref expected @ ..] => {
+            ["excluded", ref expected @ ..] => {
                 let view = self.engine.view();
-                let aside = view.workers().filter(|(_, worker)| worker.aside_until().is_some());
-                let aside: Vec<String> = aside.map(|(id, _)| id.0.to_string()).collect();
-                assert_eq!(aside, *expected, "{line}");
+                let excluded = view.workers().filter(|(_, worker)| worker.excluded_until().is_some());
+                let excluded: Vec<String> = excluded.map(|(id, _)| id.0.to_string()).collect();
+                assert_eq!(excluded, *expected, "{line}");
             }
             _ => return None,
         }

@@ -2,7 +2,7 @@
 //!
 //! Owns what runs the user's code for one attempt: its gate and boundaries, checkpoint files, the gathering of a reduce's
 //! inputs, the traits that a program's definitions implement, and how a process is started, stopped and watched. Does not
-//! own which attempts run (the worker), nor what a user writes (`napreduce`, which implements [`JobBody`]).
+//! own which attempts run (the worker), nor what a user writes (`napreduce`, which implements [`TaskRunner`]).
 
 mod checkpoint;
 mod command;
@@ -23,6 +23,6 @@ pub use context::{
 };
 pub use fetch_inputs::{Gathered, Gathering, InputEvent};
 pub use process::*;
-pub use runner::{Definitions, JobBody, MapResult, ReduceResult, SavedCheckpoint};
+pub use runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};
 pub use task_process::{task_process_main, task_process_requested};
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};

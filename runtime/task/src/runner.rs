@@ -15,12 +15,12 @@ pub trait Definitions {
     /// Builds the job that `definition` names from its encoded parameters.
     ///
     /// An unknown name or parameters that cannot be decoded are the task's own fault.
-    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn JobBody>, TaskError>;
+    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError>;
 }
 
 /// A task as one object with a few coarse calls; the loops over records are monomorphised behind them. The
 /// [crate's example](crate) implements it.
-pub trait JobBody {
+pub trait TaskRunner {
     /// Reads one split and writes a sealed segment file, or a part file when the job is map-only, to `task.output`.
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError>;
 

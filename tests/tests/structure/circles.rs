@@ -10,9 +10,6 @@ use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use syn::visit_mut::VisitMut;
 
-/// Crates whose circles are being undone.
-const STILL_CIRCULAR: [&str; 2] = ["framework", "runtime/live"];
-
 /// The file of a crate that declares its modules, as a module of its own: what is defined there, others may not import.
 const ROOT: &str = "the crate's root";
 
@@ -36,22 +33,8 @@ struct Crate<'a> {
 }
 
 pub fn no_circles(files: &[SourceFile]) -> Vec<Violation> {
-    circles_outside(files, &STILL_CIRCULAR)
-}
-
-fn circles_outside(files: &[SourceFile], excepted: &[&str]) -> Vec<Violation> {
     let (crates, mut violations) = crates(files);
-    for (folder, one) in &crates {
-        let circles = circles(&one.arrows());
-        match (excepted.contains(&folder.as_str()), circles.is_empty()) {
-            (false, _) => violations.extend(circles),
-            (true, true) => {
-                let (_, root, _) = &one.files[0];
-                violations.push(root.at(0, format!("{folder} has no circle; take it off the list")));
-            }
-            (true, false) => {}
-        }
-    }
+    violations.extend(crates.values().flat_map(|one| circles(&one.arrows())));
     violations
 }
 
@@ -231,23 +214,23 @@ fn way<'b>(arrows: &'b Arrows<'_>, start: &'b str) -> Option<Vec<&'b str>> {
 mod tests {
     use super::*;
 
-    fn found(files: &[(&str, &str)], excepted: &[&str]) -> Vec<String> {
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<SourceFile> = files
             .iter()
             .map(|(path, text)| SourceFile::sample(&format!("runtime/one/src/{path}"), text))
             .collect();
-        circles_outside(&files, excepted).iter().map(ToString::to_string).collect()
+        no_circles(&files).iter().map(ToString::to_string).collect()
     }
 
     #[track_caller]
     fn check_caught(files: &[(&str, &str)], expected: &str) {
-        let found = found(files, &[]);
+        let found = found(files);
         assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
     }
 
     #[track_caller]
     fn check_passes(files: &[(&str, &str)]) {
-        assert_eq!(found(files, &[]), [""; 0]);
+        assert_eq!(found(files), [""; 0]);
     }
 
     const TWO: (&str, &str) = ("lib.rs", "mod a;\nmod b;");
@@ -330,13 +313,5 @@ mod tests {
             ],
             "a -> c (runtime/one/src/bin/b/a.rs:1)",
         );
-    }
-
-    #[test]
-    fn a_crate_whose_circles_are_gone_leaves_the_list() {
-        let circle = [TWO, ("a.rs", "use crate::b;"), ("b.rs", "use crate::a;")];
-        assert_eq!(found(&circle, &["runtime/one"]), [""; 0]);
-        let gone = found(&circle[..2], &["runtime/one"]);
-        assert_eq!(gone, ["runtime/one/src/lib.rs: runtime/one has no circle; take it off the list"]);
     }
 }

@@ -56,9 +56,10 @@ impl Cluster {
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
         self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),
-            Deadline::Earliest(_) | Deadline::Reservation(_) | Deadline::Aside(_) | Deadline::Excluded(_) => {
-                None
-            }
+            Deadline::Earliest(_)
+            | Deadline::Reservation(_)
+            | Deadline::Excluded(_)
+            | Deadline::ShortageOver(_) => None,
         })
     }
 
@@ -144,12 +145,12 @@ impl Cluster {
             if self.workers[&id].state == WorkerState::Draining {
                 self.draining.insert(id);
             }
-            if let Some(until) = self.workers[&id].aside_until {
-                self.aside.insert((until, id));
-                self.deadlines.insert((until, Deadline::Aside(id)));
+            if let Some(until) = self.workers[&id].excluded_until {
+                self.excluded.insert((until, id));
+                self.deadlines.insert((until, Deadline::Excluded(id)));
             }
-            if let Some(excluded) = &self.workers[&id].excluded {
-                self.deadlines.insert((excluded.until, Deadline::Excluded(id)));
+            if let Some(shortage) = &self.workers[&id].shortage {
+                self.deadlines.insert((shortage.until, Deadline::ShortageOver(id)));
             }
             if self.workers[&id].cleared {
                 self.cleared = Some(id);

@@ -21,7 +21,7 @@ pub use job_view::TaskHistory;
 pub use preempted::MeasuredCosts;
 pub(crate) use preempted::smooth;
 pub use view::{ClusterView, Tally};
-pub(crate) use worker::Exclusion;
+pub(crate) use worker::Shortage;
 pub use worker::{Reservation, Worker};
 
 use std::cmp::Reverse;
@@ -51,10 +51,10 @@ pub(crate) enum Deadline {
     Earliest(AttemptId),
     /// A reservation on this worker expires.
     Reservation(WorkerId),
-    /// This worker, which was set aside, gets work again.
-    Aside(WorkerId),
-    /// So does this one, where something was lacking.
+    /// This worker, which was excluded, gets work again.
     Excluded(WorkerId),
+    /// So does this one, where something was lacking.
+    ShortageOver(WorkerId),
 }
 
 /// In which indices a job is with its tasks of one kind.
@@ -77,8 +77,8 @@ pub(crate) struct Cluster {
     pub workers: IdMap<WorkerId, Worker, true>,
     /// Workers that will leave when nothing there is needed.
     pub draining: BTreeSet<WorkerId>,
-    /// Workers set aside because much failed there, and until when.
-    pub aside: BTreeSet<(Time, WorkerId)>,
+    /// Workers excluded because much failed there, and until when.
+    pub excluded: BTreeSet<(Time, WorkerId)>,
     /// The worker that is kept for a task that runs alone.
     pub cleared: Option<WorkerId>,
     /// Tasks that run alone, since workers died while they ran.
@@ -329,32 +329,32 @@ impl Cluster {
         self.workers.iter().filter(usable).map(|(id, _)| id).collect()
     }
 
-    /// Whether this worker may be set aside, too: half of those with slots of a kind stay in use.
-    pub fn may_set_aside(&self, id: WorkerId) -> bool {
+    /// Whether this worker may be excluded, too: half of those with slots of a kind stay in use.
+    pub fn may_exclude(&self, id: WorkerId) -> bool {
         TaskKind::ALL.into_iter().filter(|kind| self.workers[&id].slots[*kind] > 0).all(|kind| {
-            let (aside, up) = self.count_up(kind);
-            (aside + 1) * 2 <= up
+            let (excluded, up) = self.count_up(kind);
+            (excluded + 1) * 2 <= up
         })
     }
 
-    /// A worker that is set aside though more than half are, since others are gone; the one for the shortest time yet.
-    pub fn one_too_many_aside(&self) -> Option<WorkerId> {
-        if self.aside.is_empty() {
+    /// A worker that is excluded though more than half are, since others are gone; the one for the shortest time yet.
+    pub fn one_too_many_excluded(&self) -> Option<WorkerId> {
+        if self.excluded.is_empty() {
             return None;
         }
         let too_many = |kind: &TaskKind| {
-            let (aside, up) = self.count_up(*kind);
-            aside * 2 > up
+            let (excluded, up) = self.count_up(*kind);
+            excluded * 2 > up
         };
         let kind = TaskKind::ALL.into_iter().find(too_many)?;
-        self.aside.iter().map(|(_, id)| *id).find(|id| self.workers[id].slots[kind] > 0)
+        self.excluded.iter().map(|(_, id)| *id).find(|id| self.workers[id].slots[kind] > 0)
     }
 
-    /// How many of the workers with slots of a kind are set aside, and how many there are.
+    /// How many of the workers with slots of a kind are excluded, and how many there are.
     fn count_up(&self, kind: TaskKind) -> (usize, usize) {
         let with_slots = |worker: &&Worker| worker.state == WorkerState::Up && worker.slots[kind] > 0;
         let up = self.workers.values().filter(with_slots);
-        (up.clone().filter(|worker| worker.aside_until.is_some()).count(), up.count())
+        (up.clone().filter(|worker| worker.excluded_until.is_some()).count(), up.count())
     }
 
     /// Finds anew which tasks are to be kept from which workers, when the workers that can be used are others.

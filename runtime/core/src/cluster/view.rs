@@ -76,12 +76,12 @@ impl<'a> ClusterView<'a> {
         cluster.wanting[kind].iter().map(|(_, _, job)| cluster.job(*job))
     }
 
-    /// The workers that are up, by id; one that is set aside is up.
+    /// The workers that are up, by id; one that is excluded is up.
     pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
         self.cluster.workers.iter().filter(|(_, worker)| worker.state == WorkerState::Up)
     }
 
-    /// The workers that are there, by id: those that are up, set aside or not, and those that are draining.
+    /// The workers that are there, by id: those that are up, excluded or not, and those that are draining.
     pub fn present_workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
         self.cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost)
     }

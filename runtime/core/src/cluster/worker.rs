@@ -26,7 +26,7 @@ pub struct Reservation {
 
 /// Why a worker gets nothing for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Exclusion {
+pub(crate) struct Shortage {
     pub until: Time,
     pub because: String,
 }
@@ -40,15 +40,15 @@ pub struct Worker {
     /// What it says it lacks.
     pub(crate) short: Option<String>,
     /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
-    pub(crate) excluded: Option<Exclusion>,
-    /// How often in a row it was excluded, without an attempt that ended well in between.
-    pub(crate) exclusions: u32,
+    pub(crate) shortage: Option<Shortage>,
+    /// How often in a row it was shortage, without an attempt that ended well in between.
+    pub(crate) shortages: u32,
     /// It is kept free for a task that runs alone, or runs one.
     pub(crate) cleared: bool,
     /// It drained and was told that it may leave: that it is gone is no news.
     pub(crate) left: bool,
-    /// Set aside because much failed there: no new attempts before this time.
-    pub(crate) aside_until: Option<Time>,
+    /// Excluded because much failed there: no new attempts before this time.
+    pub(crate) excluded_until: Option<Time>,
     /// Counted failures there since the last success, and the tasks they are of.
     pub(crate) failures_in_row: u32,
     pub(crate) failed_tasks: BTreeSet<TaskId>,
@@ -76,13 +76,13 @@ pub(crate) struct WorkerImage {
     #[serde(default)]
     short: Option<String>,
     #[serde(default)]
-    pub excluded: Option<Exclusion>,
+    pub shortage: Option<Shortage>,
     #[serde(default)]
-    exclusions: u32,
+    shortages: u32,
     #[serde(default)]
     pub cleared: bool,
     left: bool,
-    pub aside_until: Option<Time>,
+    pub excluded_until: Option<Time>,
     failures_in_row: u32,
     failed_tasks: BTreeSet<TaskId>,
     slots: ByKind<u32>,
@@ -98,11 +98,11 @@ impl Worker {
             state: WorkerState::Unknown,
             host: String::new(),
             short: None,
-            excluded: None,
-            exclusions: 0,
+            shortage: None,
+            shortages: 0,
             cleared: false,
             left: false,
-            aside_until: None,
+            excluded_until: None,
             failures_in_row: 0,
             failed_tasks: BTreeSet::new(),
             slots: ByKind::default(),
@@ -122,11 +122,11 @@ impl Worker {
             state: self.state,
             host: self.host.clone(),
             short: self.short.clone(),
-            excluded: self.excluded.clone(),
-            exclusions: self.exclusions,
+            shortage: self.shortage.clone(),
+            shortages: self.shortages,
             cleared: self.cleared,
             left: self.left,
-            aside_until: self.aside_until,
+            excluded_until: self.excluded_until,
             failures_in_row: self.failures_in_row,
             failed_tasks: self.failed_tasks.clone(),
             slots: self.slots,
@@ -142,11 +142,11 @@ impl Worker {
             state,
             host,
             short,
-            excluded,
-            exclusions,
+            shortage,
+            shortages,
             cleared,
             left,
-            aside_until,
+            excluded_until,
             failures_in_row,
             failed_tasks,
             slots,
@@ -154,8 +154,8 @@ impl Worker {
             full,
             ..
         } = image;
-        let known = Worker { state, host, short, excluded, exclusions, cleared, ..Worker::new() };
-        Worker { left, aside_until, failures_in_row, failed_tasks, slots, declined, full, ..known }
+        let known = Worker { state, host, short, shortage, shortages, cleared, ..Worker::new() };
+        Worker { left, excluded_until, failures_in_row, failed_tasks, slots, declined, full, ..known }
     }
 
     /// Whether it has the slots that its attempts hold.
@@ -175,9 +175,9 @@ impl Worker {
         self.state
     }
 
-    /// Until when it is set aside because much failed there, if it is.
-    pub fn aside_until(&self) -> Option<Time> {
-        self.aside_until
+    /// Until when it is excluded because much failed there, if it is.
+    pub fn excluded_until(&self) -> Option<Time> {
+        self.excluded_until
     }
 
     /// How many attempts failed there in a row, of failures that count.
@@ -185,7 +185,7 @@ impl Worker {
         self.failures_in_row
     }
 
-    /// Whether new attempts may start here: it is up, not draining, not set aside, lacks nothing, and is not kept for a
+    /// Whether new attempts may start here: it is up, not draining, not excluded, lacks nothing, and is not kept for a
     /// task that runs alone.
     pub fn takes_attempts(&self) -> bool {
         self.is_well() && !self.cleared
@@ -193,14 +193,14 @@ impl Worker {
 
     /// Whether nothing but another task keeps new attempts from it.
     pub(crate) fn is_well(&self) -> bool {
-        let lacks_nothing = self.short.is_none() && self.excluded.is_none();
-        self.state == WorkerState::Up && self.aside_until.is_none() && lacks_nothing
+        let lacks_nothing = self.short.is_none() && self.shortage.is_none();
+        self.state == WorkerState::Up && self.excluded_until.is_none() && lacks_nothing
     }
 
     /// What it lacks, or why it gets nothing for a while; for people.
     pub fn lacks(&self) -> Option<&str> {
-        let excluded = self.excluded.as_ref().map(|excluded| excluded.because.as_str());
-        self.short.as_deref().or(excluded)
+        let shortage = self.shortage.as_ref().map(|shortage| shortage.because.as_str());
+        self.short.as_deref().or(shortage)
     }
 
     /// Whether it is kept for a task that runs alone.

@@ -56,13 +56,16 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
         let stuck = mine.iter().any(|one| cluster.attempts[one].state == AttemptState::Suspended);
         ensure!(!stuck, "{id}: an attempt is suspended where nothing is resumed");
     }
-    let aside = worker.aside_until.is_some_and(|until| cluster.aside.contains(&(until, id)));
-    ensure!(aside == worker.aside_until.is_some(), "{id}: set aside, but not listed");
-    ensure!(!aside || worker.state == WorkerState::Up, "{id}: {:?}, but set aside", worker.state);
-    ensure!(!aside || worker.aside_until > Some(cluster.now), "{id}: set aside for longer than it should be");
-    let timed = |until| cluster.deadlines.contains(&(until, Deadline::Excluded(id)));
-    let timed = worker.excluded.as_ref().is_none_or(|excluded| timed(excluded.until));
-    ensure!(timed, "{id}: excluded for ever");
+    let excluded = worker.excluded_until.is_some_and(|until| cluster.excluded.contains(&(until, id)));
+    ensure!(excluded == worker.excluded_until.is_some(), "{id}: excluded, but not listed");
+    ensure!(!excluded || worker.state == WorkerState::Up, "{id}: {:?}, but excluded", worker.state);
+    ensure!(
+        !excluded || worker.excluded_until > Some(cluster.now),
+        "{id}: excluded for longer than it should be"
+    );
+    let timed = |until| cluster.deadlines.contains(&(until, Deadline::ShortageOver(id)));
+    let timed = worker.shortage.as_ref().is_none_or(|shortage| timed(shortage.until));
+    ensure!(timed, "{id}: shortage for ever");
     ensure!(worker.cleared == (cluster.cleared == Some(id)), "{id}: kept free for a task, or the reverse");
     if worker.state == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
@@ -312,9 +315,9 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
             Deadline::Earliest(attempt) => {
                 cluster.requests.get(attempt).is_some_and(|one| one.earliest == Some(*due))
             }
-            Deadline::Aside(worker) => cluster.aside.contains(&(*due, *worker)),
-            Deadline::Excluded(worker) => {
-                cluster.workers[worker].excluded.as_ref().is_some_and(|excluded| excluded.until == *due)
+            Deadline::Excluded(worker) => cluster.excluded.contains(&(*due, *worker)),
+            Deadline::ShortageOver(worker) => {
+                cluster.workers[worker].shortage.as_ref().is_some_and(|shortage| shortage.until == *due)
             }
             Deadline::Reservation(worker) => {
                 cluster.workers[worker].reservations.iter().any(|kept| kept.until == *due)
@@ -322,14 +325,16 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         };
         ensure!(known, "{deadline:?} at {due} is about nothing");
     }
-    let aside = cluster.workers.values().filter(|worker| worker.aside_until.is_some()).count();
+    let excluded = cluster.workers.values().filter(|worker| worker.excluded_until.is_some()).count();
     ensure!(
-        aside == cluster.aside.len() && cluster.one_too_many_aside().is_none(),
-        "{aside} workers are set aside"
+        excluded == cluster.excluded.len() && cluster.one_too_many_excluded().is_none(),
+        "{excluded} workers are excluded"
     );
-    let timed =
-        cluster.aside.iter().all(|&(until, id)| cluster.deadlines.contains(&(until, Deadline::Aside(id))));
-    ensure!(timed, "a worker is set aside for ever");
+    let timed = cluster
+        .excluded
+        .iter()
+        .all(|&(until, id)| cluster.deadlines.contains(&(until, Deadline::Excluded(id))));
+    ensure!(timed, "a worker is excluded for ever");
     for kind in TaskKind::ALL {
         let known = cluster.wanting[kind].iter().all(|(_, _, job)| cluster.jobs.contains_key(job));
         let known = known && cluster.speculable[kind].iter().all(|job| cluster.jobs.contains_key(job));

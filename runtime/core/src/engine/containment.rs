@@ -1,7 +1,7 @@
-//! Keeping the damage of a broken worker small: a task avoids where it failed, and a worker that fails much is set aside.
+//! Keeping the damage of a broken worker small: a task avoids where it failed, and a worker that fails much is excluded.
 //!
 //! Owns which failures are held against a worker, and for how long. A task runs where it failed before when there is no
-//! other worker left, and half of the workers are never set aside: no work waits for ever.
+//! other worker left, and half of the workers are never excluded: no work waits for ever.
 
 use crate::cluster::Deadline;
 use crate::effect::Record;
@@ -24,22 +24,22 @@ impl Engine {
         worker.failures_in_row += 1;
         worker.failed_tasks.insert(task);
         let (failures, tasks) = (worker.failures_in_row, worker.failed_tasks.len());
-        let Some(rule) = self.settings.set_aside else { return };
+        let Some(rule) = self.settings.exclusion else { return };
         let much = failures >= rule.failures && tasks >= rule.tasks as usize;
-        let up = worker.state == WorkerState::Up && worker.aside_until.is_none();
-        if !much || !up || !self.cluster.may_set_aside(id) {
+        let up = worker.state == WorkerState::Up && worker.excluded_until.is_none();
+        if !much || !up || !self.cluster.may_exclude(id) {
             return;
         }
         let until = self.cluster.now + rule.span;
-        self.cluster.worker_mut(id).aside_until = Some(until);
-        self.cluster.aside.insert((until, id));
-        self.cluster.deadlines.insert((until, Deadline::Aside(id)));
+        self.cluster.worker_mut(id).excluded_until = Some(until);
+        self.cluster.excluded.insert((until, id));
+        self.cluster.deadlines.insert((until, Deadline::Excluded(id)));
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
         self.workers_changed();
-        self.record(Record::WorkerSetAside { worker: id, until });
+        self.record(Record::WorkerExcluded { worker: id, until });
         self.warn(format!(
-            "{id} is set aside until {until}: the last {failures} attempts there failed, of {tasks} tasks; see their logs"
+            "{id} is excluded until {until}: the last {failures} attempts there failed, of {tasks} tasks; see their logs"
         ));
     }
 
@@ -48,23 +48,23 @@ impl Engine {
         let worker = self.cluster.worker_mut(id);
         worker.failures_in_row = 0;
         worker.failed_tasks.clear();
-        worker.exclusions = 0;
+        worker.shortages = 0;
     }
 
-    /// A worker that was set aside gets work again, with a clean sheet.
-    pub(super) fn take_from_aside(&mut self, id: WorkerId) {
-        let Some(until) = self.cluster.worker_mut(id).aside_until.take() else { return };
+    /// A worker that was excluded gets work again, with a clean sheet.
+    pub(super) fn exclusion_over(&mut self, id: WorkerId) {
+        let Some(until) = self.cluster.worker_mut(id).excluded_until.take() else { return };
         self.trust_again(id);
-        self.cluster.aside.remove(&(until, id));
-        self.cluster.deadlines.remove(&(until, Deadline::Aside(id)));
+        self.cluster.excluded.remove(&(until, id));
+        self.cluster.deadlines.remove(&(until, Deadline::Excluded(id)));
         self.cluster.list_worker(id);
         self.workers_changed();
     }
 
     /// The workers that can be used are others now: what is to be avoided may be, too, and half of them stay in use.
     pub(super) fn workers_changed(&mut self) {
-        while let Some(one) = self.cluster.one_too_many_aside() {
-            self.take_from_aside(one);
+        while let Some(one) = self.cluster.one_too_many_excluded() {
+            self.exclusion_over(one);
         }
         self.cluster.find_avoided();
     }

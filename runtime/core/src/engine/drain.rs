@@ -21,7 +21,7 @@ impl Engine {
             self.cluster.list_worker(id);
             self.cluster.drop_reservations(id, |_, _| true);
             self.cluster.draining.insert(id);
-            self.take_from_aside(id);
+            self.exclusion_over(id);
             self.workers_changed();
             self.record(Record::WorkerDraining(id));
         }

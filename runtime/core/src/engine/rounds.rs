@@ -154,8 +154,8 @@ impl Engine {
             match deadline {
                 Deadline::Grace(attempt) => self.grace_over(attempt),
                 Deadline::Earliest(attempt) => self.advance_request(attempt),
-                Deadline::Aside(worker) => self.take_from_aside(worker),
                 Deadline::Excluded(worker) => self.exclusion_over(worker),
+                Deadline::ShortageOver(worker) => self.shortage_over(worker),
                 Deadline::Reservation(worker) => {
                     self.cluster.drop_reservations(worker, |_, kept| kept.until <= now);
                 }

@@ -2,10 +2,10 @@
 //!
 //! Owns for how long such a worker gets nothing, and when what it lacks is the fault of the task after all. A worker that
 //! says what it lacks says when it has it again; one that does not gets nothing for a while, longer each time. Unlike one
-//! that is set aside it stays out of use when no other is left: a job waits rather than fails. Does not own how a worker
+//! that is excluded it stays out of use when no other is left: a job waits rather than fails. Does not own how a worker
 //! finds out.
 
-use crate::cluster::{Deadline, Exclusion};
+use crate::cluster::{Deadline, Shortage};
 use crate::effect::Record;
 use crate::engine::Engine;
 use crate::ids::{TaskId, WorkerId};
@@ -50,23 +50,23 @@ impl Engine {
     }
 
     fn exclude(&mut self, id: WorkerId, because: &str) {
-        let (now, first) = (self.cluster.now, self.settings.exclusion);
+        let (now, first) = (self.cluster.now, self.settings.shortage_span);
         let worker = self.cluster.worker_mut(id);
-        if worker.state != WorkerState::Up || worker.excluded.is_some() {
+        if worker.state != WorkerState::Up || worker.shortage.is_some() {
             return;
         }
-        let until = now + Span(first.0.max(1) << worker.exclusions);
-        worker.exclusions = (worker.exclusions + 1).min(DOUBLED_MAX);
-        worker.excluded = Some(Exclusion { until, because: because.to_owned() });
-        self.cluster.deadlines.insert((until, Deadline::Excluded(id)));
+        let until = now + Span(first.0.max(1) << worker.shortages);
+        worker.shortages = (worker.shortages + 1).min(DOUBLED_MAX);
+        worker.shortage = Some(Shortage { until, because: because.to_owned() });
+        self.cluster.deadlines.insert((until, Deadline::ShortageOver(id)));
         let lacks = Some(because.to_owned());
         self.record(Record::WorkerShort { worker: id, lacks, until: Some(until) });
         self.use_changed(id);
     }
 
     /// A worker that got nothing for a while is tried again.
-    pub(super) fn exclusion_over(&mut self, id: WorkerId) {
-        if self.cluster.worker_mut(id).excluded.take().is_some() {
+    pub(super) fn shortage_over(&mut self, id: WorkerId) {
+        if self.cluster.worker_mut(id).shortage.take().is_some() {
             self.use_changed(id);
         }
     }

@@ -37,7 +37,7 @@ impl Engine {
         for attempt in attempts {
             self.attempt_exits(attempt, AttemptInput::WorkerLost, None);
         }
-        self.take_from_aside(id);
+        self.exclusion_over(id);
         self.forget_unread(id);
         self.workers_changed();
         suspects.into_iter().for_each(|task| self.suspect(task));

@@ -1,4 +1,4 @@
-//! Broken workers: a task avoids where it failed, and a worker that fails much is set aside, but no work waits for ever.
+//! Broken workers: a task avoids where it failed, and a worker that fails much is excluded, but no work waits for ever.
 //!
 //! Owns which failures are held against whom. What counts as a failure is in `failures`.
 
@@ -156,25 +156,25 @@ const BROKEN: &str = "
 ";
 
 #[test]
-fn a_worker_that_fails_much_is_set_aside_for_a_while() {
+fn a_worker_that_fails_much_is_excluded_for_a_while() {
     check(&format!(
         "{BROKEN}
-         aside
+         excluded
          show wakes
          show records
          failed m3.1 task: no program
              > record ended m3.1: no program
-             > record aside 1 until 30000ms
-             > warn worker_0001 is set aside until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
+             > record excluded 1 until 30000ms
+             > warn worker_0001 is excluded until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
              > wake at 30000ms
-         aside 1
+         excluded 1
          release
          job 2 maps 1
              > record accepted 2
          at 30000ms
          wake
              > record launched 2:m0.1 on 1; launch 2:m0.1 on 1
-         aside"
+         excluded"
     ));
 }
 
@@ -186,12 +186,12 @@ fn a_success_in_between_clears_a_worker() {
          commits m3.1
              > commit m3.1
          done m3.1
-         aside
+         excluded
          job 2 maps 1
          policy launch 2:m0 on 1
              > launch 2:m0.1 on 1
          failed 2:m0.1 task: no program
-         aside"
+         excluded"
     ));
 }
 
@@ -211,12 +211,12 @@ fn one_task_that_fails_says_nothing_about_a_worker() {
              > launch m0.4 on 1
          failed m0.4 task: a bad row
              > launch m0.5 on 1
-         aside",
+         excluded",
     );
 }
 
 #[test]
-fn the_only_worker_is_never_set_aside() {
+fn the_only_worker_is_never_excluded() {
     check(
         "worker 1 4+0
          job 1 maps 4
@@ -226,7 +226,7 @@ fn the_only_worker_is_never_set_aside() {
          failed m1.1 task: no
          failed m2.1 task: no
          failed m3.1 task: no
-         aside",
+         excluded",
     );
 }
 
@@ -242,7 +242,7 @@ fn workers_without_slots_of_a_kind_are_no_reason_to_do_without_that_kind() {
          failed m1.1 task: no
          failed m2.1 task: no
          failed m3.1 task: no
-         aside",
+         excluded",
     );
 }
 
@@ -251,11 +251,11 @@ fn half_of_the_workers_stay_in_use() {
     check(&format!(
         "{BROKEN}
          failed m3.1 task: no program
-             > warn worker_0001 is set aside until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
+             > warn worker_0001 is excluded until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
          lost 2
-         aside 1
+         excluded 1
          lost 3
-         aside
+         excluded
          release
          wake
              > launch m0.2 on 1; launch m1.2 on 1; launch m2.2 on 1; launch m3.2 on 1"
@@ -263,7 +263,7 @@ fn half_of_the_workers_stay_in_use() {
 }
 
 #[test]
-fn a_worker_set_aside_finishes_what_it_runs_and_can_drain() {
+fn an_excluded_worker_finishes_what_it_runs_and_can_drain() {
     check(
         "worker 1 5+0
          worker 2 1+0
@@ -283,12 +283,12 @@ fn a_worker_set_aside_finishes_what_it_runs_and_can_drain() {
          failed m1.1 task: no
          failed m2.1 task: no
          failed m3.1 task: no
-             > warn worker_0001 is set aside until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
+             > warn worker_0001 is excluded until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
          started m4.1
          commits m4.1
              > commit m4.1
          drain 1
-         aside
+         excluded
          done m4.1
              > leave 1",
     );

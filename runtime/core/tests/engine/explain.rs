@@ -102,7 +102,7 @@ fn slots_that_are_kept_or_left_empty() {
 }
 
 #[test]
-fn set_aside_workers() {
+fn excluded_workers() {
     check(
         "worker 1 4+0
          worker 2 1+0
@@ -113,11 +113,11 @@ fn set_aside_workers() {
          failed m1.1 task: no
          failed m2.1 task: no
          failed m3.1 task: no
-             > warn worker_0001 is set aside until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
+             > warn worker_0001 is excluded until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
          at 1000ms
          wake
          why m0
-             > pending; worker_0001 is set aside for another 29.0 s: the last 4 attempts there failed
+             > pending; worker_0001 is excluded for another 29.0 s: the last 4 attempts there failed
              > no map slot is free: 1 are held, 1 by job_0001
              > it failed 1 of at most 4 times, on worker_0001; last: no",
     );

@@ -50,7 +50,7 @@ impl Books {
                 Effect::JobEnded { job, outcome } => self.job_ended(*job, outcome),
                 Effect::WakeAt(_) | Effect::SubmitWanted { .. } => {}
                 Effect::Warn { message } => {
-                    let expected = message.contains("is set aside") || message.contains("cannot be killed");
+                    let expected = message.contains("is excluded") || message.contains("cannot be killed");
                     assert!(expected, "{message}");
                 }
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use napreduce_core::delivery::{Inbox, Outbox, Receipt};
 use napreduce_core::{
-    Effect, Engine, EngineSettings, EngineSnapshot, Event, Order, Report, SetAsideSettings, Span,
+    Effect, Engine, EngineSettings, EngineSnapshot, Event, ExclusionSettings, Order, Report, Span,
     SpeculationSettings, Time, WorkerId, WorkerState,
 };
 use napreduce_scenarios::InOrder;
@@ -57,8 +57,8 @@ pub struct Coordinator {
 pub fn settings() -> EngineSettings {
     EngineSettings {
         strict: true,
-        set_aside: Some(SetAsideSettings { failures: 2, tasks: 2, span: Span::from_millis(20) }),
-        exclusion: Span::from_millis(2),
+        exclusion: Some(ExclusionSettings { failures: 2, tasks: 2, span: Span::from_millis(20) }),
+        shortage_span: Span::from_millis(2),
         speculation: Some(SpeculationSettings {
             minimum: Span::from_millis(5),
             finished_min: 1,

@@ -69,7 +69,7 @@ fn every_job_ends_well_or_is_told_why_whatever_the_network_does() {
         "attempt killed by an operator",
         "attempt duplicated",
         "attempt superseded",
-        "worker set aside",
+        "worker excluded",
         "part that does not count",
         "job succeeded",
         "job failed",

@@ -160,7 +160,7 @@ impl World {
                 Effect::Record(Record::AttemptEnded(_, why)) if why.contains("did the task first") => {
                     self.network.note("attempt superseded");
                 }
-                Effect::Record(Record::WorkerSetAside { .. }) => self.network.note("worker set aside"),
+                Effect::Record(Record::WorkerExcluded { .. }) => self.network.note("worker excluded"),
                 Effect::WorkerMayLeave { .. } => self.network.note("worker left"),
                 Effect::JobEnded { job, .. } => self.check_nothing_runs(*job),
                 _ => {}

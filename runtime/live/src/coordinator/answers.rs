@@ -289,7 +289,7 @@ impl Coordinator {
             WorkerState::Up if !link.is_connected() => {
                 (WorkerPhase::Up, Some("but not connected".to_owned()))
             }
-            WorkerState::Up if known.aside_until().is_some() => {
+            WorkerState::Up if known.excluded_until().is_some() => {
                 (WorkerPhase::Excluded, Some("much failed there".to_owned()))
             }
             WorkerState::Up if lacks.is_some() => (WorkerPhase::Excluded, lacks),

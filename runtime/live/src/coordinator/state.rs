@@ -244,7 +244,7 @@ impl CoordinatorState {
                 self.remember_gone(*worker, Parting::Left, "nothing of it was needed any more");
                 format!("{worker} may leave")
             }
-            Record::WorkerSetAside { worker, until } => {
+            Record::WorkerExcluded { worker, until } => {
                 let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
                 format!("{worker} gets nothing new for {seconds} s: too much failed there")
             }
@@ -326,7 +326,7 @@ fn job_of(record: &Record) -> Option<JobId> {
     Some(match record {
         Record::WorkerDraining(_)
         | Record::WorkerLeft(_)
-        | Record::WorkerSetAside { .. }
+        | Record::WorkerExcluded { .. }
         | Record::WorkerShort { .. } => return None,
         Record::JobAccepted(job)
         | Record::JobDecided(job, _)

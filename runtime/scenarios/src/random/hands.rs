@@ -3,8 +3,8 @@
 //! Owns that an operator is told beforehand exactly what the engine then does.
 
 use napreduce_core::{
-    AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, Instead, JobId,
-    KindPreemption, PreemptionLimits, PreemptionSettings, Primitive, SetAsideSettings, Span,
+    AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, ExclusionSettings,
+    Instead, JobId, KindPreemption, PreemptionLimits, PreemptionSettings, Primitive, Span,
     SpeculationSettings, SuspendedMax, TaskKind,
 };
 use rand::Rng;
@@ -121,12 +121,12 @@ pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
             ..PreemptionSettings::default()
         },
         reservation: Span::from_millis(seed % 7),
-        set_aside: (!seed.is_multiple_of(3)).then_some(SetAsideSettings {
+        exclusion: (!seed.is_multiple_of(3)).then_some(ExclusionSettings {
             failures: if seed.is_multiple_of(7) { 2 } else { 1 },
             tasks: 1,
             span: Span::from_millis(9),
         }),
-        exclusion: Span::from_millis(seed % 4),
+        shortage_span: Span::from_millis(seed % 4),
         crashes_max: seed as u32 % 3,
         one_host: seed.is_multiple_of(13),
         speculation: (!seed.is_multiple_of(5)).then_some(SpeculationSettings {

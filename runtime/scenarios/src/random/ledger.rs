@@ -81,7 +81,7 @@ impl Ledger {
         match record {
             Record::JobAccepted(_)
             | Record::WorkerDraining(_)
-            | Record::WorkerSetAside { .. }
+            | Record::WorkerExcluded { .. }
             | Record::WorkerShort { .. }
             | Record::TaskIsolated { .. }
             | Record::WorkerLeft(_)

@@ -131,7 +131,7 @@ impl Run {
                 }
                 Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
                 Effect::Warn { message } => {
-                    let about_workers = message.contains("is set aside")
+                    let about_workers = message.contains("is excluded")
                         || message.contains("cannot be suspended and goes on");
                     assert!(self.hostile || about_workers || message == &self.refusal, "{message}")
                 }

@@ -49,7 +49,7 @@ pub fn configuration(text: &str) -> CapacityConfiguration {
 pub fn settings() -> EngineSettings {
     let preemption =
         PreemptionSettings { suspended_max: SuspendedMax::Unlimited, ..PreemptionSettings::default() };
-    EngineSettings { strict: true, set_aside: None, preemption, ..EngineSettings::default() }
+    EngineSettings { strict: true, exclusion: None, preemption, ..EngineSettings::default() }
 }
 
 impl Cluster {

@@ -21,7 +21,7 @@ fn jobs(count: u64) -> Vec<JobPlan> {
 #[test]
 fn failed_attempts_are_tried_again_and_their_work_is_wasted() {
     let mut settings = machines(4);
-    settings.engine.set_aside = None;
+    settings.engine.exclusion = None;
     settings.failures = Failures { attempt: 0.3, ..Failures::default() };
     let run = fifo(settings, jobs(40));
     assert!(run.jobs.iter().all(|job| job.ending == Ending::Succeeded));

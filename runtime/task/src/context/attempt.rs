@@ -15,7 +15,7 @@ use super::position::Position;
 use super::presence::Presence;
 use super::progress::TaskProgress;
 
-/// The surroundings of one attempt: handed to every call of a [`JobBody`](crate::JobBody).
+/// The surroundings of one attempt: handed to every call of a [`TaskRunner`](crate::TaskRunner).
 #[derive(Debug)]
 pub struct TaskContext {
     attempt: AttemptId,

@@ -73,16 +73,16 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<String
     if let Some(lacks) = &worker.short {
         return Some(format!("{id} gets nothing until it has what it lacks: {lacks}"));
     }
-    if let Some(excluded) = &worker.excluded {
-        let left = seconds(excluded.until.since(cluster.now));
-        return Some(format!("{id} gets nothing for another {left}: {}", excluded.because));
+    if let Some(shortage) = &worker.shortage {
+        let left = seconds(shortage.until.since(cluster.now));
+        return Some(format!("{id} gets nothing for another {left}: {}", shortage.because));
     }
     if worker.cleared {
         return Some(format!("{id} is kept for a task that runs alone, since workers died while it ran"));
     }
-    let until = worker.aside_until?;
+    let until = worker.excluded_until?;
     let (left, failures) = (seconds(until.since(cluster.now)), worker.failures_in_row);
-    Some(format!("{id} is set aside for another {left}: the last {failures} attempts there failed"))
+    Some(format!("{id} is excluded for another {left}: the last {failures} attempts there failed"))
 }
 
 /// That every slot is held, and by whose attempts.

@@ -178,7 +178,7 @@ impl LiveJob {
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerLeft(_)
-            | Record::WorkerSetAside { .. }
+            | Record::WorkerExcluded { .. }
             | Record::WorkerShort { .. } => {}
             Record::PreemptRequested { .. }
             | Record::SuspendRefused { .. }
