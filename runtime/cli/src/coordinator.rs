@@ -11,6 +11,7 @@ use napreduce_live::{ByteSize, CoordinatorConfiguration, parse_time, run_coordin
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use crate::cluster::{ClusterArguments, CoordinatorTable, Fsync, set};
+use crate::log::LogArguments;
 use crate::parent::end_with_parent;
 
 /// Run a coordinator
@@ -72,6 +73,9 @@ pub struct Arguments {
     /// the table preemption of the configuration file [default: 2]
     #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
     pub suspended_max: Option<SuspendedMax>,
+
+    #[command(flatten)]
+    pub log: LogArguments,
 }
 
 fn scheduler_help() -> String {
@@ -102,7 +106,7 @@ impl Arguments {
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
         let speculation = self.no_speculation.then(|| "--no-speculation".to_owned());
-        given.flatten().chain(speculation).collect()
+        given.flatten().chain(speculation).chain(self.log.to_line()).collect()
     }
 }
 
@@ -110,6 +114,7 @@ impl Arguments {
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     end_with_parent()?;
     let configuration = configuration(arguments, cluster)?;
+    arguments.log.start("coordinator")?;
     Ok(run_coordinator(configuration)?)
 }
 

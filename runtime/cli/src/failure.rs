@@ -2,9 +2,10 @@
 //!
 //! Owns which error means which status. Does not own the statuses of single errors (live runtime).
 
-use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError};
+use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, LogError, WorkerError};
 
 const FAILED: u8 = 1;
+const WRONG_USAGE: u8 = 2;
 
 /// What ends a command with status 1 although there is nothing more to say.
 #[derive(Debug, thiserror::Error)]
@@ -29,12 +30,14 @@ pub fn status(error: &anyhow::Error) -> u8 {
     let of_job = || error.downcast_ref().map(JobError::exit_status);
     let of_directory = || error.downcast_ref().map(ClusterDirectoryError::exit_status);
     let of_worker = || error.downcast_ref().map(WorkerError::exit_status);
+    let of_log = || error.downcast_ref::<LogError>().map(|_| WRONG_USAGE);
     let of_coordinator = || error.downcast_ref().map(CoordinatorError::exit_status);
     of_client
         .or_else(of_job)
         .or_else(of_directory)
         .or_else(of_worker)
         .or_else(of_coordinator)
+        .or_else(of_log)
         .unwrap_or(FAILED)
 }
 

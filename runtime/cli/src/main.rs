@@ -11,6 +11,7 @@ mod format;
 mod ids;
 mod job;
 mod lab;
+mod log;
 mod parent;
 mod settling;
 mod sim;

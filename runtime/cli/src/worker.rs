@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::cluster::{ClusterArguments, PageOutName, WorkerTable, set};
 use crate::format::{FormatArguments, moment, span, table};
 use crate::ids::find_worker;
+use crate::log::LogArguments;
 use crate::parent::end_with_parent;
 
 /// Between two looks at workers that are waited for.
@@ -53,6 +54,9 @@ enum Command {
 /// What can be said of a worker's daemon.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DaemonArguments {
+    #[command(flatten)]
+    pub log: LogArguments,
+
     /// Its name, unique in the cluster [default: the one its directory has, else one made from the host's]
     #[arg(long, value_name = "NAME", env = "NAPREDUCE_WORKER_NAME")]
     pub name: Option<String>,
@@ -164,7 +168,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     match &arguments.command {
         None => {
             end_with_parent()?;
-            Ok(run_worker(&configuration(&arguments.daemon, cluster)?)?)
+            let configuration = configuration(&arguments.daemon, cluster)?;
+            arguments.daemon.log.start(configuration.name.as_deref().unwrap_or("worker"))?;
+            Ok(run_worker(&configuration)?)
         }
         Some(Command::List(arguments)) => list(arguments, &mut cluster.connect()?),
         Some(Command::Drain(arguments)) => drain(arguments, &mut cluster.connect()?),

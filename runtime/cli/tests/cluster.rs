@@ -282,3 +282,33 @@ fn children(of: Pid) -> Vec<Pid> {
     let text = std::fs::read_to_string(path).expect("a running process");
     text.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
+
+#[test]
+fn a_cluster_writes_its_logs_to_files_as_json_and_what_makes_no_sense_is_named() {
+    let folder = TempDir::new().expect("a folder");
+    let logs = folder.path().join("logs");
+    let line = format!("up --workers 1 --log-format json --log-directory {}", logs.display());
+    let mut running = Running::start(folder.path(), &line);
+    assert!(running.first_line_of_stdout().starts_with("ready"));
+    assert_eq!(running.ends_after(Signal::INT), 0);
+    let files: Vec<_> =
+        std::fs::read_dir(&logs).expect("a directory").flatten().map(|file| file.path()).collect();
+    assert_eq!(files.len(), 2, "one of the coordinator, one of the worker: {files:?}");
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).expect("text")).collect();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let says = |target: &str, words: &str| {
+        let about = |line: &&serde_json::Value| line["target"] == target;
+        lines
+            .iter()
+            .filter(about)
+            .any(|line| line["message"].as_str().is_some_and(|text| text.contains(words)))
+    };
+    assert!(says("coordinator", "listening at") && says("worker", "connected to the coordinator"), "{text}");
+
+    let refused =
+        nap(folder.path(), "coordinator").env("NAPREDUCE_LOG", "worker=loud").output().expect("nap runs");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(told.contains("cannot understand NAPREDUCE_LOG=worker=loud"), "{told}");
+}

@@ -65,10 +65,12 @@ mod coordinator;
 mod directory_mark;
 mod embedded;
 mod journal;
+#[cfg(feature = "log")]
 mod log;
 mod output;
 mod progress;
 mod shuffle;
+mod spans;
 mod user;
 mod worker;
 
@@ -84,6 +86,8 @@ pub use coordinator::{
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, run_embedded};
 pub use journal::{FsyncPolicy, JournalError};
+#[cfg(feature = "log")]
+pub use log::{LogError, LogFormat, LogSettings, start_log};
 pub use napreduce_protocol::{
     AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
     Counters, Digest, DigestError, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd, JobError,

@@ -1,16 +1,237 @@
-//! What daemons say on standard error.
+//! Where the log of a daemon goes, and in which form.
 //!
-//! Owns the form of a line. Does not own what is worth saying.
+//! Owns the line of text, the choice of what is worth one (`NAPREDUCE_LOG`), and files that are begun anew each day. Does not own
+//! what is said: daemons say it by `tracing`, and in a job program nobody listens.
 
+use std::fmt::{self, Debug, Write as _};
+use std::io;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use napreduce_protocol::one_line;
+use thiserror::Error;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_appender::rolling::{InitError, RollingFileAppender, Rotation};
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
+/// The variable that says what is worth a line: a level, or levels by part, such as `info,worker=debug`.
+const FILTER_VARIABLE: &str = "NAPREDUCE_LOG";
+/// Days that are kept of the log of one daemon.
+const DAYS_MAX: usize = 7;
 /// Columns of a line that are written; what is said may have been made up by others.
 const COLUMNS_MAX: usize = 4_000;
 
-/// One line: when (UTC), who, what.
-pub(crate) fn say(who: &str, what: &str) {
-    let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
-    eprintln!("{now:.3} {}: {}", one_line(who, COLUMNS_MAX), one_line(what, COLUMNS_MAX));
+/// How the lines of a log look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people: when (UTC), who, what.
+    #[default]
+    Text,
+    /// For programs: one object each.
+    Json,
+}
+
+/// Where a daemon's log goes.
+#[derive(Debug, Clone, Default)]
+pub struct LogSettings {
+    /// How its lines look.
+    pub format: LogFormat,
+    /// The directory of its files, one for each day and `DAYS_MAX` of them, and what their names begin with; else it goes to
+    /// standard error.
+    pub files: Option<(PathBuf, String)>,
+}
+
+/// A log cannot be kept as it should be.
+#[derive(Debug, Error)]
+pub enum LogError {
+    /// `NAPREDUCE_LOG` says nothing that can be understood.
+    #[error(
+        "cannot understand {FILTER_VARIABLE}={text}: {source}; say a level (error, warn, info, debug, trace), or levels by \
+         part such as info,worker=debug"
+    )]
+    Filter {
+        /// What it says.
+        text: String,
+        /// Where it goes wrong.
+        source: ParseError,
+    },
+    /// The directory of log files cannot be used.
+    #[error("cannot write logs to {path}: {source}")]
+    Files {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: InitError,
+    },
+    /// This process has a log already.
+    #[error("the log of this process goes somewhere else already")]
+    Twice,
+}
+
+/// Has what this process says from now on written where the settings say. Once in a process.
+///
+/// # Errors
+///
+/// When `NAPREDUCE_LOG` cannot be understood, when files cannot be written, or at the second call.
+pub fn start_log(settings: &LogSettings) -> Result<(), LogError> {
+    let filter = filter(std::env::var(FILTER_VARIABLE).ok())?;
+    let Some((path, prefix)) = &settings.files else {
+        return install(settings.format, filter, io::stderr);
+    };
+    let files = RollingFileAppender::builder()
+        .rotation(Rotation::DAILY)
+        .filename_prefix(prefix)
+        .filename_suffix("log")
+        .max_log_files(DAYS_MAX)
+        .build(path)
+        .map_err(|source| LogError::Files { path: path.clone(), source })?;
+    install(settings.format, filter, files)
+}
+
+fn filter(text: Option<String>) -> Result<Targets, LogError> {
+    match text.filter(|text| !text.trim().is_empty()) {
+        None => Ok(Targets::new().with_default(LevelFilter::INFO)),
+        Some(text) => text.parse().map_err(|source| LogError::Filter { text, source }),
+    }
+}
+
+fn install<W>(format: LogFormat, filter: Targets, writer: W) -> Result<(), LogError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        LogFormat::Text => Box::new(layer.event_format(Line)),
+        LogFormat::Json => Box::new(layer.json().flatten_event(true)),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(filter)).try_init().map_err(|_| LogError::Twice)
+}
+
+/// `2026-11-22T13:04:05.678Z worker w1: text`, with the level when it is not the usual one, and what it is about.
+struct Line;
+
+/// The fields of an event.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    worker: Option<String>,
+    rest: String,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "worker" => self.worker = Some(format!("{value:?}")),
+            name => {
+                // A string takes what is written to it.
+                let _ = write!(self.rest, " {name}={value:?}");
+            }
+        }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+        write!(writer, "{now:.3} {}", event.metadata().target())?;
+        if let Some(worker) = &fields.worker {
+            write!(writer, " {}", one_line(worker, COLUMNS_MAX))?;
+        }
+        if *event.metadata().level() != Level::INFO {
+            write!(writer, " {}", event.metadata().level())?;
+        }
+        // The innermost names what the others are part of, too: an attempt its task, a task its job.
+        if let Some(span) = context.lookup_current()
+            && let Some(known) = span.extensions().get::<FormattedFields<N>>()
+        {
+            write!(writer, " {}[{known}]", span.name())?;
+        }
+        writeln!(writer, ": {}", one_line(&format!("{}{}", fields.message, fields.rest), COLUMNS_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// What was written, kept.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The lines of text that come of these calls, without their times.
+    fn lines(filter_text: Option<&str>, say: impl FnOnce()) -> Vec<String> {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .event_format(Line)
+            .with_filter(filter(filter_text.map(str::to_owned)).expect("a filter"));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
+        let bytes = kept.0.lock().expect("nobody panicked").clone();
+        let text = String::from_utf8(bytes).expect("text");
+        text.lines().map(|line| line.split_once(' ').expect("a time").1.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_line_says_who_and_what_and_no_more_than_one_line() {
+        let said = lines(None, || {
+            tracing::info!(target: "worker", worker = %"w1", "started\nand \u{1b}[31mred");
+            tracing::warn!(target: "coordinator", "the disk is full");
+            tracing::debug!(target: "coordinator", "not worth a line");
+        });
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("worker w1: started") && !said[0].contains('\u{1b}'), "{said:?}");
+        assert_eq!(said[1], "coordinator WARN: the disk is full");
+    }
+
+    #[test]
+    fn parts_have_levels_of_their_own_and_lines_name_the_span_they_are_in() {
+        let said = lines(Some("warn,worker=debug"), || {
+            let span = tracing::debug_span!(target: "worker", "attempt", id = %"job_0001_m_0000.1");
+            let _in = span.enter();
+            tracing::debug!(target: "worker", "suspended");
+            tracing::info!(target: "coordinator", "not worth a line");
+        });
+        assert_eq!(said, ["worker DEBUG attempt[id=job_0001_m_0000.1]: suspended"]);
+    }
+
+    #[test]
+    fn a_filter_that_makes_no_sense_is_named() {
+        let error = filter(Some("worker=loud".to_owned())).expect_err("no level").to_string();
+        assert!(error.starts_with("cannot understand NAPREDUCE_LOG=worker=loud: "), "{error}");
+    }
 }

@@ -101,6 +101,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         line.extend(["--name".into(), name.clone()]);
         line.extend(["--map-slots".into(), map_slots.to_string()]);
         line.extend(["--reduce-slots".into(), reduce_slots.to_string()]);
+        line.extend(arguments.coordinator.log.to_line());
         line.extend(arguments.network_shuffle.then(|| "--network-shuffle".into()));
         line.extend(arguments.encrypt_shuffle.then(|| "--encrypt-shuffle".into()));
         daemons.push(Daemon::new(&name, line));

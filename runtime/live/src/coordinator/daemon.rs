@@ -361,7 +361,7 @@ impl Coordinator {
     /// For the log of a daemon; an embedded coordinator says only what its user should know.
     pub(super) fn say(&self, what: &str) {
         match &self.lasting {
-            Some(_) => crate::log::say("coordinator", what),
+            Some(_) => tracing::info!(target: "coordinator", "{what}"),
             None => eprintln!("{}", several_lines(what)),
         }
     }

@@ -21,7 +21,6 @@ use super::worker_connection::serve_worker;
 use crate::blobs::{BlobError, BlobStore};
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::journal::JournalError;
-use crate::log;
 
 /// Threads for connections; the loop itself is one task.
 const THREADS: usize = 2;
@@ -111,7 +110,7 @@ async fn serve(configuration: CoordinatorConfiguration) -> Result<(), Coordinato
     let (requests, requested) = unbounded_channel();
     let coordinator = Coordinator::recover(&configuration, &blobs, inputs.clone())?;
     let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
-    let say = |line: &str| log::say("coordinator", line);
+    let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
     let mut listener = Listener::bind(&configuration.bind, secret.clone(), say).await?;
     directory.publish_coordinator(listener.address())?;
     say(&format!("listening at {} for {}", listener.address(), directory.path().display()));
@@ -154,7 +153,7 @@ impl Gate {
             }
             Role::Client => drop(tokio::spawn(self.desk.clone().serve(connection, peer))),
             Role::Data => {
-                log::say("coordinator", &format!("refused {peer}: segments and logs are with the workers"));
+                tracing::info!(target: "coordinator", "refused {peer}: segments and logs are with the workers");
             }
         }
     }

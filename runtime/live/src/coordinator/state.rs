@@ -230,6 +230,7 @@ impl CoordinatorState {
             }
             _ => "",
         };
+        tracing::debug!(target: "coordinator", %job, "{record:?}");
         if let Some(job) = self.jobs.get_mut(&job) {
             job.on_record(micros, record, name);
         }
@@ -270,6 +271,7 @@ impl CoordinatorState {
 
     /// Tells a worker an order, with what it takes to carry it out; one that cannot be given is one more event.
     fn order(&mut self, worker: WorkerId, order: Order) -> Option<Event> {
+        tracing::trace!(target: "coordinator", to = %worker, "{order:?}");
         let peers = match &order {
             Order::Launch { inputs, .. } | Order::MoreInputs { inputs, .. } => self.holders(inputs),
             _ => Vec::new(),

@@ -12,7 +12,6 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use super::daemon::Input;
-use crate::log;
 
 /// Messages sent with one write.
 const BATCH: usize = 64;
@@ -55,7 +54,7 @@ pub(super) async fn serve_worker(
         ended = sending => ended,
     };
     if let Err(why) = ended {
-        log::say("coordinator", &format!("the connection from {peer} ended: {why}"));
+        tracing::info!(target: "coordinator", "the connection from {peer} ended: {why}");
     }
     // A coordinator that has ended does not want to know.
     let _ = inputs.send(Input::Disconnected { connection: number });
@@ -75,5 +74,5 @@ async fn listen(
 }
 
 fn refuse(peer: SocketAddr, why: &str) {
-    log::say("coordinator", &format!("refused {peer}: {why}"));
+    tracing::info!(target: "coordinator", "refused {peer}: {why}");
 }

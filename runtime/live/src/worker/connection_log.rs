@@ -7,7 +7,6 @@ use std::time::Duration;
 use napreduce_core::WorkerId;
 
 use super::link::Apart;
-use crate::log::say;
 
 /// What was said last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(super) struct ConnectionLog {
 
 impl ConnectionLog {
     pub(super) fn new(name: &str) -> ConnectionLog {
-        ConnectionLog { who: format!("worker {name}"), said: Said::Nothing, stranger: true }
+        ConnectionLog { who: name.to_owned(), said: Said::Nothing, stranger: true }
     }
 
     /// Whether no coordinator has let this worker in since it was started.
@@ -43,7 +42,7 @@ impl ConnectionLog {
 
     pub(super) fn on_anew(&self, superseded: bool) {
         if superseded {
-            say(&self.who, "was given up and is another worker now; ending and removing all it ran and held");
+            self.tell("was given up and is another worker now; ending and removing all it ran and held");
         }
     }
 
@@ -64,21 +63,25 @@ impl ConnectionLog {
     }
 
     pub(super) fn on_stop(&self, why: &str, how: &str) {
-        say(&self.who, &format!("stopping ({why}): {how}"));
+        self.tell(&format!("stopping ({why}): {how}"));
     }
 
     pub(super) fn on_leave(&self) {
-        say(&self.who, "nothing here is needed any more; leaving");
+        self.tell("nothing here is needed any more; leaving");
     }
 
     pub(super) fn on_leave_unanswered(&self, waited: Duration) {
-        say(&self.who, &format!("the coordinator did not let this worker go within {waited:?}; leaving"));
+        self.tell(&format!("the coordinator did not let this worker go within {waited:?}; leaving"));
     }
 
     fn say(&mut self, what: Said, line: &str) {
         if self.said != what {
             self.said = what;
-            say(&self.who, line);
+            self.tell(line);
         }
+    }
+
+    fn tell(&self, line: &str) {
+        tracing::info!(target: "worker", worker = %self.who, "{line}");
     }
 }

@@ -17,6 +17,7 @@ use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
+use tracing::Instrument;
 
 use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, Supervision};
@@ -27,6 +28,7 @@ use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::outfit::outfit;
 use super::preparation::{Prepared, prepare};
+use crate::spans;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -306,7 +308,7 @@ impl Worker {
             events: self.events.clone(),
         };
         self.attempts.insert(attempt, RunningAttempt { orders, progress: (0, 0), told: (0, 0) });
-        tokio::spawn(supervision.run());
+        tokio::spawn(supervision.run().instrument(spans::of_attempt(attempt)));
     }
 
     fn on_attempt_event(&mut self, attempt: AttemptId, event: AttemptEvent) {

@@ -17,7 +17,6 @@ use napreduce_task::Variable;
 
 use super::environment::WorkerEnvironment;
 use super::preparation::Prepared;
-use crate::log::say;
 use crate::output::JobPaths;
 
 /// A job that was defined and not yet forgotten.
@@ -61,9 +60,11 @@ impl Readiness {
         let Readiness::Ready(prepared) = self else { return false };
         let intact = prepared.as_ref().is_none_or(Prepared::is_intact);
         if !intact {
-            let line =
-                "the program or a side file of a job was changed here; it is verified and fetched anew";
-            say(&format!("worker {}", environment.name), line);
+            tracing::warn!(
+                target: "worker",
+                worker = %environment.name,
+                "the program or a side file of a job was changed here; it is verified and fetched anew"
+            );
         }
         intact
     }

@@ -16,7 +16,6 @@ use super::configuration::SuspendRules;
 use super::daemon::{Worker, WorkerSettings};
 use super::environment::WorkerEnvironment;
 use super::worker_directory::{clear_jobs, keep_logs_of};
-use crate::log::say;
 
 /// What all lives of a worker have in common.
 pub(super) struct Resources {
@@ -84,7 +83,7 @@ impl Registration {
         drop((orders, news));
         if let Err(error) = running.await {
             // A panic has been printed; its attempts died with it.
-            eprintln!("the worker's loop ended: {error}");
+            tracing::error!(target: "worker", "the worker's loop ended: {error}");
         }
     }
 }
@@ -100,7 +99,7 @@ async fn clear(environment: Arc<WorkerEnvironment>, journal: u64) {
         });
         for error in [clear_jobs(&environment.paths), logs].into_iter().filter_map(Result::err) {
             // Old files are in nobody's way: attempts are numbered anew and make what they need.
-            say(&format!("worker {name}"), &format!("warning: {error}"));
+            tracing::warn!(target: "worker", worker = %name, "{error}");
         }
     });
     // Only a panic ends it early; that was printed.

@@ -23,7 +23,6 @@ use super::worker_directory::{WorkerDirectory, host_name};
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
 use crate::cluster_directory::ClusterDirectory;
-use crate::log::say;
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 
 /// Runs a worker's daemon until it may leave its cluster, blocking.
@@ -45,10 +44,11 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     let mut interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
     let directory = take_directory_of(configuration)?;
-    let who = format!("worker {}", directory.name);
+    let who = directory.name.clone();
     let server = start_data_server(configuration, &directory, secret.clone(), &who).await?;
     let data_address = advertised(configuration, server.address());
-    say(&who, &format!("started in {}, serving at {data_address}", directory.paths.root().display()));
+    let root = directory.paths.root().display();
+    tracing::info!(target: "worker", worker = %who, "started in {root}, serving at {data_address}");
     let introduction = Introduction {
         incarnation: directory.incarnation,
         slots: Slots { map: configuration.map_slots, reduce: configuration.reduce_slots },
@@ -127,11 +127,16 @@ async fn start_data_server(
     who: &str,
 ) -> Result<DataServer, WorkerError> {
     let (refused, log) = (who.to_owned(), who.to_owned());
-    let listener = Listener::bind(&configuration.bind, secret, move |line| say(&refused, line)).await?;
+    let listener = Listener::bind(&configuration.bind, secret, move |line| {
+        tracing::info!(target: "worker", worker = %refused, "{line}");
+    })
+    .await?;
     let settings = DataServerSettings { encrypt: configuration.encrypt_shuffle, ..Default::default() };
     let settings = settings.within(raise_descriptors());
     let files = Arc::new(directory.paths.clone());
-    Ok(DataServer::start(listener, files, settings, move |line| say(&log, line)))
+    Ok(DataServer::start(listener, files, settings, move |line| {
+        tracing::info!(target: "worker", worker = %log, "{line}");
+    }))
 }
 
 impl ServedFiles for WorkerPaths {

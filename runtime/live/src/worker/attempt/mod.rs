@@ -169,6 +169,7 @@ impl Supervision {
     }
 
     fn tell(&self, event: AttemptEvent) {
+        tracing::debug!(target: "worker", "{event:?}");
         // A worker that no longer listens has been dropped, and this attempt with it.
         let _ = self.events.send((self.description.attempt, event));
     }

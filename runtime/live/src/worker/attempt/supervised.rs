@@ -134,6 +134,7 @@ impl Supervised {
     }
 
     fn follow(&mut self, order: Order, inputs: Vec<MapInput>, supervision: &Supervision) {
+        tracing::debug!(target: "worker", "{order:?}");
         match order {
             Order::Commit { .. } => {
                 self.watch.set_waits(false);
@@ -182,7 +183,7 @@ impl Supervised {
             Ok(steps) => steps.into_iter().for_each(|step| self.take(step, supervision)),
             Err(illegal) => {
                 self.suspension.forget_order();
-                eprintln!("{}: {illegal}", supervision.description.attempt);
+                tracing::warn!(target: "worker", "{}: {illegal}", supervision.description.attempt);
             }
         }
         let now = self.preemption.stage();

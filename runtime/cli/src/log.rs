@@ -1,0 +1,52 @@
+//! Where the daemons of nap write their logs.
+//!
+//! Owns the flags. Does not own the log (live runtime).
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use napreduce_live::{LogFormat, LogSettings, start_log};
+
+/// Where a daemon's log goes. What is worth a line says `NAPREDUCE_LOG`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Log")]
+pub struct LogArguments {
+    /// How its lines look; NAPREDUCE_LOG=debug, or by part info,worker=debug, says what is worth one [default: text]
+    #[arg(long, value_name = "FORM", env = "NAPREDUCE_LOG_FORMAT")]
+    pub log_format: Option<LogFormatName>,
+
+    /// Directory of its files, one for each of the last seven days; without it the log goes to standard error
+    #[arg(long, value_name = "DIR", env = "NAPREDUCE_LOG_DIRECTORY")]
+    pub log_directory: Option<PathBuf>,
+}
+
+/// A form of lines, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormatName {
+    Text,
+    Json,
+}
+
+impl LogArguments {
+    /// Has the log of this daemon go there; its files are called by this name.
+    pub fn start(&self, name: &str) -> Result<()> {
+        let format = match self.log_format {
+            None | Some(LogFormatName::Text) => LogFormat::Text,
+            Some(LogFormatName::Json) => LogFormat::Json,
+        };
+        let files = self.log_directory.clone().map(|directory| (directory, name.to_owned()));
+        Ok(start_log(&LogSettings { format, files })?)
+    }
+
+    /// The flags that were given, for another process.
+    pub fn to_line(&self) -> Vec<String> {
+        let format = self.log_format.map(|format| match format {
+            LogFormatName::Text => "text".to_owned(),
+            LogFormatName::Json => "json".to_owned(),
+        });
+        let directory = self.log_directory.as_ref().map(|directory| directory.display().to_string());
+        let flags = [("--log-format", format), ("--log-directory", directory)];
+        flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
+    }
+}
