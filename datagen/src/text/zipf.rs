@@ -4,9 +4,9 @@
 
 /// A distribution over ranks `0..ranks` in which rank `r` has weight `(r + 1)^-exponent`.
 ///
-/// The first ranks are drawn one by one, later ones in blocks of 1/512 of their rank: first a block in proportion
-/// to its exact weight, then a rank of it, all alike. With exponent 1 a rank's frequency is off by at most 0.1 %,
-/// and the tables fit in a core's nearest caches whatever the number of ranks.
+/// The first ranks are drawn one by one, later ones in blocks of 1/512 of their rank: first a block in
+/// proportion to its exact weight, then a rank of it, all alike. With exponent 1 a rank's frequency is off by
+/// at most 0.1 %, and the tables fit in a core's nearest caches whatever the number of ranks.
 ///
 /// The tables are built in integers from weights of a portable `pow`, so they are the same on every machine.
 #[derive(Clone, Debug)]

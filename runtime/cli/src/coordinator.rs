@@ -16,8 +16,8 @@ use crate::parent::end_with_parent;
 
 /// Run a coordinator
 ///
-/// It listens for workers and clients until it is interrupted. Killed and started again in the same directory it goes on
-/// where it was; running tasks do not notice.
+/// It listens for workers and clients until it is interrupted. Killed and started again in the same directory
+/// it goes on where it was; running tasks do not notice.
 #[derive(Debug, Clone, Default, Args)]
 #[group(skip)]
 #[command(after_help = "\
@@ -38,7 +38,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_LIVENESS")]
     pub liveness: Option<Duration>,
 
-    /// When the journal is forced to the disk: always, never, or at an interval such as 100ms [default: 100ms]
+    /// When the journal is forced to the disk: always, never, or at an interval such as 100ms [default:
+    /// 100ms]
     #[arg(long, value_name = "WHEN", env = "NAPREDUCE_FSYNC")]
     pub fsync: Option<Fsync>,
 
@@ -69,8 +70,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_QUEUES")]
     pub queues: Option<Vec<String>>,
 
-    /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending one more is said by
-    /// the table preemption of the configuration file [default: 2]
+    /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending
+    /// one more is said by the table preemption of the configuration file [default: 2]
     #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
     pub suspended_max: Option<SuspendedMax>,
 

@@ -1,6 +1,7 @@
 //! Jobs, tasks, attempts and workers as people name them.
 //!
-//! Owns reading `job_0007`, `7`, `last`, `all`, `3-7`, `job_0007_m_0003.1` and so on. Does not own which of them exist.
+//! Owns reading `job_0007`, `7`, `last`, `all`, `3-7`, `job_0007_m_0003.1` and so on. Does not own which of
+//! them exist.
 
 use std::str::FromStr;
 
@@ -59,7 +60,8 @@ impl FromStr for JobSelector {
 }
 
 impl JobSelector {
-    /// The jobs among `existing`, in order; one that is named outright need not be among them, the coordinator says so.
+    /// The jobs among `existing`, in order; one that is named outright need not be among them, the
+    /// coordinator says so.
     pub fn select(selectors: &[JobSelector], existing: &[JobId]) -> Result<Vec<JobId>> {
         let mut existing = existing.to_vec();
         existing.sort();

@@ -1,6 +1,7 @@
 //! A daemon that ends with the program that started it.
 //!
-//! Owns the agreement between `nap up` and its daemons. Does not own the ending, which is that of any SIGTERM.
+//! Owns the agreement between `nap up` and its daemons. Does not own the ending, which is that of any
+//! SIGTERM.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -8,7 +9,8 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 /// Holds the number of the process that a daemon ends with.
 pub const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
 
-/// Has the kernel ask this process to end when the one that started it ends, if it is to; called before any thread.
+/// Has the kernel ask this process to end when the one that started it ends, if it is to; called before any
+/// thread.
 pub fn end_with_parent() -> Result<()> {
     let Some(parent) = std::env::var_os(PARENT_VARIABLE) else { return Ok(()) };
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);

@@ -1,7 +1,7 @@
 //! Waiting for what becomes of a command to attempts.
 //!
-//! Owns the flags of waiting, what is said meanwhile and afterwards, and whether all was done. Does not own when something
-//! counts as done (live runtime).
+//! Owns the flags of waiting, what is said meanwhile and afterwards, and whether all was done. Does not own
+//! when something counts as done (live runtime).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,7 +39,8 @@ pub struct Ordered {
     pub attempts: Vec<AttemptId>,
 }
 
-/// Waits until it is done with each, refused or overtaken, and says so; an error that is said already unless all was done.
+/// Waits until it is done with each, refused or overtaken, and says so; an error that is said already unless
+/// all was done.
 pub fn settle(
     ordered: &[Ordered],
     command: TaskCommand,

@@ -1,6 +1,7 @@
 //! `nap streaming`: any program as mapper and reducer of a job.
 //!
-//! Owns what its help says. Does not own its arguments, which are those of any job program, nor the job (`napreduce`).
+//! Owns what its help says. Does not own its arguments, which are those of any job program, nor the job
+//! (`napreduce`).
 
 use std::ffi::OsString;
 use std::process::ExitCode;

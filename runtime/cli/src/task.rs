@@ -44,11 +44,13 @@ enum Command {
         #[command(flatten)]
         format: FormatArguments,
     },
-    /// Stop running attempts where they are, until they are resumed: they keep their memory and give up their slots
+    /// Stop running attempts where they are, until they are resumed: they keep their memory and give up their
+    /// slots
     Suspend(Commanded),
     /// Let suspended attempts go on, each with the next free slot of its worker
     Resume(Commanded),
-    /// Save the work of attempts, running or suspended, and end them; their tasks go on from there on any worker
+    /// Save the work of attempts, running or suspended, and end them; their tasks go on from there on any
+    /// worker
     Checkpoint(Commanded),
     /// End the live attempts of a task, or one of them, and lose their work; the task is run again
     Kill(Commanded),
@@ -104,7 +106,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
 }
 
-/// Has it done to each, in order, and says what became of it; what is refused keeps nobody from waiting for the rest.
+/// Has it done to each, in order, and says what became of it; what is refused keeps nobody from waiting for
+/// the rest.
 fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
     let default = format!("asked for by nap task {}", command.in_words());
     let reason = commanded.reason.as_deref().unwrap_or(&default);

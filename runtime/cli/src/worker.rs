@@ -23,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Run a worker, or list and drain workers
 ///
-/// Without a command a worker runs here until it is interrupted or drained. A cluster may have any number of them, on one
-/// host or several; inputs and outputs of jobs must be on storage that all of them see.
+/// Without a command a worker runs here until it is interrupted or drained. A cluster may have any number of
+/// them, on one host or several; inputs and outputs of jobs must be on storage that all of them see.
 #[derive(Debug, Clone, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -121,7 +121,8 @@ pub struct DaemonArguments {
     #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_SWAP_PERCENT")]
     pub suspend_swap_percent: Option<u32>,
 
-    /// Nothing is suspended while everything waits for memory for more than this part of the time [default: 10]
+    /// Nothing is suspended while everything waits for memory for more than this part of the time [default:
+    /// 10]
     #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_PRESSURE_PERCENT")]
     pub suspend_pressure_percent: Option<u32>,
 

@@ -55,7 +55,8 @@ const WORKER: &str = "
     Lost            -        Lost      Lost      -
 ";
 
-/// The cell of a table: `Finished(..)` stands for every finished state, and so do the names of outcomes alone.
+/// The cell of a table: `Finished(..)` stands for every finished state, and so do the names of outcomes
+/// alone.
 fn cell<'a>(table: &'a str, state: &str, input: &str) -> &'a str {
     let mut lines = table.lines().filter(|line| !line.trim().is_empty());
     let header = lines.next().expect("a table has a header");

@@ -1,8 +1,9 @@
-//! The figures of the data plane: what a map task's sort and a reduce task's merge cost, without processes and formats.
+//! The figures of the data plane: what a map task's sort and a reduce task's merge cost, without processes
+//! and formats.
 //!
-//! `cargo bench -p napreduce-data [-- NAME...]` runs all, or those whose name contains a NAME, interleaved, and prints
-//! medians of wall and CPU time. `ROUNDS` (default 7) and `FOLDER` (default: the system's temporary one) are read from
-//! the environment. CPU time is the figure to compare on a busy machine.
+//! `cargo bench -p napreduce-data [-- NAME...]` runs all, or those whose name contains a NAME, interleaved,
+//! and prints medians of wall and CPU time. `ROUNDS` (default 7) and `FOLDER` (default: the system's
+//! temporary one) are read from the environment. CPU time is the figure to compare on a busy machine.
 
 use std::cell::LazyCell;
 use std::hint::black_box;
@@ -97,7 +98,8 @@ impl Combiner for Sum {
     }
 }
 
-/// ASCII rows as datagen writes them, as far as sorting is concerned: 10 random printable bytes, then 90 others.
+/// ASCII rows as datagen writes them, as far as sorting is concerned: 10 random printable bytes, then 90
+/// others.
 fn rows(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut rows = vec![b'.'; bytes / RECORD * RECORD];

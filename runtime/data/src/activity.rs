@@ -1,7 +1,7 @@
 //! A count that grows while the data plane works, for whoever watches from beside it.
 //!
-//! Owns the count: spilling and merging go on for long without handing out a record. Does not own how much work
-//! there is, nor who looks.
+//! Owns the count: spilling and merging go on for long without handing out a record. Does not own how much
+//! work there is, nor who looks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

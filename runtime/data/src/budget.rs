@@ -1,7 +1,7 @@
 //! The memory of one task: what may be held, what is held, and the most that was held.
 //!
-//! Owns grants and how a task's memory is divided among arenas, combine table and buffers. Does not own the memory.
-//! A minimum grant always exists (`take`), so that a task progresses however small its memory is.
+//! Owns grants and how a task's memory is divided among arenas, combine table and buffers. Does not own the
+//! memory. A minimum grant always exists (`take`), so that a task progresses however small its memory is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,8 +51,8 @@ impl Budget {
         self.shared.peak.load(Ordering::Relaxed)
     }
 
-    /// The most one sort arena may hold; two of them exist while one is being spilled. The combine table, while there
-    /// is one, takes half of their memory.
+    /// The most one sort arena may hold; two of them exist while one is being spilled. The combine table,
+    /// while there is one, takes half of their memory.
     pub(crate) fn arena_max(&self, beside_table: bool) -> usize {
         let share = self.shared.limit / 5;
         if beside_table { share.min(ARENA_MAX) } else { (2 * share).min(ARENA_MAX) }

@@ -1,7 +1,7 @@
 //! Combining: folding values of equal keys before they cost sorting, disk and network.
 //!
-//! Owns the trait that a fold implements, and copying or folding a sorted source into a segment. Does not own the hash
-//! table in front of the sort (`collect::table`) nor what is merged when (`merge::plan`).
+//! Owns the trait that a fold implements, and copying or folding a sorted source into a segment. Does not own
+//! the hash table in front of the sort (`collect::table`) nor what is merged when (`merge::plan`).
 
 use std::convert::Infallible;
 
@@ -56,7 +56,8 @@ pub trait Combiner {
     /// What does not fit, for the message of the task's failure.
     fn decode(&self, bytes: &[u8]) -> Result<Self::Value, String>;
 
-    /// Bytes that the value owns outside itself, for the memory budget: 0 for plain numbers, the capacity for a list.
+    /// Bytes that the value owns outside itself, for the memory budget: 0 for plain numbers, the capacity for
+    /// a list.
     #[inline]
     fn heap_bytes(&self, value: &Self::Value) -> usize {
         let _ = value;

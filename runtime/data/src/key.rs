@@ -1,12 +1,13 @@
 //! Keys as integers: the first bytes of a key in a form that compares like the key.
 //!
-//! Owns the one load that partitioning, sorting, merging and the block index share, and how messages show keys. Does not own what each packs
-//! around it.
+//! Owns the one load that partitioning, sorting, merging and the block index share, and how messages show
+//! keys. Does not own what each packs around it.
 
 use std::hint::select_unpredictable;
 
-/// The first 16 bytes of a key, padded with zeros, as a big-endian integer: a key below another never has a greater
-/// head. Overlapping loads instead of a copy of variable length: three to four times faster for short keys.
+/// The first 16 bytes of a key, padded with zeros, as a big-endian integer: a key below another never has a
+/// greater head. Overlapping loads instead of a copy of variable length: three to four times faster for short
+/// keys.
 #[inline(always)]
 pub(crate) fn head(key: &[u8]) -> u128 {
     if let Some(first) = key.first_chunk::<16>() {
@@ -29,8 +30,9 @@ pub(crate) fn head(key: &[u8]) -> u128 {
     u128::from(head) << 96
 }
 
-/// `head` for keys of unforeseeable lengths, where a branch on the length costs more than everything else: 4 overlapping
-/// loads at clamped offsets cover any length from 4 to 16, 3 any shorter one, and which of the two counts is selected.
+/// `head` for keys of unforeseeable lengths, where a branch on the length costs more than everything else: 4
+/// overlapping loads at clamped offsets cover any length from 4 to 16, 3 any shorter one, and which of the
+/// two counts is selected.
 #[inline(always)]
 pub(crate) fn head_of_any_length(key: &[u8]) -> u128 {
     if let Some(first) = key.first_chunk::<16>() {

@@ -1,7 +1,8 @@
 //! The data plane of napreduce: from emitted records to sealed segments to groups of values.
 //!
-//! Owns the sort buffer, run and segment files, partitioning, combining, the merge heap and group iteration, each inside
-//! a memory budget. Does not own the network, processes, typed keys and values, or input and output formats.
+//! Owns the sort buffer, run and segment files, partitioning, combining, the merge heap and group iteration,
+//! each inside a memory budget. Does not own the network, processes, typed keys and values, or input and
+//! output formats.
 //!
 //! ```
 //! use napreduce_data::{Collector, CollectorSettings, ReduceInput, ReduceSettings};

@@ -1,7 +1,7 @@
 //! From an encoded key to the partition that owns it.
 //!
-//! Owns hash, range and custom partitioning over the grouping prefix, so that a group never straddles two reduce tasks.
-//! Does not own the choice of cuts: sampling is the framework's.
+//! Owns hash, range and custom partitioning over the grouping prefix, so that a group never straddles two
+//! reduce tasks. Does not own the choice of cuts: sampling is the framework's.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,15 +17,16 @@ pub type Choose = Box<dyn Fn(&[u8]) -> u32 + Send>;
 pub enum Partitioning {
     /// One partition, 0.
     Single,
-    /// xxh3 of the grouping prefix (the whole key without one), multiplied into `0..partitions`. The same on every
-    /// machine and in every version.
+    /// xxh3 of the grouping prefix (the whole key without one), multiplied into `0..partitions`. The same on
+    /// every machine and in every version.
     Hash {
         /// How many partitions; at least 1.
         partitions: u32,
         /// The prefix that is hashed.
         grouping: Option<Grouping>,
     },
-    /// Partition i holds the keys from cut i-1 (included: a key equal to a cut goes right) to cut i (excluded).
+    /// Partition i holds the keys from cut i-1 (included: a key equal to a cut goes right) to cut i
+    /// (excluded).
     Range {
         /// Encoded keys in ascending order; one partition more than there are cuts.
         cuts: Vec<Vec<u8>>,
@@ -94,8 +95,8 @@ impl Partitioner {
         }
     }
 
-    /// The partition of a key, whose head is at hand. Only a custom choice can lie outside `0..partitions()`; the caller
-    /// checks.
+    /// The partition of a key, whose head is at hand. Only a custom choice can lie outside `0..partitions()`;
+    /// the caller checks.
     #[inline(always)]
     pub(crate) fn partition(&self, key: &[u8], head: u128) -> u32 {
         match self {

@@ -1,7 +1,8 @@
 //! How one record is laid out in bytes, the same in the sort arena, in a run and in a sealed segment.
 //!
-//! Owns the two encodings and the variable-length integers of the second one. Does not own blocks (see `segment`) nor
-//! the order-preserving encoding of typed keys, which is the framework's: here a key is bytes, compared as bytes.
+//! Owns the two encodings and the variable-length integers of the second one. Does not own blocks (see
+//! `segment`) nor the order-preserving encoding of typed keys, which is the framework's: here a key is bytes,
+//! compared as bytes.
 
 /// How the records of one job are laid out. One choice per job; a segment's header repeats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Anonymous memory that costs nothing until it is touched.
 //!
-//! Owns mapping, unmapping and huge pages. What lies in the memory is the business of whoever maps it: the sort arena
-//! and the combine table. How much of it may be touched is granted by the budget, not here.
+//! Owns mapping, unmapping and huge pages. What lies in the memory is the business of whoever maps it: the
+//! sort arena and the combine table. How much of it may be touched is granted by the budget, not here.
 #![allow(unsafe_code)] // maps memory
 
 use std::ops::Range;
@@ -43,16 +43,16 @@ impl Region {
         Region { base, len, mapped, mapped_len }
     }
 
-    /// Asks for huge pages in the whole chunks of a range: random access over many megabytes costs several times as much
-    /// on small pages. Touching a byte then clears a whole chunk.
+    /// Asks for huge pages in the whole chunks of a range: random access over many megabytes costs several
+    /// times as much on small pages. Touching a byte then clears a whole chunk.
     pub(crate) fn prefer_huge_pages(&self, range: Range<usize>) {
         let start = range.start.next_multiple_of(CHUNK_BYTES);
         let end = range.end.min(self.len) / CHUNK_BYTES * CHUNK_BYTES;
         if start >= end {
             return;
         }
-        // SAFETY: the range lies inside the mapping, and the advice does not change its contents. A kernel without huge
-        // pages refuses it, which is as good.
+        // SAFETY: the range lies inside the mapping, and the advice does not change its contents. A kernel
+        // without huge pages refuses it, which is as good.
         let _ = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxHugepage) };
     }
 
@@ -71,7 +71,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `reserve` and nothing borrows it any more. It cannot fail for a whole mapping.
+        // SAFETY: the mapping was made by `reserve` and nothing borrows it any more. It cannot fail for a
+        // whole mapping.
         let _ = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_len) };
     }
 }
@@ -94,8 +95,8 @@ pub(crate) fn prefetch_address(address: *const u8) {
     let _ = address;
 }
 
-/// Starts loading the cache line of an entry that will be written soon. A hint: it changes nothing but time, even beyond
-/// the end.
+/// Starts loading the cache line of an entry that will be written soon. A hint: it changes nothing but time,
+/// even beyond the end.
 #[inline(always)]
 pub(crate) fn prefetch_write(entries: &[u128], at: usize) {
     let address = entries.as_ptr().wrapping_add(at);

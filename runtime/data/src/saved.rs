@@ -1,8 +1,8 @@
 //! Files that outlive the attempt that wrote them: what a checkpoint of the data plane names.
 //!
-//! Owns the description of such a file, its way from scratch to where checkpoints are kept, and the check that it is the
-//! very file when it is opened again. Does not own which files make a checkpoint (`collect::save`, `reduce::saved`) nor
-//! the file that holds the descriptions, which is the caller's.
+//! Owns the description of such a file, its way from scratch to where checkpoints are kept, and the check
+//! that it is the very file when it is opened again. Does not own which files make a checkpoint
+//! (`collect::save`, `reduce::saved`) nor the file that holds the descriptions, which is the caller's.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -15,8 +15,8 @@ use crate::segment::{Seal, SealedSegment, Segment, SegmentError, WriteError};
 /// Where a checkpoint's files go, and what they are called in its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavePlace {
-    /// The directory of all checkpoints of a job: names of saved files are relative to it, so that a later checkpoint can
-    /// name files of an earlier one.
+    /// The directory of all checkpoints of a job: names of saved files are relative to it, so that a later
+    /// checkpoint can name files of an earlier one.
     pub base: PathBuf,
     /// The existing directory for new files, relative to `base`: the attempt's own.
     pub folder: PathBuf,
@@ -101,7 +101,8 @@ impl SavedFile {
     }
 }
 
-/// A sealed file of this task's own: a run, or an intermediate merge. It is removed with its handle, unless it was saved.
+/// A sealed file of this task's own: a run, or an intermediate merge. It is removed with its handle, unless
+/// it was saved.
 #[derive(Debug)]
 pub(crate) struct TaskFile {
     sealed: SealedSegment,
@@ -145,8 +146,8 @@ impl TaskFile {
 impl Drop for TaskFile {
     fn drop(&mut self) {
         if self.saved.is_none() {
-            // It may have become the sealed segment by a rename; and a scratch file that stays is removed with its
-            // folder.
+            // It may have become the sealed segment by a rename; and a scratch file that stays is removed
+            // with its folder.
             let _ = fs::remove_file(&self.sealed.path);
         }
     }

@@ -46,7 +46,8 @@ fn check_detected(place: &Place, path: &Path, what: &str) {
         Err(SegmentError::Damaged { path: named, .. }) => assert_eq!(named, path),
         Err(other) => panic!("{what}: {other}"),
     }
-    // From the last record of each partition backwards: what seeking trusts is damaged, too, or it is not touched.
+    // From the last record of each partition backwards: what seeking trusts is damaged, too, or it is not
+    // touched.
     if let Ok(segment) = Segment::open(path) {
         for partition in 0..segment.partitions() {
             let records = segment.partition(partition).unwrap().records;
@@ -151,8 +152,8 @@ proptest! {
         check_detected(&place, &place.path("damaged"), &format!("cut at {len}"));
     }
 
-    /// Checksums made right again, as only malice does: whatever is read then, nothing panics and nothing is read
-    /// beyond the file.
+    /// Checksums made right again, as only malice does: whatever is read then, nothing panics and nothing is
+    /// read beyond the file.
     #[test]
     fn a_footer_that_lies_under_right_checksums_does_no_harm(
         at in any::<prop::sample::Index>(),

@@ -1,7 +1,7 @@
 //! One partition of a segment travels as bytes and blocks, and becomes a file that reads the same.
 //!
-//! Owns extents and assemblies: equality, resuming, hostile bytes. Does not own the network, nor damage to files on disk
-//! (`damage`).
+//! Owns extents and assemblies: equality, resuming, hostile bytes. Does not own the network, nor damage to
+//! files on disk (`damage`).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 
@@ -258,7 +258,8 @@ proptest! {
         prop_assert!(PartitionExtent::decode(&[sound.as_slice(), &[0]].concat()).is_err());
     }
 
-    /// The checksum made right again, as only malice does: an error, or a file that opens or is found to be damaged.
+    /// The checksum made right again, as only malice does: an error, or a file that opens or is found to be
+    /// damaged.
     #[test]
     fn an_extent_that_lies_under_a_right_checksum_does_no_harm(
         which in 0usize..3, at in any::<prop::sample::Index>(), byte in 1u8.., from in 0u64..3,

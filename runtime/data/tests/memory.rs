@@ -57,7 +57,8 @@ fn anonymous_memory_stays_within_what_the_task_was_given() {
             let value = [7; 200];
             for _ in 0..500_000 {
                 let key = random.random::<u64>().to_be_bytes();
-                // Large records in one half of the time, tiny ones in the other: both ends of the arenas are filled.
+                // Large records in one half of the time, tiny ones in the other: both ends of the arenas are
+                // filled.
                 let len = if random.random::<bool>() { 0 } else { key[0] as usize % 200 };
                 collector.emit_bytes(&key, &value[..len]);
             }

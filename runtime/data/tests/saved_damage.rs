@@ -1,5 +1,5 @@
-//! Whatever happens to a file or a description that was saved, the caller learns that the checkpoint is to blame, and
-//! nothing wrong is read.
+//! Whatever happens to a file or a description that was saved, the caller learns that the checkpoint is to
+//! blame, and nothing wrong is read.
 //!
 //! Owns damage to what was saved. Does not own damage to a map's output (`damage`) nor what is saved
 //! (`saving_collections`, `saving_reduce_inputs`).
@@ -280,7 +280,8 @@ proptest! {
         // What is no description at all is refused by its reader.
         if let Ok(changed) = serde_json::from_value::<SavedReduceInput>(words) {
             match rest(&place, &changed) {
-                // Another record of the block that was saved: that nobody wrote here is for the caller's checksum to say.
+                // Another record of the block that was saved: that nobody wrote here is for the caller's
+                // checksum to say.
                 Ok(found) => prop_assert!(changed != saved || found == expected),
                 Err(error) => prop_assert!(error.blames_checkpoint(), "{}", error),
             }

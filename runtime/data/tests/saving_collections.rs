@@ -1,4 +1,5 @@
-//! A collector that is saved and gone on from, wherever and however often, seals the bytes that an undisturbed one does.
+//! A collector that is saved and gone on from, wherever and however often, seals the bytes that an
+//! undisturbed one does.
 //!
 //! Owns collectors that are saved. Does not own damage to what was saved (`saved_damage`) nor reduce inputs
 //! (`saving_reduce_inputs`).
@@ -23,7 +24,8 @@ struct Interrupted<'a> {
 }
 
 impl Interrupted<'_> {
-    /// The settings of the next attempt, which seals under the same label as any other, so that the bytes are comparable.
+    /// The settings of the next attempt, which seals under the same label as any other, so that the bytes are
+    /// comparable.
     fn settings(&self, name: &str, attempt: usize, resume: Option<SavedCollection>) -> CollectorSettings {
         let scratch = self.place.path(&format!("{name} scratch {attempt}"));
         fs::create_dir_all(&scratch).unwrap();

@@ -1,5 +1,5 @@
-//! Saved files reach their place whole, also on another file system, durably where that is asked for, or the failure is
-//! named.
+//! Saved files reach their place whole, also on another file system, durably where that is asked for, or the
+//! failure is named.
 //!
 //! Owns how files are moved and written for a checkpoint. Does not own what is in them (`saving_collections`,
 //! `saving_reduce_inputs`).

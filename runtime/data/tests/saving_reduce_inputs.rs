@@ -1,5 +1,5 @@
-//! A reduce input that is saved and gone on from, wherever and however often, gives the groups that an undisturbed one
-//! does, and reads nothing twice.
+//! A reduce input that is saved and gone on from, wherever and however often, gives the groups that an
+//! undisturbed one does, and reads nothing twice.
 //!
 //! Owns reduce inputs that are saved. Does not own damage to what was saved (`saved_damage`) nor collectors
 //! (`saving_collections`).
@@ -83,7 +83,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// All groups when the input is saved and opened again at some boundaries, and how many boundaries there are.
+    /// All groups when the input is saved and opened again at some boundaries, and how many boundaries there
+    /// are.
     fn read(&self, cuts: &BTreeSet<usize>) -> (Vec<Group>, ReduceStatistics, usize) {
         let mut walk = Walk { reading: *self, input: Some(self.open()), boundary: 0, attempt: 0, cuts };
         let mut groups = Vec::new();

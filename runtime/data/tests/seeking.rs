@@ -1,4 +1,5 @@
-//! A restored reduce input seeks: it reads what is left, and at most the first part of one block of each segment again.
+//! A restored reduce input seeks: it reads what is left, and at most the first part of one block of each
+//! segment again.
 //!
 //! Owns how much is read. Does not own what is read (`saving_reduce_inputs`).
 

@@ -1,6 +1,7 @@
-//! Owns what a cluster costs: terasort embedded, and the same on a cluster of this machine, in turn, over each shuffle path.
-//! Only the job is timed, from start to exit; clusters are started before and ended after, one at a time, so that idle
-//! daemons of one disturb nobody. Starting and ending daemons belongs to `daemons`, the report to a module of its own.
+//! Owns what a cluster costs: terasort embedded, and the same on a cluster of this machine, in turn, over
+//! each shuffle path. Only the job is timed, from start to exit; clusters are started before and ended after,
+//! one at a time, so that idle daemons of one disturb nobody. Starting and ending daemons belongs to
+//! `daemons`, the report to a module of its own.
 
 mod report;
 
@@ -176,7 +177,8 @@ impl Comparison<'_> {
         self.work.path().join(path.folder_name())
     }
 
-    /// One job on this path. The cluster's directory stays between runs, so that the program is uploaded in the warm-up.
+    /// One job on this path. The cluster's directory stays between runs, so that the program is uploaded in
+    /// the warm-up.
     fn run(&self, path: ShufflePath) -> Result<ClusterRun, LabError> {
         let folder = self.folder(path);
         let interrupt = &self.session.interrupt;

@@ -1,5 +1,6 @@
-//! Owns the memory a worker and its tasks may use in an experiment, so that two memory-hungry tasks do not fit: which means
-//! this machine offers (the tier), a control group with a limit, and swap. Ending them again belongs to the guard.
+//! Owns the memory a worker and its tasks may use in an experiment, so that two memory-hungry tasks do not
+//! fit: which means this machine offers (the tier), a control group with a limit, and swap. Ending them again
+//! belongs to the guard.
 
 mod group;
 

@@ -1,6 +1,6 @@
-//! Owns daemons an experiment starts: until they are ready, what they may say of themselves, and that they end with it.
-//! They end politely, so that they end what they started; only one that does not is killed. What runs on a cluster
-//! belongs to the experiments, and how a program is started to `process`.
+//! Owns daemons an experiment starts: until they are ready, what they may say of themselves, and that they
+//! end with it. They end politely, so that they end what they started; only one that does not is killed. What
+//! runs on a cluster belongs to the experiments, and how a program is started to `process`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};

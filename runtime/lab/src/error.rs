@@ -1,7 +1,7 @@
 //! Why an experiment cannot be carried out.
 //!
-//! Owns the error of all experiments, and what the user can do about it. The errors of its parts are defined where they
-//! arise, but for those of modules that speak of this one themselves.
+//! Owns the error of all experiments, and what the user can do about it. The errors of its parts are defined
+//! where they arise, but for those of modules that speak of this one themselves.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! Owns that nothing of an experiment is left behind however it ends: a process of its own that outlives the experiment by
-//! the moments it takes to end daemons, switch off swap and remove folders. The experiment tells it of each thing before or
-//! as it comes to be; the end of the pipe, closed or broken, is the sign to clean up.
+//! Owns that nothing of an experiment is left behind however it ends: a process of its own that outlives the
+//! experiment by the moments it takes to end daemons, switch off swap and remove folders. The experiment
+//! tells it of each thing before or as it comes to be; the end of the pipe, closed or broken, is the sign to
+//! clean up.
 
 mod charges;
 mod service;

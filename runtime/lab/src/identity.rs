@@ -1,6 +1,7 @@
-//! Owns the long search for a preemption that can be told from an output: small jobs of every shape run on a cluster and are
-//! preempted at random by an operator with every primitive; each output and each count of records is compared with an
-//! undisturbed run. All choices come from one seed; when they take effect depends on the machine.
+//! Owns the long search for a preemption that can be told from an output: small jobs of every shape run on a
+//! cluster and are preempted at random by an operator with every primitive; each output and each count of
+//! records is compared with an undisturbed run. All choices come from one seed; when they take effect depends
+//! on the machine.
 
 mod report;
 
@@ -61,7 +62,8 @@ pub struct IdentitySettings {
 /// Searches.
 ///
 /// # Errors
-/// When a binary is missing, a daemon or a job fails, and on an interrupt. A difference is part of the report.
+/// When a binary is missing, a daemon or a job fails, and on an interrupt. A difference is part of the
+/// report.
 pub fn identity(settings: &IdentitySettings, session: &Session) -> Result<IdentityReport, LabError> {
     let nap = nap(&settings.binaries)?;
     let work = WorkFolder::make(&settings.work, ByteSize::new(256 << 20))?;

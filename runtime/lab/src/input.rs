@@ -1,5 +1,5 @@
-//! Owns the inputs of experiments: made by datagen, one file each, and read into the page cache before every run.
-//! What a right output looks like belongs to the checks.
+//! Owns the inputs of experiments: made by datagen, one file each, and read into the page cache before every
+//! run. What a right output looks like belongs to the checks.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -42,8 +42,8 @@ pub enum InputError {
     Interrupted(#[from] InterruptError),
 }
 
-/// Makes an input of about `size` for `program` in `folder`; rows to sort are whole, so theirs may be up to 99 bytes
-/// smaller.
+/// Makes an input of about `size` for `program` in `folder`; rows to sort are whole, so theirs may be up to
+/// 99 bytes smaller.
 ///
 /// # Errors
 ///

@@ -18,7 +18,8 @@ pub enum JobResultError {
     Malformed { path: PathBuf, source: serde_json::Error },
 }
 
-/// The largest anonymous memory of any one task of the job that wrote `output`; `None` when it does not count that.
+/// The largest anonymous memory of any one task of the job that wrote `output`; `None` when it does not count
+/// that.
 ///
 /// # Errors
 ///

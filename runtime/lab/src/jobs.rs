@@ -1,5 +1,6 @@
-//! Owns the lab's own job program: work of a known length in small steps, and small jobs of every shape, run by any worker.
-//! It is the binary of whoever links the lab, called by another name; what is done with the jobs belongs to the experiments.
+//! Owns the lab's own job program: work of a known length in small steps, and small jobs of every shape, run
+//! by any worker. It is the binary of whoever links the lab, called by another name; what is done with the
+//! jobs belongs to the experiments.
 
 mod ballast;
 mod shapes;
@@ -82,7 +83,8 @@ fn drive(driver: &mut Driver<'_>, work: &Work) -> Result<(), Error> {
     driver.job(&work.job).parameters(work).run().map(drop)
 }
 
-/// Has the kernel end this process when the experiment that started it ends; false when that has happened already.
+/// Has the kernel end this process when the experiment that started it ends; false when that has happened
+/// already.
 fn ends_with_parent() -> bool {
     let Some(parent) = std::env::var_os(PARENT_VARIABLE) else { return true };
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);

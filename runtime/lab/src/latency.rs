@@ -1,6 +1,7 @@
-//! Owns how long preempting takes on an otherwise idle cluster: from the decision of the coordinator to the slot verified free
-//! (suspend, checkpoint), to the task running again (resume) and to its first new output (restore). One reduce with many small
-//! groups is preempted over and over; times are the coordinator's own, so that looking on costs nothing.
+//! Owns how long preempting takes on an otherwise idle cluster: from the decision of the coordinator to the
+//! slot verified free (suspend, checkpoint), to the task running again (resume) and to its first new output
+//! (restore). One reduce with many small groups is preempted over and over; times are the coordinator's own,
+//! so that looking on costs nothing.
 
 mod report;
 
@@ -131,7 +132,8 @@ impl Measuring<'_> {
         Ok(digest)
     }
 
-    /// Preempts one job until it is nearly done or there are enough samples; its times are taken from its history.
+    /// Preempts one job until it is nearly done or there are enough samples; its times are taken from its
+    /// history.
     fn one_job(&mut self, pair: Pair, wanted: usize, reference: &OutputDigest) -> Result<(), LabError> {
         let (job, output) = self.submit(self.rounds)?;
         let missing = wanted.saturating_sub(self.report.count(pair));

@@ -1,9 +1,10 @@
 //! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting,
 //! what a cluster costs, what preemption costs.
 //!
-//! Owns how experiments are run, judged and reported. Jobs are measured as their users run them, as programs from start
-//! to exit; the runtime is linked for the client of a cluster and for the jobs of the lab itself. Arguments and the terminal
-//! belong to the `nap` binary, which is also the lab's job program and its guard when it is called so.
+//! Owns how experiments are run, judged and reported. Jobs are measured as their users run them, as programs
+//! from start to exit; the runtime is linked for the client of a cluster and for the jobs of the lab itself.
+//! Arguments and the terminal belong to the `nap` binary, which is also the lab's job program and its guard
+//! when it is called so.
 //!
 //! ```no_run
 //! use napreduce_lab::{Interrupt, Resources, Session, StartSettings, WorkSettings, start};

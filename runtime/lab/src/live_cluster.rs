@@ -1,5 +1,6 @@
-//! Owns a cluster of an experiment's own: one coordinator and its workers as daemons, a client, and jobs of the lab's program
-//! handed in and followed. What the jobs are for belongs to the experiments, what becomes of all this to the guard.
+//! Owns a cluster of an experiment's own: one coordinator and its workers as daemons, a client, and jobs of
+//! the lab's program handed in and followed. What the jobs are for belongs to the experiments, what becomes
+//! of all this to the guard.
 
 mod order;
 

@@ -60,7 +60,8 @@ pub struct MemoryResult {
     pub usage: Usage,
     /// Largest anonymous memory of any task as the job's counters tell.
     pub counted_task_peak_bytes: Option<ByteSize>,
-    /// Largest anonymous memory of any task process: the larger of counter and samples. Absent when neither is there.
+    /// Largest anonymous memory of any task process: the larger of counter and samples. Absent when neither
+    /// is there.
     pub task_peak_bytes: Option<ByteSize>,
     /// Whether that is known and within the bound.
     pub within_bound: bool,
@@ -70,7 +71,8 @@ pub struct MemoryResult {
 ///
 /// # Errors
 ///
-/// When a program cannot run or its output is wrong, and on an interrupt. Too much memory is part of the report.
+/// When a program cannot run or its output is wrong, and on an interrupt. Too much memory is part of the
+/// report.
 pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryReport, LabError> {
     let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
     let binaries = settings

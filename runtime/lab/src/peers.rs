@@ -1,7 +1,6 @@
-//! Owns the programs we are compared with: which are installed, in which version, and the fastest way we found to have
-//! each do the same work.
-//! Every peer gets as many threads as our job has slots. GNU sort gets the memory of all slots together; DuckDB and
-//! Polars may take what they like, which is in their favour.
+//! Owns the programs we are compared with: which are installed, in which version, and the fastest way we
+//! found to have each do the same work. Every peer gets as many threads as our job has slots. GNU sort gets
+//! the memory of all slots together; DuckDB and Polars may take what they like, which is in their favour.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -182,7 +181,8 @@ pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Re
 
 /// The interpreter behind `path`, absolute, because programs run in another folder.
 fn python(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, PeerError> {
-    // A bare name is looked up by the system; a link is not followed, because a virtual environment is found by it.
+    // A bare name is looked up by the system; a link is not followed, because a virtual environment is found
+    // by it.
     let program = match path.components().count() {
         0 | 1 => path.to_owned(),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),

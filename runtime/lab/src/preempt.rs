@@ -1,5 +1,6 @@
-//! Owns the comparison of wait, kill, suspend and checkpoint on real tasks: what is asked for, in which order the parts run,
-//! and where their results go. The two-job experiment and the four ways are modules of their own, and so is the report.
+//! Owns the comparison of wait, kill, suspend and checkpoint on real tasks: what is asked for, in which order
+//! the parts run, and where their results go. The two-job experiment and the four ways are modules of their
+//! own, and so is the report.
 
 mod cells;
 mod four_ways;
@@ -148,8 +149,8 @@ struct Setting<'a> {
 /// Runs the comparison and writes its report.
 ///
 /// # Errors
-/// When a binary is missing, a daemon or a job fails, or something cannot be written, and on an interrupt. An output that
-/// differs is part of the report.
+/// When a binary is missing, a daemon or a job fails, or something cannot be written, and on an interrupt. An
+/// output that differs is part of the report.
 pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptReport, LabError> {
     let nap = nap(&settings.binaries)?;
     make_report_folder(settings)?;

@@ -119,7 +119,8 @@ pub struct Usage {
     pub user_seconds: f64,
     /// The same in kernel mode.
     pub system_seconds: f64,
-    /// Largest amounts of anonymous memory seen; absent without sampling or where the kernel does not list children.
+    /// Largest amounts of anonymous memory seen; absent without sampling or where the kernel does not list
+    /// children.
     pub memory: Option<MemoryPeak>,
 }
 
@@ -153,8 +154,8 @@ pub enum ProcessError {
     Interrupted(#[from] InterruptError),
 }
 
-/// Runs `command` to its end with `folder` as its working folder; what it prints goes to `folder/NAME.out` and
-/// `folder/NAME.err`. An exit status other than 0 is an error with the last words of the program.
+/// Runs `command` to its end with `folder` as its working folder; what it prints goes to `folder/NAME.out`
+/// and `folder/NAME.err`. An exit status other than 0 is an error with the last words of the program.
 pub fn run(
     command: &CommandLine,
     folder: &Path,
@@ -230,7 +231,8 @@ pub fn last_words(errors: &Path) -> String {
     if end.trim().is_empty() { String::new() } else { format!(":\n{}", end.trim_end()) }
 }
 
-/// Waits for the child on a descriptor of the process, so that its end is seen at once and not at the next sample.
+/// Waits for the child on a descriptor of the process, so that its end is seen at once and not at the next
+/// sample.
 fn watch(
     child: &mut Child,
     name: &str,

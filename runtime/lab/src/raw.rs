@@ -1,5 +1,5 @@
-//! Owns the file of raw measurements: one line of JSON for each, written as soon as it is there, so that an experiment that
-//! is interrupted leaves what it had. What is in a line belongs to the experiments.
+//! Owns the file of raw measurements: one line of JSON for each, written as soon as it is there, so that an
+//! experiment that is interrupted leaves what it had. What is in a line belongs to the experiments.
 
 use std::fs::File;
 use std::io::Write;

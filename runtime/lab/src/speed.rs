@@ -1,6 +1,6 @@
-//! Owns the comparison of speed: our programs and their peers on the same input, in turn, whole process from start to
-//! exit. Every output is checked outside the measured time; a contender with a wrong one is taken out and named.
-//! Finding peers, making inputs and judging outputs belong to modules of their own.
+//! Owns the comparison of speed: our programs and their peers on the same input, in turn, whole process from
+//! start to exit. Every output is checked outside the measured time; a contender with a wrong one is taken
+//! out and named. Finding peers, making inputs and judging outputs belong to modules of their own.
 
 mod contender;
 mod report;
@@ -53,8 +53,8 @@ pub struct Conditions {
 ///
 /// # Errors
 ///
-/// When binaries or peers are missing, when the work folder cannot be used, and on an interrupt. A contender that fails
-/// or gives a wrong output is part of the report and no error here.
+/// When binaries or peers are missing, when the work folder cannot be used, and on an interrupt. A contender
+/// that fails or gives a wrong output is part of the report and no error here.
 pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport, LabError> {
     let largest = settings.sizes.iter().max().map_or(0, |size| size.bytes());
     let ours = settings

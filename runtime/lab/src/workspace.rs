@@ -93,8 +93,8 @@ impl WorkFolder {
         Ok(path)
     }
 
-    /// Waits until the folder's file system has written out everything, so that one run does not pay for another's
-    /// output.
+    /// Waits until the folder's file system has written out everything, so that one run does not pay for
+    /// another's output.
     ///
     /// # Errors
     ///

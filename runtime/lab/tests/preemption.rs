@@ -1,5 +1,5 @@
-//! What `nap lab preempt` and its relatives leave behind, however they end, and what they say and write. They run real jobs on
-//! real clusters of their own, with tasks of a second; no figure is judged here.
+//! What `nap lab preempt` and its relatives leave behind, however they end, and what they say and write. They
+//! run real jobs on real clusters of their own, with tasks of a second; no figure is judged here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -45,7 +45,8 @@ impl Bench {
         command
     }
 
-    /// Waits until nothing is left of an experiment: no folder, no process that was started with a path in it.
+    /// Waits until nothing is left of an experiment: no folder, no process that was started with a path in
+    /// it.
     fn assert_nothing_is_left(&self) {
         let began = Instant::now();
         loop {

@@ -1,5 +1,5 @@
-//! Figures of estimates with their intervals: curves over something that was varied, and bars for a few ways side by side.
-//! Which numbers belong together is the reports' business.
+//! Figures of estimates with their intervals: curves over something that was varied, and bars for a few ways
+//! side by side. Which numbers belong together is the reports' business.
 
 use std::path::Path;
 
@@ -69,7 +69,8 @@ fn interval(x: f64, half: f64, estimate: &Estimate) -> [[(f64, f64); 2]; 3] {
     [[(x, low), (x, high)], [(x - half, low), (x + half, low)], [(x - half, high), (x + half, high)]]
 }
 
-/// Groups of bars: each group has a name and one value for each of `series`, in their order; none where there is no value.
+/// Groups of bars: each group has a name and one value for each of `series`, in their order; none where there
+/// is no value.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -19,8 +19,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Empirical distributions side by side, on a logarithmic axis of seconds: the points are values and the share of all
-/// that is at most as large.
+/// Empirical distributions side by side, on a logarithmic axis of seconds: the points are values and the
+/// share of all that is at most as large.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -50,8 +50,8 @@ pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), 
     })
 }
 
-/// Slots held over time, one layer on the other: the points of each layer are seconds and how many it holds from then on.
-/// The largest layers are named, the rest share one.
+/// Slots held over time, one layer on the other: the points of each layer are seconds and how many it holds
+/// from then on. The largest layers are named, the rest share one.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -24,8 +24,8 @@
 //! declined 1: not now                   why the map slot of worker 1 was left empty; nothing: it was not
 //! ```
 //!
-//! After every event all invariants are checked. Illegal actions panic unless the script begins with `lenient`; stragglers
-//! get duplicates if it begins with `speculating`.
+//! After every event all invariants are checked. Illegal actions panic unless the script begins with
+//! `lenient`; stragglers get duplicates if it begins with `speculating`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -215,7 +215,8 @@ impl Stage {
         self.handle(event)
     }
 
-    /// What a line says that asks or asserts something of the engine and changes nothing; none for any other line.
+    /// What a line says that asks or asserts something of the engine and changes nothing; none for any other
+    /// line.
     fn answer(&self, line: &str, words: &[&str], reason: &str) -> Option<Vec<String>> {
         match *words {
             ["tally", what, count] => {

@@ -73,8 +73,8 @@ impl PolicyTable for ComposedSettings {
     }
 }
 
-/// One policy gives map slots, another gives reduce slots, and a monitor, if there is one, takes slots back under either.
-/// Each of them hears of everything; it is asked about its kinds only.
+/// One policy gives map slots, another gives reduce slots, and a monitor, if there is one, takes slots back
+/// under either. Each of them hears of everything; it is asked about its kinds only.
 pub struct Composed {
     map: Box<dyn Scheduler>,
     reduce: Box<dyn Scheduler>,

@@ -9,7 +9,8 @@ use napreduce_core::{Actions, ClusterView, Event, Job, Scheduler, Time};
 use crate::serving::serve;
 use crate::tables::{Built, PolicyTable, PolicyTables};
 
-/// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the first.
+/// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Fifo {

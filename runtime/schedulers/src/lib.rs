@@ -1,7 +1,7 @@
 //! The policies of napreduce: who gets a free slot, and whose slot is taken for whom.
 //!
-//! Owns the table of policies, from names to policies that run; each has a folder of its own. Does not own what a policy is
-//! (the trait `Scheduler` of the core) nor what is done with its decisions (the engine).
+//! Owns the table of policies, from names to policies that run; each has a folder of its own. Does not own
+//! what a policy is (the trait `Scheduler` of the core) nor what is done with its decisions (the engine).
 
 pub mod capacity;
 mod composed;
@@ -67,7 +67,8 @@ macro_rules! policies {
     };
 }
 
-// The table of policies, in the order in which they are listed: name, variant, field, its values, what it does.
+// The table of policies, in the order in which they are listed: name, variant, field, its values, what it
+// does.
 policies! {
     "fifo" Fifo fifo: Fifo, "Jobs by priority, then in order of submission.";
     "fair" Fair fair: fair::FairConfiguration, "Weighted shares for pools and the jobs in them.";
@@ -138,7 +139,8 @@ impl SchedulerConfiguration {
         self.tables.all().build(self.scheduler.as_str())
     }
 
-    /// Whether reduces are served by the bytes that maps wrote for them: without these it cannot tell jobs apart.
+    /// Whether reduces are served by the bytes that maps wrote for them: without these it cannot tell jobs
+    /// apart.
     pub fn goes_by_output_bytes(&self) -> bool {
         self.tables.of(self.scheduler).goes_by_output_bytes(&self.tables.all())
     }
@@ -148,8 +150,8 @@ impl SchedulerConfiguration {
         self.tables.of(self.scheduler).queues()
     }
 
-    /// What has tasks of a kind of a job of this name checkpointed, sooner or later, under these settings: named as in the
-    /// configuration file. Nothing, when they never are.
+    /// What has tasks of a kind of a job of this name checkpointed, sooner or later, under these settings:
+    /// named as in the configuration file. Nothing, when they never are.
     pub fn checkpoints(
         &self,
         kind: TaskKind,

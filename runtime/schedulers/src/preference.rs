@@ -1,14 +1,14 @@
 //! Which primitives a configured policy may ask for, before it has asked for any.
 //!
-//! Owns what follows from its wishes and the settings, for whoever must know it when a job is submitted. Does not own what
-//! becomes of a wish (the engine's settings).
+//! Owns what follows from its wishes and the settings, for whoever must know it when a job is submitted. Does
+//! not own what becomes of a wish (the engine's settings).
 
 use napreduce_core::{Converted, PreemptionSettings, Primitive, TaskKind};
 
 use crate::tables::Wish;
 
-/// What has tasks of a kind checkpointed, sooner or later, under these settings: named as in the configuration file.
-/// Nothing, when they never are.
+/// What has tasks of a kind checkpointed, sooner or later, under these settings: named as in the
+/// configuration file. Nothing, when they never are.
 pub fn checkpoints(kind: TaskKind, wishes: &[Wish], settings: &PreemptionSettings) -> Option<&'static str> {
     if !settings.of(kind).checkpoint {
         return None;

@@ -1,7 +1,8 @@
 //! Giving an offered slot to a job that was chosen, and the delay that waits for a better place.
 //!
-//! Owns what every policy does with the job it chose: suspended work here first, then a task whose input or checkpoint is
-//! here, then any task; and delay scheduling (Zaharia et al., EuroSys 2010). Does not own the choice of the job.
+//! Owns what every policy does with the job it chose: suspended work here first, then a task whose input or
+//! checkpoint is here, then any task; and delay scheduling (Zaharia et al., EuroSys 2010). Does not own the
+//! choice of the job.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Actions, Job, JobId, Offer, Span, TaskKind, Time, WorkerId};
 
-/// Gives the offered slot to a job, if the job has a use for it there; false if not. Suspended work comes first: it is
-/// older, and it can go on nowhere else.
+/// Gives the offered slot to a job, if the job has a use for it there; false if not. Suspended work comes
+/// first: it is older, and it can go on nowhere else.
 pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     if let Some(attempt) = job.suspended_on(offer.kind, offer.worker) {
         actions.resume(attempt);

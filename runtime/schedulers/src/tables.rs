@@ -1,7 +1,7 @@
 //! What the table of policies knows of each: how it is built from its values, and what follows from them.
 //!
-//! Owns the trait that the folder of a policy implements, and how policies that consist of others find these. Does not own
-//! which policies there are (the crate's root) nor what the values of one mean (its folder).
+//! Owns the trait that the folder of a policy implements, and how policies that consist of others find these.
+//! Does not own which policies there are (the crate's root) nor what the values of one mean (its folder).
 
 use std::error::Error;
 
@@ -51,7 +51,8 @@ pub trait PolicyTable {
         Some(Vec::new())
     }
 
-    /// Whether it serves reduces by the bytes that maps wrote for them: without these it cannot tell jobs apart.
+    /// Whether it serves reduces by the bytes that maps wrote for them: without these it cannot tell jobs
+    /// apart.
     fn goes_by_output_bytes(&self, all: &PolicyTables<'_>) -> bool {
         let _ = all;
         false
@@ -134,7 +135,8 @@ impl<'a> PolicyTables<'a> {
         })
     }
 
-    /// What is made of a table. What is wrong with it is told under its name, unless the table of a part is to blame.
+    /// What is made of a table. What is wrong with it is told under its name, unless the table of a part is
+    /// to blame.
     fn make(
         &self,
         name: &str,

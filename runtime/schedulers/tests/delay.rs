@@ -1,4 +1,5 @@
-//! The delay that policies share: saved work waits for its worker, and goes elsewhere after so many declined slots.
+//! The delay that policies share: saved work waits for its worker, and goes elsewhere after so many declined
+//! slots.
 //!
 //! Owns what is the same under every policy that waits.
 

@@ -1,7 +1,7 @@
 //! Natjam and Natjam-R under the engine: production takes what it lacks from research, and deadlines decide.
 //!
-//! Owns the behaviour of the policies as a whole. The choices of jobs and the limits of the lists are checked as numbers
-//! by the published cases.
+//! Owns the behaviour of the policies as a whole. The choices of jobs and the limits of the lists are checked
+//! as numbers by the published cases.
 
 use napreduce_core::{Primitive, Span};
 use napreduce_schedulers::natjam::{

@@ -1,5 +1,5 @@
-//! Every policy under random events, those that preempt with random values: no illegal action, invariants kept, every job to its end, and no difference
-//! between a policy that went on and one that was restored.
+//! Every policy under random events, those that preempt with random values: no illegal action, invariants
+//! kept, every job to its end, and no difference between a policy that went on and one that was restored.
 //!
 //! Owns the configurations. The runs are those of the engine's own tests.
 
@@ -23,7 +23,8 @@ const SEEDS: u64 = 300;
 const PRIMITIVES: [Primitive; 4] =
     [Primitive::Suspend, Primitive::Checkpoint, Primitive::Kill, Primitive::Wait];
 
-/// Plays all seeds under policies that a configuration for each seed makes, and returns how many slots were freed.
+/// Plays all seeds under policies that a configuration for each seed makes, and returns how many slots were
+/// freed.
 fn play<P: Scheduler + 'static>(make: impl Fn(u64) -> P + Copy + Send + Sync + 'static) -> u64 {
     let freed = (0..SEEDS).map(|seed| {
         let run = play_out(Run::under(seed, false, Arc::new(move |_| Box::new(make(seed)))));

@@ -1,7 +1,8 @@
 //! What an event costs as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,...]`.
 //!
-//! Owns a load that grows with the number of machines, so that only the size differs. Prints a line for each scheduler and
-//! size, with the figures of the median of three interleaved runs. Does not own a bound: that is for people to see.
+//! Owns a load that grows with the number of machines, so that only the size differs. Prints a line for each
+//! scheduler and size, with the figures of the median of three interleaved runs. Does not own a bound: that
+//! is for people to see.
 
 use std::time::Instant;
 
@@ -12,7 +13,8 @@ use napreduce_sim::{JobPlan, Simulation, SimulationSettings, Workload};
 const SIZES: [u32; 3] = [100, 1_000, 10_000];
 const RUNS: usize = 3;
 
-/// Jobs of 1 to 40 maps and 1 to 4 reduces of different lengths, so many at once that nine of ten slots are held.
+/// Jobs of 1 to 40 maps and 1 to 4 reduces of different lengths, so many at once that nine of ten slots are
+/// held.
 fn workload(machines: u32) -> Workload {
     let jobs = (0..machines * 10).map(move |number| {
         let mut plan =

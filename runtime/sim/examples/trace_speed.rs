@@ -1,4 +1,5 @@
-//! How many engine events a second a trace takes: `cargo run --release --example trace_speed -- TRACE MACHINES ORIGINAL [SCHEDULER]`.
+//! How many engine events a second a trace takes: `cargo run --release --example trace_speed -- TRACE
+//! MACHINES ORIGINAL [SCHEDULER]`.
 //!
 //! Owns reading its arguments and the clock. Does not own what is measured.
 

@@ -1,7 +1,8 @@
 //! How long a job takes alone on a cluster: what its slowdown is measured against.
 //!
-//! Owns the list schedule of one job: each free slot takes the next task. Does not own contention, failures and data
-//! locality: alone there is none. The waiting of heartbeats is left out too, so that slowdown shows it.
+//! Owns the list schedule of one job: each free slot takes the next task. Does not own contention, failures
+//! and data locality: alone there is none. The waiting of heartbeats is left out too, so that slowdown shows
+//! it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,7 +1,7 @@
 //! Where the time of the slots went, and the identities that must hold of it in every run.
 //!
-//! Owns the sums. Slots held are counted from what the coordinator was told, everything else from what the virtual
-//! attempts did: that both agree is worth checking. Does not own the results of single jobs.
+//! Owns the sums. Slots held are counted from what the coordinator was told, everything else from what the
+//! virtual attempts did: that both agree is worth checking. Does not own the results of single jobs.
 
 use napreduce_core::{Span, TaskKind, Time};
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,8 @@ pub struct Books {
     pub busy: [u64; 2],
     /// Work of tasks that were done.
     pub useful: u64,
-    /// Work that was lost: of attempts that were killed, failed or came second, what checkpoints lost, and outputs that
-    /// had to be made again.
+    /// Work that was lost: of attempts that were killed, failed or came second, what checkpoints lost, and
+    /// outputs that had to be made again.
     pub wasted: u64,
     /// Work of attempts and checkpoints that are neither done nor lost when the run ends.
     pub unfinished: u64,

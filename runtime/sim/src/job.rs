@@ -1,6 +1,7 @@
 //! What a simulated job is made of: its tasks with their exact work, and all that a policy may know of it.
 //!
-//! Owns the plain data between workloads and the simulation. Does not own where it comes from nor how it runs.
+//! Owns the plain data between workloads and the simulation. Does not own where it comes from nor how it
+//! runs.
 
 use std::sync::Arc;
 
@@ -58,8 +59,8 @@ pub struct ReduceTask {
 }
 
 impl JobPlan {
-    /// A job without tasks that is submitted at a time, with the defaults of everything else: no deadline, priority 0,
-    /// reduces after the last map, four attempts for each task.
+    /// A job without tasks that is submitted at a time, with the defaults of everything else: no deadline,
+    /// priority 0, reduces after the last map, four attempts for each task.
     pub fn new(name: impl Into<Arc<str>>, submit: Time) -> JobPlan {
         JobPlan {
             name: name.into(),

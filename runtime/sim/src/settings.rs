@@ -1,7 +1,7 @@
 //! What can be chosen about a simulation: machines, overheads, failures, and what is watched.
 //!
-//! Owns the settings and their defaults: everything that costs time costs nothing unless it is asked for. Does not own
-//! what any of them does.
+//! Owns the settings and their defaults: everything that costs time costs nothing unless it is asked for.
+//! Does not own what any of them does.
 
 use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,8 @@ pub struct ProgressMark {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Overheads {
-    /// Workers speak with the coordinator at 0, h, 2h and so on alone; whenever there is something to say, if zero.
+    /// Workers speak with the coordinator at 0, h, 2h and so on alone; whenever there is something to say, if
+    /// zero.
     #[serde(with = "napreduce_core::time::text")]
     pub heartbeat: Span,
     /// With heartbeats: a worker also speaks when a task there ends.
@@ -74,7 +75,8 @@ pub struct Overheads {
     /// From the order to the first work of an attempt.
     #[serde(with = "napreduce_core::time::text")]
     pub launch: Span,
-    /// On top of the launch of a map that prefers other machines than its own: its input comes over the network.
+    /// On top of the launch of a map that prefers other machines than its own: its input comes over the
+    /// network.
     #[serde(with = "napreduce_core::time::text")]
     pub remote_input: Span,
     /// From the order to the free slot. The bytes are those that are swapped out.
@@ -83,7 +85,8 @@ pub struct Overheads {
     pub resume: Cost,
     /// From the order to the free slot. The bytes are the memory of the task.
     pub checkpoint_write: Cost,
-    /// On top of the launch of an attempt that goes on from a checkpoint. The bytes are the memory of the task.
+    /// On top of the launch of an attempt that goes on from a checkpoint. The bytes are the memory of the
+    /// task.
     pub checkpoint_read: Cost,
     /// On top of that, when the checkpoint was written by another worker: its input is fetched again.
     #[serde(with = "napreduce_core::time::text")]
@@ -91,8 +94,8 @@ pub struct Overheads {
     /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
     #[serde(with = "napreduce_core::time::text")]
     pub checkpoint_loss: Span,
-    /// Memory of a worker in bytes that suspended attempts use before anything is swapped. Nothing is ever swapped
-    /// without it.
+    /// Memory of a worker in bytes that suspended attempts use before anything is swapped. Nothing is ever
+    /// swapped without it.
     pub spare_memory: Option<u64>,
     /// From the order to the free slot.
     #[serde(with = "napreduce_core::time::text")]
@@ -127,8 +130,8 @@ impl Cost {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Failures {
-    /// The probability that an attempt fails, at a uniform point of its work; 0 to 1. Which attempts do does not depend
-    /// on the policy.
+    /// The probability that an attempt fails, at a uniform point of its work; 0 to 1. Which attempts do does
+    /// not depend on the policy.
     pub attempt: f64,
     /// The mean time until a machine is lost, exponentially distributed; never, without.
     #[serde(with = "napreduce_core::time::text_or_never")]

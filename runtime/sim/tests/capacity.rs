@@ -1,6 +1,8 @@
-//! The capacity policy in simulated time: legal under late orders and failures, and what its three modes do to two jobs.
+//! The capacity policy in simulated time: legal under late orders and failures, and what its three modes do
+//! to two jobs.
 //!
-//! Owns runs of whole workloads. Does not own the policy's decisions one by one: those are tested in the core.
+//! Owns runs of whole workloads. Does not own the policy's decisions one by one: those are tested in the
+//! core.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
 //! Which cluster a command is about, and the client for it.
 //!
-//! Owns `--dir`, `--coordinator`, `--secret-file`, `--config` and who wins among flag, environment, file and default.
-//! Does not own what commands ask.
+//! Owns `--dir`, `--coordinator`, `--secret-file`, `--config` and who wins among flag, environment, file and
+//! default. Does not own what commands ask.
 
 mod configuration;
 mod fsync;
@@ -34,7 +34,8 @@ pub struct ClusterArguments {
     #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_SECRET_FILE")]
     pub secret_file: Option<PathBuf>,
 
-    /// How long to wait for a coordinator that does not answer; a cluster that is not up is said at once [default: 1m]
+    /// How long to wait for a coordinator that does not answer; a cluster that is not up is said at once
+    /// [default: 1m]
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_CONNECT_TIMEOUT")]
     pub connect_timeout: Option<Duration>,
 

@@ -1,7 +1,7 @@
 //! `nap job`: what operators ask about jobs.
 //!
-//! Owns arguments, which jobs are meant, and the exit status of waiting. Does not own how answers look (`listing`,
-//! `detail`) nor the answers (live runtime).
+//! Owns arguments, which jobs are meant, and the exit status of waiting. Does not own how answers look
+//! (`listing`, `detail`) nor the answers (live runtime).
 
 mod detail;
 mod listing;
@@ -58,7 +58,8 @@ struct Commanded {
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 
-    /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap job ..."]
+    /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap job
+    /// ..."]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 

@@ -1,6 +1,7 @@
 //! The flags of `nap sim`.
 //!
-//! Owns their names, defaults and help, and the settings of a simulation that follow from them. Does not own workloads.
+//! Owns their names, defaults and help, and the settings of a simulation that follow from them. Does not own
+//! workloads.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,8 +18,9 @@ use crate::format::FormatArguments;
 
 /// Simulate a workload or a trace under one or several schedulers
 ///
-/// The schedulers are the ones a cluster uses, on virtual workers in virtual time. Equal seeds give equal runs, to the
-/// byte of the event log. Everything but work takes no time unless a flag, or the workload, says so.
+/// The schedulers are the ones a cluster uses, on virtual workers in virtual time. Equal seeds give equal
+/// runs, to the byte of the event log. Everything but work takes no time unless a flag, or the workload, says
+/// so.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 #[command(after_help = "\
@@ -47,7 +49,8 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "PRIMITIVE")]
     pub primitive: Option<PrimitiveName>,
 
-    /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says, else 2]
+    /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says,
+    /// else 2]
     #[arg(long, value_name = "N")]
     pub suspended_max: Option<SuspendedMax>,
 
@@ -162,7 +165,8 @@ pub struct OverheadArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub kill_cleanup: Option<Duration>,
 
-    /// How often attempts report their progress [default: every 1s if a workload is simulated, never for a trace]
+    /// How often attempts report their progress [default: every 1s if a workload is simulated, never for a
+    /// trace]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub progress: Option<Duration>,
 

@@ -1,7 +1,7 @@
 //! `nap sim`: a workload or a trace on a simulated cluster, under any scheduler.
 //!
-//! Owns the order of work: what is to be run, the runs, what is printed and drawn. Does not own the simulator, nor what the
-//! schedulers decide.
+//! Owns the order of work: what is to be run, the runs, what is printed and drawn. Does not own the
+//! simulator, nor what the schedulers decide.
 
 mod arguments;
 mod figures;

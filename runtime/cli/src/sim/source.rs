@@ -103,8 +103,8 @@ impl Source {
         }
     }
 
-    /// How often progress is reported. Of a trace it is not: a report each second of each task of a day would be most of
-    /// what happens.
+    /// How often progress is reported. Of a trace it is not: a report each second of each task of a day would
+    /// be most of what happens.
     pub fn progress(&self) -> Option<Span> {
         match self {
             Source::Workload { .. } => Some(Span::from_secs(1)),

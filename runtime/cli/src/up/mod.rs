@@ -1,7 +1,7 @@
 //! `nap up`: a whole cluster of daemons on this machine, in the foreground.
 //!
-//! Owns the order of starting and ending, and what becomes of daemons that die. Does not own the daemons, which are
-//! `nap coordinator` and `nap worker` in processes of their own, nor these processes (`daemon`).
+//! Owns the order of starting and ending, and what becomes of daemons that die. Does not own the daemons,
+//! which are `nap coordinator` and `nap worker` in processes of their own, nor these processes (`daemon`).
 
 mod daemon;
 mod readiness;
@@ -31,8 +31,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Run a cluster on this machine, in the foreground
 ///
-/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. A daemon that dies is started again.
-/// Jobs that have not ended go on with the next `nap up` of the same directory.
+/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. A daemon that dies is
+/// started again. Jobs that have not ended go on with the next `nap up` of the same directory.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -122,7 +122,8 @@ fn chosen(name: &str, flag: Option<u32>, filed: Option<u32>, default: u32, max: 
     Ok(chosen)
 }
 
-/// `local-a` to `local-z`, `local-aa` and so on: nothing that could be taken for a number, which workers get as they join.
+/// `local-a` to `local-z`, `local-aa` and so on: nothing that could be taken for a number, which workers get
+/// as they join.
 fn worker_name(number: u32) -> String {
     let (mut left, mut letters) = (number, Vec::new());
     while left > 0 {

@@ -1,7 +1,8 @@
-//! What the engine chooses for a policy: the primitive that is possible, the attempts that give up slots, and for whom free
-//! slots are kept.
+//! What the engine chooses for a policy: the primitive that is possible, the attempts that give up slots, and
+//! for whom free slots are kept.
 //!
-//! Owns the settings of preemption, releases and reservations by a policy. The life of a request is in `preemption`.
+//! Owns the settings of preemption, releases and reservations by a policy. The life of a request is in
+//! `preemption`.
 
 use napreduce_core::{
     CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, Primitive, Span, SuspendedMax,

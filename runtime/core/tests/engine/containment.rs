@@ -1,4 +1,5 @@
-//! Broken workers: a task avoids where it failed, and a worker that fails much is excluded, but no work waits for ever.
+//! Broken workers: a task avoids where it failed, and a worker that fails much is excluded, but no work waits
+//! for ever.
 //!
 //! Owns which failures are held against whom. What counts as a failure is in `failures`.
 

@@ -1,4 +1,5 @@
-//! Suspended attempts that are given up so that their tasks go on elsewhere, and suspends that a worker refuses.
+//! Suspended attempts that are given up so that their tasks go on elsewhere, and suspends that a worker
+//! refuses.
 //!
 //! Owns when that happens and when not. What it saves is the simulator's to show.
 

@@ -1,7 +1,7 @@
 //! A fault belongs to a place: what lies with one host excuses the task and never ends a job.
 //!
-//! Owns what follows from each place. Whose word counts about lost map outputs is in `unreachable`, tasks that end their
-//! workers are in `isolation`.
+//! Owns what follows from each place. Whose word counts about lost map outputs is in `unreachable`, tasks
+//! that end their workers are in `isolation`.
 
 use napreduce_core::EngineSettings;
 use napreduce_scenarios::InOrder;

@@ -1,7 +1,7 @@
 //! A worker that operators fill with suspended attempts, again and again.
 //!
-//! Owns these runs. The rule that they are held to is that of the random runs; the engine's own count is gone over by
-//! `Engine::check`.
+//! Owns these runs. The rule that they are held to is that of the random runs; the engine's own count is gone
+//! over by `Engine::check`.
 
 use napreduce_core::{
     AttemptId, AttemptState, Engine, EngineSettings, Event, JobId, PreemptionSettings, Primitive, Report,

@@ -1,4 +1,5 @@
-//! Map outputs that cannot be read any more: only that map runs again, and the reduce that met it comes back after it.
+//! Map outputs that cannot be read any more: only that map runs again, and the reduce that met it comes back
+//! after it.
 //!
 //! Owns who is blamed for it, and that it cannot go on for ever.
 

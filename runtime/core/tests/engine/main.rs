@@ -1,7 +1,7 @@
 //! The engine as its driver sees it: scenarios in a small text vocabulary, and random events by seed.
 //!
-//! Owns the list of behaviours, one file each. The vocabulary is that of `napreduce-scenarios`; tests of one policy stand
-//! beside the policies.
+//! Owns the list of behaviours, one file each. The vocabulary is that of `napreduce-scenarios`; tests of one
+//! policy stand beside the policies.
 
 mod choices;
 mod commit;

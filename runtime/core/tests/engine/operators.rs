@@ -1,7 +1,8 @@
-//! What operators type: attempts suspended, checkpointed and resumed by hand, jobs that pause, and what is refused.
+//! What operators type: attempts suspended, checkpointed and resumed by hand, jobs that pause, and what is
+//! refused.
 //!
-//! Owns that what is held stays so under every offer, and that each refusal says why. The random runs hold the engine to
-//! what it says beforehand.
+//! Owns that what is held stays so under every offer, and that each refusal says why. The random runs hold
+//! the engine to what it says beforehand.
 
 use napreduce_core::{EngineSettings, Instead, KindPreemption, PreemptionSettings};
 use napreduce_scenarios::InOrder;

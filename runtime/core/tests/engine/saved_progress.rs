@@ -1,12 +1,12 @@
-//! What a restored attempt begins with: the progress and the working time of those whose work it goes on with, so that it
-//! is compared fairly with its like.
+//! What a restored attempt begins with: the progress and the working time of those whose work it goes on
+//! with, so that it is compared fairly with its like.
 //!
 //! Owns stragglers among restored attempts. Other stragglers are in `speculation`.
 
 use napreduce_scenarios::check;
 
-/// Four maps of a map-only job; three took 10 s. The last one was half done after 10 s, was checkpointed, and goes on from
-/// there since 20 s.
+/// Four maps of a map-only job; three took 10 s. The last one was half done after 10 s, was checkpointed, and
+/// goes on from there since 20 s.
 const RESTORED: &str = "speculating
     worker 1 3+0
     worker 2 3+0
@@ -40,7 +40,8 @@ const RESTORED: &str = "speculating
 
 #[test]
 fn an_attempt_that_goes_on_as_fast_as_before_is_no_straggler() {
-    // Its own 6 s with 80 of 100 bytes done would look fast, 6 s with the 30 that it did itself slow: neither counts.
+    // Its own 6 s with 80 of 100 bytes done would look fast, 6 s with the 30 that it did itself slow: neither
+    // counts.
     check(&format!("{RESTORED}\nat 26000ms\nprogress m3.2 80/100\nwake\nat 27000ms\nwake\nat 28000ms\nwake"));
 }
 

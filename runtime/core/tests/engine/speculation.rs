@@ -1,6 +1,7 @@
 //! Duplicates of slow attempts: who gets one and where, and that one of the two counts.
 //!
-//! Owns the whole life of a duplicate. The defaults hold: 5 s at work, three finished tasks, twice their median.
+//! Owns the whole life of a duplicate. The defaults hold: 5 s at work, three finished tasks, twice their
+//! median.
 
 use napreduce_scenarios::check;
 

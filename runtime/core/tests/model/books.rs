@@ -1,7 +1,7 @@
 //! Books kept from what the engine says: the promises that hold whatever happens.
 //!
-//! Owns them: an attempt is launched once, one attempt of a task may commit and counts, a job ends once and with all its parts, and after
-//! a recovery the engine says what it said before.
+//! Owns them: an attempt is launched once, one attempt of a task may commit and counts, a job ends once and
+//! with all its parts, and after a recovery the engine says what it said before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,8 @@ impl Books {
         task.kind == TaskKind::Reduce || self.specs[&task.job].reduces == 0
     }
 
-    /// The effects of event `number`; when it was entered before, they must be the same. Returns whether it is new.
+    /// The effects of event `number`; when it was entered before, they must be the same. Returns whether it
+    /// is new.
     pub fn enter(&mut self, number: usize, effects: &[Effect]) -> bool {
         if let Some(before) = self.said.get(number) {
             assert_eq!(effects, before, "after a recovery event {number} has other effects");

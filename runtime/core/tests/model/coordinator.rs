@@ -1,7 +1,7 @@
 //! The coordinator: the engine, a journal of events, and what is to be delivered to each worker.
 //!
-//! Owns recovery: a new engine is told the journal again, from the beginning or from a snapshot, and says the same orders
-//! under the same numbers. Everything kept goes through JSON.
+//! Owns recovery: a new engine is told the journal again, from the beginning or from a snapshot, and says the
+//! same orders under the same numbers. Everything kept goes through JSON.
 
 use std::collections::BTreeMap;
 
@@ -139,8 +139,8 @@ impl Coordinator {
         self.journal.snapshot.is_some()
     }
 
-    /// Forgets everything but the journal, and recovers. Returns what the events of the journal led to, and the number of
-    /// the first of them.
+    /// Forgets everything but the journal, and recovers. Returns what the events of the journal led to, and
+    /// the number of the first of them.
     pub fn recover(&mut self) -> (usize, Vec<Vec<Effect>>) {
         let journal = std::mem::take(&mut self.journal);
         let mut recovered = match &journal.snapshot {

@@ -111,8 +111,8 @@ impl World {
         }
     }
 
-    /// A worker connects anew: each side says what it received, and what is not there is sent again. One that was declared
-    /// lost meanwhile ends what it runs and registers as another worker.
+    /// A worker connects anew: each side says what it received, and what is not there is sent again. One that
+    /// was declared lost meanwhile ends what it runs and registers as another worker.
     pub(crate) fn connect(&mut self, id: WorkerId) {
         if self.network.cut.contains(&id) {
             return;

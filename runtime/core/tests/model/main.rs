@@ -1,9 +1,10 @@
-//! The engine and exactly-once delivery under a model of a cluster in which everything that can go wrong does.
+//! The engine and exactly-once delivery under a model of a cluster in which everything that can go wrong
+//! does.
 //!
-//! Owns the seeds and what is asserted of all of them. `world` moves the model, `network` loses and repeats messages, `links` and
-//! `faults` say what travels and what breaks,
-//! `coordinator` is the engine with its journal, `worker` and `process` are what runs, `books` keeps the promises.
-//! `NAPREDUCE_SEEDS=N` plays N seeds instead of the usual number.
+//! Owns the seeds and what is asserted of all of them. `world` moves the model, `network` loses and repeats
+//! messages, `links` and `faults` say what travels and what breaks, `coordinator` is the engine with its
+//! journal, `worker` and `process` are what runs, `books` keeps the promises. `NAPREDUCE_SEEDS=N` plays N
+//! seeds instead of the usual number.
 
 mod books;
 mod coordinator;

@@ -1,4 +1,5 @@
-//! One attempt at work: it starts, reads, asks to commit, promotes its part, and may fail or be killed at any point.
+//! One attempt at work: it starts, reads, asks to commit, promotes its part, and may fail or be killed at any
+//! point.
 //!
 //! Owns the life of a process. Does not own the worker that supervises it.
 

@@ -1,7 +1,7 @@
 //! The model as a whole: time, chance, faults, and the calm after them in which every job must end.
 //!
-//! Owns what happens when; how is in `links` and `faults`. The coordinator is never told the truth but by messages, registrations, and its own guess that
-//! a worker it has not heard of is lost.
+//! Owns what happens when; how is in `links` and `faults`. The coordinator is never told the truth but by
+//! messages, registrations, and its own guess that a worker it has not heard of is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +134,8 @@ impl World {
         }
     }
 
-    /// Something happened that the coordinator is told: it is journaled, then handled; a crash may come in between.
+    /// Something happened that the coordinator is told: it is journaled, then handled; a crash may come in
+    /// between.
     pub(crate) fn handle(&mut self, event: Event, number: Option<u64>) {
         let entry = self.coordinator.journal(self.now, event, number);
         self.events += 1;

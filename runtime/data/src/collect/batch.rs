@@ -1,14 +1,16 @@
 //! A few hundred emitted values on their way to the combine table.
 //!
-//! Owns their layout and their hashes. A batch is what lets `Collector` not know its combiner: one virtual call takes a
-//! whole batch. A value's slot is prefetched when the value is emitted, so that it has arrived when the batch is full.
+//! Owns their layout and their hashes. A batch is what lets `Collector` not know its combiner: one virtual
+//! call takes a whole batch. A value's slot is prefetched when the value is emitted, so that it has arrived
+//! when the batch is full.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::collect::packed::{PACKED_MAX, pack};
 use crate::collect::slots::SlotWindow;
 
-/// Values per batch: enough to hide the call and the cache misses, few enough to stay in the first-level cache.
+/// Values per batch: enough to hide the call and the cache misses, few enough to stay in the first-level
+/// cache.
 pub(crate) const BATCH: usize = 256;
 /// The longest key that enters the table at all.
 pub(crate) const LONG_MAX: usize = 4 << 10;

@@ -1,7 +1,7 @@
 //! The way of a record from emit to a run: partition, arena, spill.
 //!
-//! Owns the two arenas and the list of runs. Does not own combining (`table`) nor the final merge (`seal`). The first
-//! error is kept; whatever comes after it is dropped, so that the hot path returns nothing.
+//! Owns the two arenas and the list of runs. Does not own combining (`table`) nor the final merge (`seal`).
+//! The first error is kept; whatever comes after it is dropped, so that the hot path returns nothing.
 
 use crate::budget::Budget;
 use crate::collect::CollectError;

@@ -1,7 +1,7 @@
 //! The collector of a map task.
 //!
-//! Owns the two modes, plain and combining, the batch between the caller and the combine table, and the statistics.
-//! Does not own the steps themselves: `table`, `buffer`, `seal`.
+//! Owns the two modes, plain and combining, the batch between the caller and the combine table, and the
+//! statistics. Does not own the steps themselves: `table`, `buffer`, `seal`.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,8 @@ pub struct CollectStatistics {
 
 /// Takes the records that a map task emits and seals them, sorted by partition and key, into one segment.
 ///
-/// Its type does not name the combiner, so that a closure over it can be written before the combiner is known.
+/// Its type does not name the combiner, so that a closure over it can be written before the combiner is
+/// known.
 pub struct Collector<V> {
     buffer: SortBuffer,
     combining: Option<Combining<V>>,
@@ -131,8 +132,8 @@ impl<V> Collector<V> {
         })
     }
 
-    /// Adds a record, in plain mode. Keys and values may be of any length; a record that the task's memory cannot hold is
-    /// written to disk from where it lies.
+    /// Adds a record, in plain mode. Keys and values may be of any length; a record that the task's memory
+    /// cannot hold is written to disk from where it lies.
     #[inline]
     pub fn emit_bytes(&mut self, key: &[u8], value: &[u8]) {
         if self.combining.is_some() {
@@ -223,8 +224,9 @@ impl<V> Collector<V> {
         Ok((sealed, statistics))
     }
 
-    /// Writes everything so far as sorted runs to where checkpoints are kept, and moves there those written before: what
-    /// `CollectorSettings::resume` goes on from. Runs that are there already are named again, not written again.
+    /// Writes everything so far as sorted runs to where checkpoints are kept, and moves there those written
+    /// before: what `CollectorSettings::resume` goes on from. Runs that are there already are named again,
+    /// not written again.
     ///
     /// # Errors
     /// The first error of any emit, or of writing.
@@ -271,8 +273,8 @@ fn fold_of<V>(combining: Option<&Combining<V>>) -> &dyn Fold {
     }
 }
 
-/// Whether equal keys of the last arena are worth folding: where there may be some, and not just here and there. Then a
-/// segment has one record of each key, wherever the task was interrupted.
+/// Whether equal keys of the last arena are worth folding: where there may be some, and not just here and
+/// there. Then a segment has one record of each key, wherever the task was interrupted.
 fn folds_arena(counts: Option<CombineCounts>) -> bool {
     counts.is_some_and(|counts| (counts.flushes > 1 || counts.passed > 0) && !counts.bypassed)
 }

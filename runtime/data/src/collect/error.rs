@@ -1,6 +1,7 @@
 //! Why collecting a map task's output fails.
 //!
-//! Owns the error type alone. All but `Write` and `Segment` are the task's own fault: a retry meets them again.
+//! Owns the error type alone. All but `Write` and `Segment` are the task's own fault: a retry meets them
+//! again.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Collecting what a map task emits: combine, sort, spill, seal.
 //!
-//! Owns `Collector`, the one object that a map task writes to. Does not own sorting itself (`sort`), files (`segment`)
-//! nor the typed encoding of keys and values (the framework).
+//! Owns `Collector`, the one object that a map task writes to. Does not own sorting itself (`sort`), files
+//! (`segment`) nor the typed encoding of keys and values (the framework).
 
 mod batch;
 mod buffer;

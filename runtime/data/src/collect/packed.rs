@@ -1,11 +1,11 @@
 //! Keys of up to 16 bytes as two integers.
 //!
-//! Owns a form in which such keys are compared and hashed without a look at their bytes: together with the length it
-//! tells any two keys apart. It does not order them (`key::head` does).
+//! Owns a form in which such keys are compared and hashed without a look at their bytes: together with the
+//! length it tells any two keys apart. It does not order them (`key::head` does).
 //!
-//! Words have unforeseeable lengths, and a branch on the length costs more than everything else that is done to a word
-//! here: 4 overlapping loads at clamped offsets cover any length from 4 to 16, 3 any shorter one, and which of the two
-//! counts is selected, not branched upon.
+//! Words have unforeseeable lengths, and a branch on the length costs more than everything else that is done
+//! to a word here: 4 overlapping loads at clamped offsets cover any length from 4 to 16, 3 any shorter one,
+//! and which of the two counts is selected, not branched upon.
 
 use std::hint::select_unpredictable;
 

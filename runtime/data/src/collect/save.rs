@@ -1,7 +1,7 @@
 //! What a map task has collected so far, in sealed runs that a later attempt goes on from.
 //!
-//! Owns the description of these runs, writing the open arena as one more of them, and opening them again. Does not own
-//! how a file is moved and checked (`saved`), nor merging runs (`seal`).
+//! Owns the description of these runs, writing the open arena as one more of them, and opening them again.
+//! Does not own how a file is moved and checked (`saved`), nor merging runs (`seal`).
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
 //! From runs and the last arena to the one sealed segment.
 //!
-//! Owns the end of a map task: the last run, intermediate merges, the final one. A single run becomes the segment by a
-//! rename, unless a checkpoint names it: then it stays, and is written anew under this attempt's label.
+//! Owns the end of a map task: the last run, intermediate merges, the final one. A single run becomes the
+//! segment by a rename, unless a checkpoint names it: then it stays, and is written anew under this attempt's
+//! label.
 
 use std::path::Path;
 

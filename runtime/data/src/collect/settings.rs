@@ -11,10 +11,11 @@ use crate::segment::Compression;
 
 /// Settings of one map task's collector.
 pub struct CollectorSettings {
-    /// Bytes of memory for everything the collector holds. As little as 1 MiB works, slowly; less counts as 1 MiB.
+    /// Bytes of memory for everything the collector holds. As little as 1 MiB works, slowly; less counts as 1
+    /// MiB.
     pub memory: usize,
-    /// An existing directory for sorted runs, this task's alone, best on the file system of `output`. Emptied of them at
-    /// the end.
+    /// An existing directory for sorted runs, this task's alone, best on the file system of `output`. Emptied
+    /// of them at the end.
     pub scratch: PathBuf,
     /// The sealed segment file; its directory exists. Written under a temporary name beside it, then renamed.
     pub output: PathBuf,
@@ -30,14 +31,14 @@ pub struct CollectorSettings {
     pub fan_in: usize,
     /// Whether the sealed file is on the disk, not only in the page cache, when `finish` returns.
     pub durable: bool,
-    /// What an earlier attempt collected, and the directory that the names in it are relative to. These files are read
-    /// where they are, and stay.
+    /// What an earlier attempt collected, and the directory that the names in it are relative to. These files
+    /// are read where they are, and stay.
     pub resume: Option<(SavedCollection, PathBuf)>,
 }
 
 impl CollectorSettings {
-    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, not durable, nothing
-    /// to resume.
+    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, not
+    /// durable, nothing to resume.
     pub fn new(
         memory: usize,
         scratch: impl Into<PathBuf>,

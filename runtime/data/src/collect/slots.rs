@@ -1,11 +1,11 @@
 //! The slots of the combine table: open addressing with linear probing in mapped memory.
 //!
-//! Owns probing, growing and draining. Does not own the bytes of long keys (`keys`) nor when the table grows or is given up
-//! (`table`).
+//! Owns probing, growing and draining. Does not own the bytes of long keys (`keys`) nor when the table grows
+//! or is given up (`table`).
 //!
-//! A slot holds a key of up to 16 bytes itself, and the accumulator, which is folded in place by a call that the compiler
-//! sees through. A key's home is a pair of slots, one cache line where accumulators are small. Which of the two holds it
-//! cannot be foreseen, so there is no branch on that.
+//! A slot holds a key of up to 16 bytes itself, and the accumulator, which is folded in place by a call that
+//! the compiler sees through. A key's home is a pair of slots, one cache line where accumulators are small.
+//! Which of the two holds it cannot be foreseen, so there is no branch on that.
 #![allow(unsafe_code)] // keeps accumulators in mapped memory
 
 use std::marker::PhantomData;
@@ -86,8 +86,8 @@ impl<V> Slots<V> {
     #[inline(always)]
     fn slot(&self, at: usize) -> *mut Slot<V> {
         debug_assert!(at <= self.mask);
-        // SAFETY: every index is a home shifted below the capacity, or masked, or counted up to the mask; the region
-        // holds that many slots.
+        // SAFETY: every index is a home shifted below the capacity, or masked, or counted up to the mask; the
+        // region holds that many slots.
         unsafe { self.region.base().as_ptr().cast::<Slot<V>>().add(at) }
     }
 
@@ -108,13 +108,13 @@ impl<V> Slots<V> {
         let at = self.first(home);
         // SAFETY: see `slot`; tags and keys are always initialised, by zeros when by nothing else.
         let not_left = unsafe { (*self.slot(at)).tag != tag };
-        // SAFETY: as above. Which of the two it is cannot be foreseen, so it is computed. Should the left tag be another
-        // key's, which is one in millions, `take_beyond` finds out.
+        // SAFETY: as above. Which of the two it is cannot be foreseen, so it is computed. Should the left tag
+        // be another key's, which is one in millions, `take_beyond` finds out.
         let slot = unsafe { &mut *self.slot(at + usize::from(not_left)) };
         let differing = u64::from(slot.tag ^ tag) | (slot.head[0] ^ head[0]) | (slot.head[1] ^ head[1]);
         if differing == 0 {
-            // SAFETY: a slot with a key's tag, which is not 0, holds an initialised value: the region is zeroed and only
-            // written by this type's functions.
+            // SAFETY: a slot with a key's tag, which is not 0, holds an initialised value: the region is
+            // zeroed and only written by this type's functions.
             return fold(unsafe { slot.value.assume_init_mut() }, value);
         }
         self.take_beyond((at, tag, head), value, fold);
@@ -173,8 +173,9 @@ impl<V> Slots<V> {
     pub(crate) fn double(&mut self) {
         let mut larger = Slots::<V>::new(2 * self.capacity());
         for at in 0..=self.mask {
-            // SAFETY: a full slot is moved bit by bit to an empty one of the other region, and its tag cleared, so that
-            // its value exists once. More than half of the other slots stay free, so the probe ends.
+            // SAFETY: a full slot is moved bit by bit to an empty one of the other region, and its tag
+            // cleared, so that its value exists once. More than half of the other slots stay free, so the
+            // probe ends.
             unsafe {
                 let from = self.slot(at);
                 if (*from).tag == 0 {
@@ -196,8 +197,8 @@ impl<V> Slots<V> {
     pub(crate) fn drain(&mut self, mut each: impl FnMut(u32, [u64; 2], V)) {
         self.count = 0;
         for at in 0..=self.mask {
-            // SAFETY: as in `take`. The tag is cleared before the value is moved out, so that nothing sees it twice,
-            // not even when `each` panics.
+            // SAFETY: as in `take`. The tag is cleared before the value is moved out, so that nothing sees it
+            // twice, not even when `each` panics.
             let slot = unsafe { &mut *self.slot(at) };
             let tag = replace(&mut slot.tag, 0);
             if tag != 0 {

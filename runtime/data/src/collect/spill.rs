@@ -136,7 +136,8 @@ impl Spiller {
 
 impl Drop for Spiller {
     fn drop(&mut self) {
-        // A closed channel ends the thread's loop; joined, so that no run appears after the collector is gone.
+        // A closed channel ends the thread's loop; joined, so that no run appears after the collector is
+        // gone.
         let (closed, _) = bounded(0);
         self.to_thread = closed;
         if let Some(thread) = self.thread.take() {

@@ -1,7 +1,8 @@
 //! The combine table: hash aggregation in front of the sort.
 //!
-//! Owns growth within the table's share of memory, flushing, and the decision to give up where combining does not shrink
-//! the data. Does not own probing (`slots`) nor what becomes of the records that leave it (`buffer`).
+//! Owns growth within the table's share of memory, flushing, and the decision to give up where combining does
+//! not shrink the data. Does not own probing (`slots`) nor what becomes of the records that leave it
+//! (`buffer`).
 
 use crate::budget::Grant;
 use crate::collect::batch::{BATCH, Batch, Emitted, LONG};

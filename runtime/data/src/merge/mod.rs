@@ -1,7 +1,7 @@
 //! Merging sorted sources into one sorted stream.
 //!
-//! Owns the tournament over cursors and the plan of intermediate merges. Does not own groups (`reduce`) nor what is
-//! folded on the way (`combine`).
+//! Owns the tournament over cursors and the plan of intermediate merges. Does not own groups (`reduce`) nor
+//! what is folded on the way (`combine`).
 
 mod plan;
 mod tree;

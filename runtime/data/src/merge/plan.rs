@@ -18,9 +18,9 @@ pub(crate) fn fan_in(wanted: usize, compression: Compression, budget: &Budget) -
 
 /// The neighbours to merge next, given the sizes of all sources in their order; none when they fit one merge.
 ///
-/// Only neighbours: equal keys come in the order of their sources, so a merged source must take the place of a range.
-/// The first merge takes just so many that all later ones are full, and among the ranges of that length the smallest is
-/// merged, so that as few bytes as possible are written twice.
+/// Only neighbours: equal keys come in the order of their sources, so a merged source must take the place of
+/// a range. The first merge takes just so many that all later ones are full, and among the ranges of that
+/// length the smallest is merged, so that as few bytes as possible are written twice.
 pub(crate) fn next_merge(sizes: &[u64], fan_in: usize) -> Option<Range<usize>> {
     if sizes.len() <= fan_in {
         return None;

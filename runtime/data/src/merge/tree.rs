@@ -1,8 +1,8 @@
 //! The merge heap: a minimum-first loser tree over one cursor per source.
 //!
-//! Owns the order of the merged stream: by key, then by source, then by arrival. Each node of the tree is one integer,
-//! `[exhausted | first 11 key bytes | their number, or 12 for more | source]`, so that a step compares integers and
-//! only keys that agree in 11 bytes and go on are looked at.
+//! Owns the order of the merged stream: by key, then by source, then by arrival. Each node of the tree is one
+//! integer, `[exhausted | first 11 key bytes | their number, or 12 for more | source]`, so that a step
+//! compares integers and only keys that agree in 11 bytes and go on are looked at.
 
 use std::hint::select_unpredictable;
 
@@ -51,8 +51,8 @@ pub struct MergeError {
 #[derive(Debug)]
 pub struct Merge {
     cursors: Vec<Cursor>,
-    /// `nodes[1..]` are losers, node i has children 2i and 2i+1, leaf of source s is node `cursors.len() + s`;
-    /// `nodes[0]` is the winner.
+    /// `nodes[1..]` are losers, node i has children 2i and 2i+1, leaf of source s is node `cursors.len() +
+    /// s`; `nodes[0]` is the winner.
     nodes: Vec<u128>,
     started: bool,
 }
@@ -204,8 +204,8 @@ fn is_long(node: u128) -> bool {
     node >> SOURCE_BITS & ((1 << LEN_BITS) - 1) == LONG
 }
 
-/// `[first 11 bytes padded with zeros | length code]`: orders keys as their bytes do, up to keys that agree in 11 bytes
-/// and go on.
+/// `[first 11 bytes padded with zeros | length code]`: orders keys as their bytes do, up to keys that agree
+/// in 11 bytes and go on.
 #[inline]
 fn code(key: &[u8]) -> u128 {
     let prefix = key::head(key) >> (128 - 8 * HEAD_BYTES as u32);

@@ -1,7 +1,7 @@
 //! Why a reduce task's input cannot be read.
 //!
-//! Owns the distinction that decides what is run again: a map task whose segment is lost, this reduce task from its
-//! checkpoint, or this reduce task from scratch.
+//! Owns the distinction that decides what is run again: a map task whose segment is lost, this reduce task
+//! from its checkpoint, or this reduce task from scratch.
 
 use crate::saved::SavedFileError;
 use crate::segment::{SegmentError, WriteError};
@@ -19,7 +19,8 @@ pub enum ReduceError {
     /// An intermediate merge of this task is damaged: this task has to be run again.
     #[error("intermediate merge: {0}")]
     Intermediate(SegmentError),
-    /// An intermediate merge that a checkpoint names is missing or damaged: the task has to start from scratch.
+    /// An intermediate merge that a checkpoint names is missing or damaged: the task has to start from
+    /// scratch.
     #[error(transparent)]
     Saved(#[from] SavedFileError),
     /// A checkpoint does not fit what is there: the task has to start from scratch.

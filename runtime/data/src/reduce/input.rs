@@ -1,7 +1,7 @@
 //! Groups of equal keys over merged segments, in constant memory.
 //!
-//! Owns the boundaries of groups and the lending of values. Does not own the order within a group, which is the merge's,
-//! nor how many segments become few enough (`sources`).
+//! Owns the boundaries of groups and the lending of values. Does not own the order within a group, which is
+//! the merge's, nor how many segments become few enough (`sources`).
 
 use std::path::Path;
 
@@ -35,8 +35,8 @@ pub struct ReduceStatistics {
     pub merged_records: u64,
     /// Intermediate merges made.
     pub intermediate_merges: u64,
-    /// Stored bytes of the blocks that this attempt entered, for intermediate merges, too: not counted on from what was
-    /// saved.
+    /// Stored bytes of the blocks that this attempt entered, for intermediate merges, too: not counted on
+    /// from what was saved.
     pub bytes_read: u64,
     /// The most memory granted at once, in bytes.
     pub memory_peak: usize,
@@ -75,8 +75,8 @@ enum State {
 }
 
 impl ReduceInput {
-    /// Opens the segments, merges some of them first when there are more than the fan-in allows, and stands before the
-    /// first group.
+    /// Opens the segments, merges some of them first when there are more than the fan-in allows, and stands
+    /// before the first group.
     ///
     /// # Errors
     /// `Input` for a segment that is missing or damaged, `Write` when an intermediate merge finds no room.
@@ -100,13 +100,14 @@ impl ReduceInput {
         ReduceInput::start(Sources::open(settings)?, fold, grouping)
     }
 
-    /// Goes on where an input was saved: the same groups, values and order follow, and nothing before is read again. When
-    /// a group was begun, `group_key` is its key, `next_value` gives what is left of its values and `next_group` skips
-    /// them. A segment may begin with any block up to the one that is needed next (`SavedReduceInput::blocks_needed`).
+    /// Goes on where an input was saved: the same groups, values and order follow, and nothing before is read
+    /// again. When a group was begun, `group_key` is its key, `next_value` gives what is left of its values
+    /// and `next_group` skips them. A segment may begin with any block up to the one that is needed next
+    /// (`SavedReduceInput::blocks_needed`).
     ///
     /// # Errors
-    /// As `open`; `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is not the one that
-    /// was read.
+    /// As `open`; `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is not the
+    /// one that was read.
     pub fn open_at(
         settings: ReduceSettings,
         saved: &SavedReduceInput,
@@ -139,7 +140,8 @@ impl ReduceInput {
         let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
         (input.groups, input.records, input.bytes) = (groups, records, bytes);
         if let Some(group) = &saved.group {
-            // What is left of the group comes with the next step, as if the record before it had been handed out here.
+            // What is left of the group comes with the next step, as if the record before it had been handed
+            // out here.
             input.state = State::Taken;
             input.group_key.clone_from(group);
             // Of a prefix, the code of the key that it is the prefix of is not known.
@@ -169,9 +171,9 @@ impl ReduceInput {
         })
     }
 
-    /// Where the input stands, between two groups or two values: what `open_at` goes on from. Intermediate merges move to
-    /// where checkpoints are kept, unless they are there already; of the segments only positions are kept. The input can
-    /// be used on.
+    /// Where the input stands, between two groups or two values: what `open_at` goes on from. Intermediate
+    /// merges move to where checkpoints are kept, unless they are there already; of the segments only
+    /// positions are kept. The input can be used on.
     ///
     /// # Errors
     /// `Write` when a merge cannot be moved; `Settings` after an error of this input.
@@ -191,7 +193,8 @@ impl ReduceInput {
         Ok(SavedReduceInput { group, statistics, ..sources })
     }
 
-    /// Moves to the next group, past the values of the current one that were not read; `false` after the last group.
+    /// Moves to the next group, past the values of the current one that were not read; `false` after the last
+    /// group.
     ///
     /// # Errors
     /// `Input` when a segment proves damaged, `Intermediate` when a merged one does.
@@ -218,8 +221,8 @@ impl ReduceInput {
         &self.group_key
     }
 
-    /// The full key and the value of the group's next record; `None` after the last one. The slices lie in the mapped
-    /// segment and stay valid until the next call.
+    /// The full key and the value of the group's next record; `None` after the last one. The slices lie in
+    /// the mapped segment and stay valid until the next call.
     ///
     /// # Errors
     /// As `next_group`.

@@ -1,7 +1,7 @@
 //! What a reduce task reads: one partition of every map task's segment, merged and cut into groups.
 //!
-//! Owns opening, intermediate merges and groups. Does not own fetching segments from other hosts, nor the user's
-//! reducer.
+//! Owns opening, intermediate merges and groups. Does not own fetching segments from other hosts, nor the
+//! user's reducer.
 
 mod error;
 mod input;

@@ -1,7 +1,7 @@
 //! Where a reduce task stands in its input: what a later attempt goes on from.
 //!
-//! Owns this description. Does not own how the sources are opened at it (`sources`) nor the file that it is written to,
-//! which is the caller's.
+//! Owns this description. Does not own how the sources are opened at it (`sources`) nor the file that it is
+//! written to, which is the caller's.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +48,8 @@ pub enum SavedSource {
 }
 
 impl SavedReduceInput {
-    /// The inputs that are still to be read, by their place in `ReduceSettings::segments`, and the first block of the
-    /// partition that is needed of each. Paths of other inputs are not looked at any more.
+    /// The inputs that are still to be read, by their place in `ReduceSettings::segments`, and the first
+    /// block of the partition that is needed of each. Paths of other inputs are not looked at any more.
     pub fn blocks_needed(&self) -> impl Iterator<Item = (usize, u64)> {
         self.sources.iter().filter_map(|source| match source {
             SavedSource::Input { index, block, .. } => Some((*index as usize, *block)),

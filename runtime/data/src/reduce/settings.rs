@@ -12,7 +12,8 @@ pub struct ReduceSettings {
     /// One sealed segment per map task, in the order of the map tasks: it decides the order of equal keys.
     pub segments: Vec<PathBuf>,
     pub partition: u32,
-    /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1 MiB.
+    /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1
+    /// MiB.
     pub memory: usize,
     /// An existing directory for intermediate merges, this task's alone. Emptied of them
     /// when the input is dropped.

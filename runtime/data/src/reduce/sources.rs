@@ -1,7 +1,7 @@
 //! The sources of a reduce task's merge: segments, and the intermediate merges that make them few enough.
 //!
-//! Owns opening them, afresh or where they were saved, intermediate merges, and telling an input's damage from that of a
-//! merged file. Does not own groups (`input`).
+//! Owns opening them, afresh or where they were saved, intermediate merges, and telling an input's damage
+//! from that of a merged file. Does not own groups (`input`).
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

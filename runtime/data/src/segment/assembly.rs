@@ -1,8 +1,8 @@
 //! Writing a segment file from blocks that come from elsewhere.
 //!
-//! Owns the file of one partition while its blocks arrive in pieces of any size: each block is checked against its
-//! checksum while it is in the cache, nothing is decoded, and what is whole is known, so that a broken fetch goes on with
-//! the next block. Does not own where the bytes come from.
+//! Owns the file of one partition while its blocks arrive in pieces of any size: each block is checked
+//! against its checksum while it is in the cache, nothing is decoded, and what is whole is known, so that a
+//! broken fetch goes on with the next block. Does not own where the bytes come from.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -1,7 +1,7 @@
 //! The rules that tie the parts of a segment file to each other and to its length.
 //!
-//! Owns the one pass over the footer that `Segment::open` makes, after which every offset and length in it can be
-//! trusted. Does not own the checksums of blocks: each is verified when a cursor enters its block.
+//! Owns the one pass over the footer that `Segment::open` makes, after which every offset and length in it
+//! can be trusted. Does not own the checksums of blocks: each is verified when a cursor enters its block.
 
 use std::ops::Range;
 
@@ -81,8 +81,8 @@ pub(super) fn footer_range(header: &Header, trailer: &Trailer, file_len: u64) ->
     Ok(trailer.footer_offset..end)
 }
 
-/// The walk over all blocks in file order: each must start where the one before ended, so that every byte between the
-/// header and the footer is covered by exactly one block's checksum.
+/// The walk over all blocks in file order: each must start where the one before ended, so that every byte
+/// between the header and the footer is covered by exactly one block's checksum.
 struct Walk<'a> {
     header: &'a Header,
     index: &'a [u8],

@@ -1,7 +1,7 @@
 //! The walk over the records of one partition of a segment.
 //!
-//! Owns the current block (borrowed from the mapping, or decompressed into the cursor's own buffer) and the position in
-//! it. Does not own merging several cursors (`merge`).
+//! Owns the current block (borrowed from the mapping, or decompressed into the cursor's own buffer) and the
+//! position in it. Does not own merging several cursors (`merge`).
 #![allow(unsafe_code)] // keeps a pointer into the mapping that its own handle keeps alive
 
 use std::ops::Range;
@@ -52,8 +52,8 @@ pub struct Cursor {
     bytes_read: u64,
 }
 
-// SAFETY: `block` points into `segment`'s mapping or into `buffer`, both of which move with the cursor and are only
-// read through it; nothing is shared with another thread.
+// SAFETY: `block` points into `segment`'s mapping or into `buffer`, both of which move with the cursor and
+// are only read through it; nothing is shared with another thread.
 unsafe impl Send for Cursor {}
 
 impl Cursor {
@@ -88,7 +88,8 @@ impl Cursor {
             return Ok(false);
         }
         let rest = &self.block()[self.next..];
-        // A fixed extent is in place since the cursor was made: writing and reading it anew here costs a merge a tenth.
+        // A fixed extent is in place since the cursor was made: writing and reading it anew here costs a
+        // merge a tenth.
         let end = match self.encoding {
             RecordEncoding::Fixed { .. } if rest.len() >= self.extent.end => self.extent.end,
             RecordEncoding::Fixed { .. } => return Err(self.cut_record()),
@@ -101,7 +102,8 @@ impl Cursor {
         self.start = self.next;
         self.next += end;
         self.next_ordinal += 1;
-        // A merge comes back to this source after others: the record after the next one, by the length of this one.
+        // A merge comes back to this source after others: the record after the next one, by the length of
+        // this one.
         prefetch(self.block(), self.next + end);
         Ok(true)
     }
@@ -204,8 +206,8 @@ impl Cursor {
 
     #[inline]
     fn block(&self) -> &[u8] {
-        // SAFETY: `block` is the empty slice, or part of the mapping that `segment` keeps, or of `buffer`, which is
-        // only written while a new block is entered. All outlive the borrow of `self`.
+        // SAFETY: `block` is the empty slice, or part of the mapping that `segment` keeps, or of `buffer`,
+        // which is only written while a new block is entered. All outlive the borrow of `self`.
         unsafe { self.block.as_ref() }
     }
 

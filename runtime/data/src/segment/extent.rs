@@ -1,8 +1,8 @@
 //! The part of a segment that belongs to one partition: where its blocks lie and what is in them.
 //!
-//! Owns these facts, their form as bytes for the network, and the check of what came from there: every length bounded
-//! by the bytes that arrived, everything consistent, nothing believed. Does not own the blocks (`assembly`) nor how the
-//! bytes travel.
+//! Owns these facts, their form as bytes for the network, and the check of what came from there: every length
+//! bounded by the bytes that arrived, everything consistent, nothing believed. Does not own the blocks
+//! (`assembly`) nor how the bytes travel.
 //!
 //! ```text
 //! u16 length, header of the segment      as in the file, with its own crc32c
@@ -144,7 +144,8 @@ impl PartitionExtent {
             .map_err(|what| format!("partition {partition}: {what}"))
     }
 
-    /// Whether `later` describes the same partition of the same segment from a later block on, or from the same one.
+    /// Whether `later` describes the same partition of the same segment from a later block on, or from the
+    /// same one.
     pub fn goes_on_as(&self, later: &PartitionExtent) -> bool {
         let Some(skipped) = later.first_block.checked_sub(self.first_block) else { return false };
         let skipped = usize::try_from(skipped).ok().and_then(|blocks| blocks.checked_mul(BLOCK_ENTRY_BYTES));

@@ -1,7 +1,8 @@
 //! The bytes of a segment file: header, partition table, block index and trailer.
 //!
-//! Owns sizes, magic numbers and the coding of each part, with a checksum over every part. Does not own the rules that
-//! tie the parts to each other and to the file's length: those are checked once, in `segment::check`.
+//! Owns sizes, magic numbers and the coding of each part, with a checksum over every part. Does not own the
+//! rules that tie the parts to each other and to the file's length: those are checked once, in
+//! `segment::check`.
 //!
 //! ```text
 //! header     magic, version, encoding, codec, checksum kind, form, partitions, [partition, first block, first ordinal],
@@ -11,8 +12,9 @@
 //! trailer    footer offset and length, records, blocks, crc32c of the footer, crc32c of the trailer, magic
 //! ```
 //!
-//! The form is 0 for a file with all partitions of a map's output. It is 1 for a file with one of them, or with the end of
-//! one, such as a fetch writes: its table has one entry, and the fields in brackets say what it is an entry of.
+//! The form is 0 for a file with all partitions of a map's output. It is 1 for a file with one of them, or
+//! with the end of one, such as a fetch writes: its table has one entry, and the fields in brackets say what
+//! it is an entry of.
 
 use crate::record::RecordEncoding;
 
@@ -286,7 +288,8 @@ impl Trailer {
         bytes
     }
 
-    /// The trailer's own checksum, which stands for the whole file: it covers the footer's, which covers the blocks'.
+    /// The trailer's own checksum, which stands for the whole file: it covers the footer's, which covers the
+    /// blocks'.
     pub(crate) fn crc(&self) -> u32 {
         u32_at(&self.encode(), 36)
     }

@@ -1,7 +1,8 @@
 //! The validated header and footer of a segment file, read without mapping it.
 //!
-//! Owns what a server needs to answer for one partition: it must survive a file that is cut while it is served, which a
-//! mapping does not. Does not own the blocks, which nobody looks into on their way out, nor who asks for them.
+//! Owns what a server needs to answer for one partition: it must survive a file that is cut while it is
+//! served, which a mapping does not. Does not own the blocks, which nobody looks into on their way out, nor
+//! who asks for them.
 
 use std::fs::File;
 use std::io;
@@ -29,7 +30,8 @@ impl SegmentIndex {
     /// Reads and validates header, footer and trailer of a sealed file; `path` is for errors.
     ///
     /// # Errors
-    /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment or holds one partition only.
+    /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment or holds one partition
+    /// only.
     pub fn read(file: &File, path: &Path) -> Result<SegmentIndex, SegmentError> {
         let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
         let damaged = |label: &str, what: String| SegmentError::Damaged {
@@ -69,8 +71,8 @@ impl SegmentIndex {
         self.footer.len() + self.header.label.len() + self.path.as_os_str().len()
     }
 
-    /// Where the blocks of a partition lie, and what is in them, from one block on; the partition's number of blocks
-    /// stands for its end.
+    /// Where the blocks of a partition lie, and what is in them, from one block on; the partition's number of
+    /// blocks stands for its end.
     ///
     /// # Errors
     /// `NoPartition` or `NoBlock` when there are fewer.

@@ -1,7 +1,7 @@
 //! Segment files: sorted, partitioned, indexed, checksummed, immutable once sealed.
 //!
-//! Owns their format, writing, validation and reading. Does not own sorting (`sort`), merging (`merge`) nor who serves
-//! them to other hosts. The same format holds the runs that a task spills.
+//! Owns their format, writing, validation and reading. Does not own sorting (`sort`), merging (`merge`) nor
+//! who serves them to other hosts. The same format holds the runs that a task spills.
 
 mod assembly;
 mod check;

@@ -1,10 +1,10 @@
 //! An open segment: a validated, mapped file.
 //!
-//! Owns the mapping and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s. Holds no
-//! heap memory that grows with the file: the footer is read where it is mapped.
+//! Owns the mapping and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s.
+//! Holds no heap memory that grows with the file: the footer is read where it is mapped.
 //!
-//! A sealed segment is immutable by contract. Should something else cut the file while it is mapped, reading the lost
-//! part is a SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
+//! A sealed segment is immutable by contract. Should something else cut the file while it is mapped, reading
+//! the lost part is a SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
 #![allow(unsafe_code)] // maps files
 
 use std::fs::File;
@@ -34,8 +34,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Maps a sealed segment and validates its header, footer and trailer against each other and the file's length.
-    /// The blocks' contents are verified later, each when a cursor enters it.
+    /// Maps a sealed segment and validates its header, footer and trailer against each other and the file's
+    /// length. The blocks' contents are verified later, each when a cursor enters it.
     ///
     /// # Errors
     /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment.
@@ -46,8 +46,9 @@ impl Segment {
         if usize::try_from(len).is_err() {
             return Err(unreadable(io::Error::from(io::ErrorKind::FileTooLarge)));
         }
-        // SAFETY: the mapping is private to reading. Segments are immutable once sealed (see the module's header for
-        // what a violation does), so the bytes behind the shared slice do not change while it lives.
+        // SAFETY: the mapping is private to reading. Segments are immutable once sealed (see the module's
+        // header for what a violation does), so the bytes behind the shared slice do not change while it
+        // lives.
         let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
         let parts = check(&map).map_err(|what| SegmentError::Damaged {
             path: path.to_owned(),
@@ -133,8 +134,8 @@ impl Segment {
         Cursor::new(self.clone(), partition)
     }
 
-    /// A cursor before record `ordinal` (from 0) of a partition; the partition's number of records stands for its end.
-    /// A binary search and at most one block decoded, whatever the size of the partition.
+    /// A cursor before record `ordinal` (from 0) of a partition; the partition's number of records stands for
+    /// its end. A binary search and at most one block decoded, whatever the size of the partition.
     ///
     /// # Errors
     /// As `partition`, `NoRecord`, or `Damaged` when the block that holds the record is.
@@ -155,7 +156,8 @@ impl Segment {
         Ok(Some(Position { block: block - blocks.start + self.first_block(), ordinal }))
     }
 
-    /// The last of some blocks of a partition whose first record is not beyond one of theirs, by binary search.
+    /// The last of some blocks of a partition whose first record is not beyond one of theirs, by binary
+    /// search.
     pub(super) fn block_of(&self, blocks: &Range<u64>, ordinal: u64) -> Result<u64, SegmentError> {
         let (mut low, mut high) = (blocks.start, blocks.end);
         while high - low > 1 {
@@ -174,7 +176,8 @@ impl Segment {
         self.header.first_block()
     }
 
-    /// Ordinal of the first record that a partition starts with here; not 0 when the file holds the end of one only.
+    /// Ordinal of the first record that a partition starts with here; not 0 when the file holds the end of
+    /// one only.
     pub(crate) fn first_ordinal(&self) -> u64 {
         self.header.first_ordinal()
     }

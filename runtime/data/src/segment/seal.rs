@@ -1,6 +1,7 @@
 //! How a file gets its final name: all of it at once, or not at all.
 //!
-//! Owns temporary names, renaming, and syncing when durability is asked for. Does not own what is in the file.
+//! Owns temporary names, renaming, and syncing when durability is asked for. Does not own what is in the
+//! file.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! Writing a segment: blocks, index, footer, trailer, and the seal.
 //!
-//! Owns cutting records into blocks, their checksums and compression, and the write buffer. The caller brings records in
-//! their final order: partitions ascending, keys sorted within each.
+//! Owns cutting records into blocks, their checksums and compression, and the write buffer. The caller brings
+//! records in their final order: partitions ascending, keys sorted within each.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -91,7 +91,8 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Creates the file under its temporary name. `buffer_bytes` is what is written at once; at least one block.
+    /// Creates the file under its temporary name. `buffer_bytes` is what is written at once; at least one
+    /// block.
     pub(crate) fn create(
         target: &Path,
         shape: SegmentShape,
@@ -319,7 +320,8 @@ impl SegmentWriter {
 impl Drop for SegmentWriter {
     fn drop(&mut self) {
         if !self.sealed {
-            // A file without its trailer never existed; that it cannot be removed changes nothing about the first error.
+            // A file without its trailer never existed; that it cannot be removed changes nothing about the
+            // first error.
             let _ = fs::remove_file(&self.partial);
         }
     }

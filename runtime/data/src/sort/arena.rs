@@ -1,7 +1,7 @@
 //! The arena: encoded records from the bottom up, their sort entries from the top down.
 //!
-//! Owns the memory of both and its growth, a chunk at a time, up to the arena's share of the budget. Between the two lies
-//! what is free; half of what the entries take is kept free as the sort's scratch space.
+//! Owns the memory of both and its growth, a chunk at a time, up to the arena's share of the budget. Between
+//! the two lies what is free; half of what the entries take is kept free as the sort's scratch space.
 #![allow(unsafe_code)] // writes into mapped memory
 
 use std::convert::Infallible;
@@ -45,8 +45,8 @@ pub(crate) struct Sorted<'a> {
 }
 
 impl Arena {
-    /// An arena that may grow to `max` bytes, of which nothing is touched yet; `reserve` bounds what `set_max` may
-    /// allow later.
+    /// An arena that may grow to `max` bytes, of which nothing is touched yet; `reserve` bounds what
+    /// `set_max` may allow later.
     pub(crate) fn new(
         partitions: u32,
         encoding: RecordEncoding,
@@ -72,8 +72,8 @@ impl Arena {
         cost(key, value).saturating_add(SLACK) <= self.max
     }
 
-    /// Adds a record, the head of whose key is at hand; `false` when it does not fit any more. A fixed encoding's lengths
-    /// are the caller's to check.
+    /// Adds a record, the head of whose key is at hand; `false` when it does not fit any more. A fixed
+    /// encoding's lengths are the caller's to check.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -87,8 +87,9 @@ impl Arena {
             return false;
         }
         let len;
-        // SAFETY: `room` covers the header, key, value and entry, and SLACK bytes more lie between the records and the
-        // entries, so that all writes stay inside the region. Entries are aligned because the region's end is.
+        // SAFETY: `room` covers the header, key, value and entry, and SLACK bytes more lie between the
+        // records and the entries, so that all writes stay inside the region. Entries are aligned because the
+        // region's end is.
         unsafe {
             let record = self.region.base().as_ptr().add(self.data_len);
             let header_len = write_header(record, encoding, key.len(), value.len());
@@ -127,9 +128,9 @@ impl Arena {
 
     /// Sorts what the arena holds.
     pub(crate) fn sort(&mut self) -> Sorted<'_> {
-        // SAFETY: the first `data_len` bytes and the last `records` entries were written by `push`; between them lies
-        // room for as many entries of scratch space, zeroed or written before. The three do not overlap, and the
-        // borrow of `self` keeps them alone.
+        // SAFETY: the first `data_len` bytes and the last `records` entries were written by `push`; between
+        // them lies room for as many entries of scratch space, zeroed or written before. The three do not
+        // overlap, and the borrow of `self` keeps them alone.
         let (data, scratch, entries) = unsafe {
             let top = self.region.base().as_ptr().add(self.region.len()).cast::<u128>();
             (

@@ -7,8 +7,9 @@
 //! partition | first bytes of the key, padded | min(length, bytes + 1) | locator
 //! ```
 //!
-//! The length code orders a key before another that only adds zero bytes, and tells whether the entry holds the whole
-//! key: two equal entries (but for their locators) of whole keys are equal keys. Keys of one fixed length need none.
+//! The length code orders a key before another that only adds zero bytes, and tells whether the entry holds
+//! the whole key: two equal entries (but for their locators) of whole keys are equal keys. Keys of one fixed
+//! length need none.
 
 use crate::key;
 use crate::record::RecordEncoding;

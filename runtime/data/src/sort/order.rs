@@ -1,7 +1,7 @@
 //! Putting entries in order.
 //!
-//! Owns the choice of sorting algorithm and the order of keys that go on beyond their entries. Stability comes from the
-//! locators in the entries: records lie in the arena in the order of arrival.
+//! Owns the choice of sorting algorithm and the order of keys that go on beyond their entries. Stability
+//! comes from the locators in the entries: records lie in the arena in the order of arrival.
 
 use super::entry::EntryLayout;
 use super::radix;
@@ -10,13 +10,14 @@ use crate::region::prefetch;
 
 /// Ranges of equal entries up to this size are sorted by comparing keys at once.
 const COMPARED_MAX: usize = 12;
-/// How many times a range of equal entries is given the next bytes of its keys before keys are compared as they are.
+/// How many times a range of equal entries is given the next bytes of its keys before keys are compared as
+/// they are.
 const REKEYED_MAX: usize = 8;
 /// How many entries ahead a key is fetched.
 const AHEAD: usize = 16;
 
-/// Sorts entries, which lie in memory in the reverse order of arrival, by partition, key and arrival. `scratch` is as
-/// long as `entries`.
+/// Sorts entries, which lie in memory in the reverse order of arrival, by partition, key and arrival.
+/// `scratch` is as long as `entries`.
 pub(super) fn sort(entries: &mut [u128], scratch: &mut [u128], data: &[u8], layout: EntryLayout) {
     radix::sort_reversed(entries, scratch);
     resolve(entries, data, layout, layout.prefix_bytes(), 0);

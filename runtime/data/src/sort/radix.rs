@@ -1,10 +1,10 @@
 //! Radix sort of 16-byte entries.
 //!
-//! Owns the algorithm alone; ties beyond an entry are `order`'s. Most significant digit first until a bucket fits the
-//! second-level cache with its scratch space, then least significant digit first over the next 24 bits or fewer, then an
-//! insertion sort for what these bits leave undecided. Measured on 670,000 entries of terasort's ASCII keys: 16 to 18 ns
-//! an entry, against 35 for the standard unstable sort. Half of that gain is the prefetch: more than about 64 buckets are
-//! too many streams for the processor to foresee.
+//! Owns the algorithm alone; ties beyond an entry are `order`'s. Most significant digit first until a bucket
+//! fits the second-level cache with its scratch space, then least significant digit first over the next 24
+//! bits or fewer, then an insertion sort for what these bits leave undecided. Measured on 670,000 entries of
+//! terasort's ASCII keys: 16 to 18 ns an entry, against 35 for the standard unstable sort. Half of that gain
+//! is the prefetch: more than about 64 buckets are too many streams for the processor to foresee.
 
 use crate::region::prefetch_write;
 
@@ -27,8 +27,8 @@ const MOVES_MAX: usize = 8;
 /// Levels of distribution after which skewed entries are left to the standard sort.
 const LEVELS_MAX: u32 = 6;
 
-/// Sorts entries that lie in memory in the reverse order of their arrival: taken backwards, those that agree but for
-/// their locators are in order already. `scratch` is as long as `entries`.
+/// Sorts entries that lie in memory in the reverse order of their arrival: taken backwards, those that agree
+/// but for their locators are in order already. `scratch` is as long as `entries`.
 pub(super) fn sort_reversed(entries: &mut [u128], scratch: &mut [u128]) {
     if entries.is_sorted() {
         return;

@@ -1,5 +1,5 @@
-//! The vocabulary of the data plane's tests: a place for files, collecting in one call, reading in one call, and the
-//! naive oracle that everything is compared with.
+//! The vocabulary of the data plane's tests: a place for files, collecting in one call, reading in one call,
+//! and the naive oracle that everything is compared with.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its own part; a panic here fails a test
 
 use std::path::{Path, PathBuf};

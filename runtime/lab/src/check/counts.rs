@@ -1,5 +1,5 @@
-//! Owns the reference for counting words: a plain counter with nothing clever in it, and the comparison of an output
-//! with it. A word is a run of bytes between ASCII white space.
+//! Owns the reference for counting words: a plain counter with nothing clever in it, and the comparison of an
+//! output with it. A word is a run of bytes between ASCII white space.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

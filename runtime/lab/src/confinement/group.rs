@@ -1,5 +1,5 @@
-//! Owns the kernel's control groups for memory, of both versions: where a group may be made, and how it is limited.
-//! Making and removing the folder is the guard's.
+//! Owns the kernel's control groups for memory, of both versions: where a group may be made, and how it is
+//! limited. Making and removing the folder is the guard's.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Owns what a guard takes care of, one kind of thing each: how it is made where the guard makes it, and how it is ended.
-//! In which order that happens belongs to the service.
+//! Owns what a guard takes care of, one kind of thing each: how it is made where the guard makes it, and how
+//! it is ended. In which order that happens belongs to the service.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! Owns what a guard does from its first line to its end: takes charges, answers each, and ends them when the pipe ends.
-//! Later charges do not depend on earlier ones but for their kind: processes first, folders last.
+//! Owns what a guard does from its first line to its end: takes charges, answers each, and ends them when the
+//! pipe ends. Later charges do not depend on earlier ones but for their kind: processes first, folders last.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Owns memory that a task fills with random bytes and reads back at its end, so that the kernel must swap it out to use
-//! it otherwise. A restored attempt fills it again: it is rebuilt from its seed and is no part of a checkpoint.
+//! Owns memory that a task fills with random bytes and reads back at its end, so that the kernel must swap it
+//! out to use it otherwise. A restored attempt fills it again: it is rebuilt from its seed and is no part of
+//! a checkpoint.
 
 use std::sync::{Mutex, PoisonError};
 

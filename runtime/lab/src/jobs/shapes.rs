@@ -1,5 +1,6 @@
-//! Owns small jobs of every shape over lines of text: with a combiner, sorted within groups, one large group, map-only, many
-//! spills. How often they are interrupted, and that nobody can tell afterwards, belongs to the identity experiment.
+//! Owns small jobs of every shape over lines of text: with a combiner, sorted within groups, one large group,
+//! map-only, many spills. How often they are interrupted, and that nobody can tell afterwards, belongs to the
+//! identity experiment.
 
 use std::time::Duration;
 

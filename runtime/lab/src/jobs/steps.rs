@@ -1,5 +1,6 @@
-//! Owns jobs that are nothing but steps of known length: one map over a file of steps, or reduces with a group for each.
-//! Closures without state, so that every primitive can preempt them; memory, if any, is `ballast`.
+//! Owns jobs that are nothing but steps of known length: one map over a file of steps, or reduces with a
+//! group for each. Closures without state, so that every primitive can preempt them; memory, if any, is
+//! `ballast`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Work;
 use super::ballast::Ballast;
 
-/// How many rounds the speed of this machine is measured with, and how often: the best counts, since others can only slow
-/// it down.
+/// How many rounds the speed of this machine is measured with, and how often: the best counts, since others
+/// can only slow it down.
 const MEASURED_ROUNDS: u64 = 20_000_000;
 const MEASUREMENTS: u32 = 7;
 

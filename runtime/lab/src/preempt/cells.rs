@@ -1,5 +1,5 @@
-//! Owns the figures of the two-job experiment: single runs, the cells they fall into, and what is concluded about the bounds.
-//! How a run comes about belongs to the experiment, how figures look to the report.
+//! Owns the figures of the two-job experiment: single runs, the cells they fall into, and what is concluded
+//! about the bounds. How a run comes about belongs to the experiment, how figures look to the report.
 
 use serde::Serialize;
 
@@ -100,8 +100,8 @@ fn samples(
     runs.iter().filter(of_cell).map(seconds).collect()
 }
 
-/// What conserving primitives cost against kill (the high job) and wait (both), in the middle and over all runs: ratios
-/// within each repetition.
+/// What conserving primitives cost against kill (the high job) and wait (both), in the middle and over all
+/// runs: ratios within each repetition.
 pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
     let mut found = Vec::new();
     let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
@@ -145,8 +145,9 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// The median of the ratios of runs that belong together, which were made one after another: same per cent, same
-    /// repetition. A machine that is slower for some minutes is so for both, which medians apart would take for a cost.
+    /// The median of the ratios of runs that belong together, which were made one after another: same per
+    /// cent, same repetition. A machine that is slower for some minutes is so for both, which medians apart
+    /// would take for a cost.
     fn verdict(
         &self,
         runs: &[TwoJobsRun],
@@ -177,7 +178,8 @@ impl Comparison {
     }
 }
 
-/// Seconds of makespan beyond wait's for each GiB that was swapped out: the median over suspended runs that swapped.
+/// Seconds of makespan beyond wait's for each GiB that was swapped out: the median over suspended runs that
+/// swapped.
 pub fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
     let rates: Vec<f64> = runs
         .iter()

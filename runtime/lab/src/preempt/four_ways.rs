@@ -1,6 +1,7 @@
-//! Owns Natjam's experiment of several ways to give a production job its share: a research job fills the cluster, then a
-//! production job comes that wants a quarter of it (Natjam, section 6: Research-XL and Production-S). Jobs consist of reduces
-//! that sleep between their groups, as there; all times are scaled to what a person waits for.
+//! Owns Natjam's experiment of several ways to give a production job its share: a research job fills the
+//! cluster, then a production job comes that wants a quarter of it (Natjam, section 6: Research-XL and
+//! Production-S). Jobs consist of reduces that sleep between their groups, as there; all times are scaled to
+//! what a person waits for.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -30,7 +31,8 @@ const PRODUCTION_SLOTS: u32 = 3;
 const RESEARCH_SECONDS: f64 = 192.3;
 const PRODUCTION_SECONDS: f64 = 70.4;
 const PRODUCTION_AT_SECONDS: f64 = 50.0;
-/// How long a reduce sleeps for one group: short, since progress is told each time about a thousand groups are done.
+/// How long a reduce sleeps for one group: short, since progress is told each time about a thousand groups
+/// are done.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Lengths of reduces are drawn from here on, up to the longest.
 const SHORTEST: f64 = 0.5;
@@ -171,8 +173,8 @@ impl Role {
         }
     }
 
-    /// The input: a line for each reduce, with as many groups as its length takes. The longest comes first, so that the job
-    /// takes what it should alone.
+    /// The input: a line for each reduce, with as many groups as its length takes. The longest comes first,
+    /// so that the job takes what it should alone.
     fn input(self, scale: f64) -> String {
         let seconds = match self {
             Role::Research => RESEARCH_SECONDS,
@@ -281,7 +283,8 @@ impl FourWays<'_> {
         })
     }
 
-    /// Runs both jobs without anybody in their way, and without the sleep that their outputs do not depend on.
+    /// Runs both jobs without anybody in their way, and without the sleep that their outputs do not depend
+    /// on.
     fn refer(&mut self, cluster: &mut LiveCluster<'_>, folder: &Path) -> Result<(), LabError> {
         for (place, role) in Role::BOTH.into_iter().enumerate() {
             let name = format!("{}-alone", role.name());

@@ -1,5 +1,5 @@
-//! Owns the files of a report: the figures as SVG, the tables as text, everything as JSON, and one page for a browser that
-//! holds it all and needs nothing else. Which figures there are belongs to the report.
+//! Owns the files of a report: the figures as SVG, the tables as text, everything as JSON, and one page for a
+//! browser that holds it all and needs nothing else. Which figures there are belongs to the report.
 
 use std::fs;
 use std::path::Path;

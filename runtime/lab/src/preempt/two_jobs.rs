@@ -1,6 +1,7 @@
-//! Owns the experiment of two jobs on one slot: the low one runs, the high one comes when the low one is at some per cent, and
-//! rules of the trigger scheduler preempt at that. Primitives and per cents take turns within each repetition, on one cluster
-//! (OS-Assisted Task Preemption for Hadoop, section IV). What follows from the runs belongs to `cells`.
+//! Owns the experiment of two jobs on one slot: the low one runs, the high one comes when the low one is at
+//! some per cent, and rules of the trigger scheduler preempt at that. Primitives and per cents take turns
+//! within each repetition, on one cluster (OS-Assisted Task Preemption for Hadoop, section IV). What follows
+//! from the runs belongs to `cells`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,8 +21,8 @@ use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
 use crate::workspace::remove;
 
-/// Steps in a second of work: how fine a task can be preempted, and how fine its progress is. A reduce tells its progress
-/// each time it has done about a thousand groups.
+/// Steps in a second of work: how fine a task can be preempted, and how fine its progress is. A reduce tells
+/// its progress each time it has done about a thousand groups.
 fn steps_per_second(form: TaskForm) -> f64 {
     match form {
         TaskForm::Map => 1_000.0,
@@ -46,8 +47,8 @@ struct Plan {
     primitive: Strategy,
 }
 
-/// Every run in the order in which they are done: all primitives at one per cent, one after another, beginning with another
-/// one each time, so that no primitive has the same place in every round.
+/// Every run in the order in which they are done: all primitives at one per cent, one after another,
+/// beginning with another one each time, so that no primitive has the same place in every round.
 fn plans(repetitions: u32, percents: &[u32], strategies: &[Strategy]) -> Vec<Plan> {
     let mut plans = Vec::new();
     for repetition in 1..=repetitions {
@@ -143,7 +144,8 @@ struct TwoJobs<'a> {
 }
 
 impl TwoJobs<'_> {
-    /// Runs a job alone, twice: the first time the program is sent and everything is warmed up. Returns its seconds.
+    /// Runs a job alone, twice: the first time the program is sent and everything is warmed up. Returns its
+    /// seconds.
     fn alone(&mut self) -> Result<f64, LabError> {
         write(&self.folder.join("steps.txt"), &self.input())?;
         let mut seconds = 0.0;
@@ -214,7 +216,8 @@ impl TwoJobs<'_> {
         let rounds = rounds.round() as u64;
         let work = Work { job: job.to_owned(), rounds, pause: 0, fill, seed: 7 };
         let (input, output) = (self.folder.join("steps.txt"), self.folder.join(name));
-        // What is said of a task's memory is what the worker goes by when it decides whether to move another one's out.
+        // What is said of a task's memory is what the worker goes by when it decides whether to move another
+        // one's out.
         let task_memory = if self.weight == Weight::Hungry { settings.fill } else { LIGHT_MEMORY };
         let order = JobOrder { task_memory, ..JobOrder::new(name, work, &input, &output) };
         self.cluster.submit(&order)

@@ -32,7 +32,8 @@ impl Interrupt {
         Interrupt::default()
     }
 
-    /// A flag that SIGINT, SIGTERM and SIGHUP set instead of ending the process. Under `nohup` SIGHUP stays ignored.
+    /// A flag that SIGINT, SIGTERM and SIGHUP set instead of ending the process. Under `nohup` SIGHUP stays
+    /// ignored.
     ///
     /// # Errors
     ///

@@ -70,7 +70,8 @@ impl Lab {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// `nap lab` with these arguments; the folders for binaries and work come first, so that a test may replace them.
+    /// `nap lab` with these arguments; the folders for binaries and work come first, so that a test may
+    /// replace them.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nap-lab"));
         command.args(arguments);

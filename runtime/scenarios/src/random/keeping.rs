@@ -1,7 +1,7 @@
 //! How many suspended attempts each worker keeps, found from what was reported and ordered alone.
 //!
-//! Owns the rule as somebody outside would state it: never more than the limit, and after that none until half of it is left.
-//! Does not own the engine's own count, which `Engine::check` goes over.
+//! Owns the rule as somebody outside would state it: never more than the limit, and after that none until
+//! half of it is left. Does not own the engine's own count, which `Engine::check` goes over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,8 @@ impl Keeping {
         Keeping { most, stopped: BTreeMap::new(), full: BTreeSet::new() }
     }
 
-    /// Takes in an event and what was ordered because of it; `is_live` knows the attempts that have not ended.
+    /// Takes in an event and what was ordered because of it; `is_live` knows the attempts that have not
+    /// ended.
     pub fn follow(&mut self, event: &Event, effects: &[Effect], is_live: impl Fn(AttemptId) -> bool) {
         let refused = match event {
             Event::Reported { attempt, report: Report::SuspendRefused { .. }, .. } => Some(*attempt),

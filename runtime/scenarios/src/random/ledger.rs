@@ -1,6 +1,7 @@
 //! Books kept from the effects alone: what was launched, granted, done and ended, and that it adds up.
 //!
-//! Owns the promises that outlive an event: one commit for each task, one end for each job, a record before its order.
+//! Owns the promises that outlive an event: one commit for each task, one end for each job, a record before
+//! its order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

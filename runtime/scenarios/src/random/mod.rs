@@ -1,8 +1,8 @@
-//! Random events by seed: every invariant after every event, the truth about processes, one commit for each task, and
-//! an end for every job once workers behave.
+//! Random events by seed: every invariant after every event, the truth about processes, one commit for each
+//! task, and an end for every job once workers behave.
 //!
-//! Owns the runs. `world` is the model of workers, `policy` decides at random, `ledger` keeps the books. Does not own which
-//! seeds are played.
+//! Owns the runs. `world` is the model of workers, `policy` decides at random, `ledger` keeps the books. Does
+//! not own which seeds are played.
 
 mod hands;
 mod keeping;

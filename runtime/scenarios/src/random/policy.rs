@@ -1,7 +1,8 @@
-//! A scheduling policy that decides at random: it declines, preempts, cancels and asks to be woken for no reason.
+//! A scheduling policy that decides at random: it declines, preempts, cancels and asks to be woken for no
+//! reason.
 //!
-//! Owns no state but how often it was asked, from which its choices follow. When told to be calm it gives every slot to whoever can use it. When hostile it also
-//! asks for what is not possible.
+//! Owns no state but how often it was asked, from which its choices follow. When told to be calm it gives
+//! every slot to whoever can use it. When hostile it also asks for what is not possible.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,8 @@
 //! A model of workers and their processes, moved by a seeded generator: slow, racing, failing, but truthful.
 //!
-//! Owns the truth about processes, against which the engine's belief is checked: no worker runs more processes than it
-//! has slots. Orders and reports of one worker keep their order; between workers anything may happen first.
+//! Owns the truth about processes, against which the engine's belief is checked: no worker runs more
+//! processes than it has slots. Orders and reports of one worker keep their order; between workers anything
+//! may happen first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -59,8 +60,8 @@ impl Daemon {
         }
     }
 
-    /// An order is on its way. If it launches an attempt: whether that writes a part of the output, and how many maps
-    /// it must have read before it can finish.
+    /// An order is on its way. If it launches an attempt: whether that writes a part of the output, and how
+    /// many maps it must have read before it can finish.
     pub fn receive(&mut self, order: Order, commits: bool, maps: usize) {
         self.orders.push_back((order, commits, maps));
     }

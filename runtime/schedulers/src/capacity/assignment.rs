@@ -1,7 +1,8 @@
-//! To whom a free slot goes: from the root down to the queue that has least of its guarantee, and there to the first
-//! job that can use it.
+//! To whom a free slot goes: from the root down to the queue that has least of its guarantee, and there to
+//! the first job that can use it.
 //!
-//! Owns the walk, maxima and the limits of users. Does not own the books, nor what the job does with the slot.
+//! Owns the walk, maxima and the limits of users. Does not own the books, nor what the job does with the
+//! slot.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;

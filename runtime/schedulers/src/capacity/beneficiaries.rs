@@ -1,4 +1,5 @@
-//! For whom a slot is taken: the neediest queue that should have more, and in it the first job that can use it.
+//! For whom a slot is taken: the neediest queue that should have more, and in it the first job that can use
+//! it.
 //!
 //! Owns that nothing is taken for nobody. Does not own who gives.
 
@@ -48,7 +49,8 @@ impl<'a> Beneficiaries<'a> {
         }
     }
 
-    /// The job that gets the slot of a victim of this job, with its queue; nobody, when all that is due is promised already.
+    /// The job that gets the slot of a victim of this job, with its queue; nobody, when all that is due is
+    /// promised already.
     pub fn next(&mut self, victim: &Victim, of: JobId) -> Option<(JobId, usize)> {
         let (job, queue) = match victim.pass {
             Pass::IntraQueue => (self.claimant(victim.queue, of)?, victim.queue),

@@ -1,7 +1,7 @@
 //! What each queue and each of its users has and wants, kept in step with the jobs one change at a time.
 //!
-//! Owns the sums and the orders that make a decision cheap: a change costs the logarithm of the jobs of a queue and the
-//! depth of the tree. Does not own any decision.
+//! Owns the sums and the orders that make a decision cheap: a change costs the logarithm of the jobs of a
+//! queue and the depth of the tree. Does not own any decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -158,9 +158,9 @@ impl Books {
         }
     }
 
-    /// How many slots one user of a leaf may hold while `slots` are there: an equal part of what the queue has or is
-    /// guaranteed, whichever is more, among the users who want more, but not less than what the configuration leaves
-    /// to each. Without a limit none.
+    /// How many slots one user of a leaf may hold while `slots` are there: an equal part of what the queue
+    /// has or is guaranteed, whichever is more, among the users who want more, but not less than what the
+    /// configuration leaves to each. Without a limit none.
     pub fn user_limit(&self, kind: TaskKind, leaf: usize, slots: u32) -> Option<u32> {
         let percent = self.queues.queue(leaf).user_limit_percent;
         if percent >= Ratio::whole(100) {

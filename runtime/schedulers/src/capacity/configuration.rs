@@ -1,6 +1,7 @@
 //! What can be chosen about the capacity policy, as it stands in a file.
 //!
-//! Owns the values, their published defaults and their bounds. Does not own the tree that follows from the queues.
+//! Owns the values, their published defaults and their bounds. Does not own the tree that follows from the
+//! queues.
 
 use napreduce_core::{Primitive, Ratio, Span};
 use serde::{Deserialize, Serialize};
@@ -48,8 +49,8 @@ pub enum Mode {
 pub struct CapacityConfiguration {
     /// How far queues may grow.
     pub mode: Mode,
-    /// The queue of jobs that name none, or one that is not there or has queues below it. Without it `default`, or the
-    /// first leaf.
+    /// The queue of jobs that name none, or one that is not there or has queues below it. Without it
+    /// `default`, or the first leaf.
     pub default_queue: Option<String>,
     /// The queues; without any, one named `default` that has all.
     pub queue: Vec<QueueConfiguration>,
@@ -106,8 +107,8 @@ pub struct MonitorConfiguration {
     pub max_wait_before_kill: Span,
     /// Which part of all slots may be taken in one round.
     pub total_per_round: Ratio,
-    /// The fewest slots that a round may take, and that it takes of a queue that is to give any. Published is 0, which
-    /// never takes anything on a cluster of fewer than ten slots.
+    /// The fewest slots that a round may take, and that it takes of a queue that is to give any. Published is
+    /// 0, which never takes anything on a cluster of fewer than ten slots.
     pub least_slots: u32,
     /// Which part of its guarantee a queue may have beyond it before anything is taken.
     pub dead_zone: Ratio,

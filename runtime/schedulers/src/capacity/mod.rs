@@ -1,7 +1,8 @@
-//! Capacity: a tree of queues, each with a guaranteed share of the slots and a maximum, and a monitor that takes slots
-//! back for queues that have less than they are guaranteed.
+//! Capacity: a tree of queues, each with a guaranteed share of the slots and a maximum, and a monitor that
+//! takes slots back for queues that have less than they are guaranteed.
 //!
-//! Owns the policy and its parts. Does not own how a slot is taken: a victim is named, the engine does the rest.
+//! Owns the policy and its parts. Does not own how a slot is taken: a victim is named, the engine does the
+//! rest.
 
 mod assignment;
 mod beneficiaries;

@@ -17,8 +17,9 @@ pub struct Standing<'a> {
     pub priority: i32,
 }
 
-/// How two queues compare by what they have of their guarantee; smaller goes first. Priority decides between two that
-/// are both below their guarantee and between two that are not, never between one below and one that is not.
+/// How two queues compare by what they have of their guarantee; smaller goes first. Priority decides between
+/// two that are both below their guarantee and between two that are not, never between one below and one that
+/// is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
     satisfied: bool,
@@ -28,8 +29,8 @@ pub struct Need {
 }
 
 impl Need {
-    /// The need of a queue that has `amount` of what it is `guaranteed`. Without a guarantee it is satisfied beyond all
-    /// others, whatever it has.
+    /// The need of a queue that has `amount` of what it is `guaranteed`. Without a guarantee it is satisfied
+    /// beyond all others, whatever it has.
     pub fn of(amount: Ratio, guaranteed: Ratio, priority: i32) -> Need {
         let priority = Reverse(priority);
         if guaranteed <= Ratio::ZERO {
@@ -41,8 +42,8 @@ impl Need {
 }
 
 impl Standing<'_> {
-    /// The order in which queues below one parent are offered a slot: those without a guarantee after all others, by
-    /// priority and then by use; the others by need, then the larger guarantee; at last by name.
+    /// The order in which queues below one parent are offered a slot: those without a guarantee after all
+    /// others, by priority and then by use; the others by need, then the larger guarantee; at last by name.
     pub fn compare(&self, other: &Standing<'_>) -> Ordering {
         let unguaranteed = |standing: &Standing<'_>| standing.guaranteed <= Ratio::ZERO;
         let by_class = unguaranteed(self).cmp(&unguaranteed(other));

@@ -1,7 +1,7 @@
 //! The tree of queues: what each is guaranteed and may have at most, of all slots of one kind.
 //!
-//! Owns the tree and where a job belongs in it. Slots are counted apart for maps and reduces, so every share is one of
-//! the map slots and one of the reduce slots. Does not own what a queue has or wants at the moment.
+//! Owns the tree and where a job belongs in it. Slots are counted apart for maps and reduces, so every share
+//! is one of the map slots and one of the reduce slots. Does not own what a queue has or wants at the moment.
 
 use std::collections::BTreeMap;
 
@@ -112,8 +112,8 @@ impl Queues {
         u128::from(self.weights[number])
     }
 
-    /// How many of so many slots a queue may have: whole ones, but at least one if it may have any, since its jobs would
-    /// wait for ever otherwise.
+    /// How many of so many slots a queue may have: whole ones, but at least one if it may have any, since its
+    /// jobs would wait for ever otherwise.
     pub fn maximum(&self, number: usize, slots: u32) -> u32 {
         let share = self.all[number].maximum;
         let whole = u32::try_from(share.of(u64::from(slots))).unwrap_or(u32::MAX);

@@ -1,5 +1,5 @@
-//! The cluster as the monitor sees it: queues as amounts of slots of one kind, jobs as applications, attempts that hold
-//! a slot as containers of size one.
+//! The cluster as the monitor sees it: queues as amounts of slots of one kind, jobs as applications, attempts
+//! that hold a slot as containers of size one.
 //!
 //! Owns that translation. Does not own what the monitor makes of it.
 
@@ -62,8 +62,8 @@ pub(super) fn settings(
     }
 }
 
-/// The settings of one queue. A user has the limit that the assignment keeps to: if it were lower here, what is taken
-/// from a user for another would go back to the first with the next slot, and be taken again.
+/// The settings of one queue. A user has the limit that the assignment keeps to: if it were lower here, what
+/// is taken from a user for another would go back to the first with the next slot, and be taken again.
 fn queue_settings(books: &Books, kind: TaskKind, number: usize) -> QueueSettings {
     let queue = books.queues.queue(number);
     let users = books.leaf(kind, number).users.len().max(1);
@@ -103,8 +103,8 @@ fn holds_slot(view: &ClusterView<'_>, attempt: AttemptId) -> bool {
     view.attempt(attempt).is_some_and(|known| known.holds_slot())
 }
 
-/// An attempt that is to give its slot already is chosen again before any other of its job; one that is being killed
-/// for another reason is not there any more.
+/// An attempt that is to give its slot already is chosen again before any other of its job; one that is being
+/// killed for another reason is not there any more.
 fn container(view: &ClusterView<'_>, id: u64, attempt: AttemptId) -> Container {
     let is_asked = view.request(attempt).is_some();
     let known = view.attempt(attempt);

@@ -1,7 +1,8 @@
-//! The monitor at work on the cluster: it runs from time to time while somebody wants more than there is free, asks
-//! attempts to go, and withdraws what a later round does not want any more.
+//! The monitor at work on the cluster: it runs from time to time while somebody wants more than there is
+//! free, asks attempts to go, and withdraws what a later round does not want any more.
 //!
-//! Owns when it runs and what it says of its reasons. Does not own how victims are chosen, nor how a slot is taken.
+//! Owns when it runs and what it says of its reasons. Does not own how victims are chosen, nor how a slot is
+//! taken.
 
 use std::collections::BTreeSet;
 
@@ -106,8 +107,8 @@ impl Watch {
         chosen
     }
 
-    /// Asks those that are chosen for the first time, and withdraws requests that would end in a kill before the next
-    /// round though this one did not choose their victims.
+    /// Asks those that are chosen for the first time, and withdraws requests that would end in a kill before
+    /// the next round though this one did not choose their victims.
     fn act(&mut self, now: Time, view: &ClusterView<'_>, chosen: Vec<Chosen>, actions: &mut Actions) {
         let gone = self.rounds.asked().filter(|&(attempt, ..)| view.request(attempt).is_none());
         for (attempt, ..) in gone.collect::<Vec<_>>() {

@@ -1,6 +1,7 @@
 //! What can be chosen about Fair, as it stands in a file.
 //!
-//! Owns the values, the published defaults and what is allowed. Does not own the pools that follow from it (`tree`).
+//! Owns the values, the published defaults and what is allowed. Does not own the pools that follow from it
+//! (`tree`).
 
 use std::collections::BTreeMap;
 

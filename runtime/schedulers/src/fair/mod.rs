@@ -1,7 +1,7 @@
 //! Fair: every pool, and every job in a pool, gets its weighted part of the slots.
 //!
-//! Owns the policy: shares, the order in which free slots are given, and preemption on behalf of jobs that starve. The
-//! pure decisions stand in files of their own, over plain numbers; see `docs/schedulers/fair.md`.
+//! Owns the policy: shares, the order in which free slots are given, and preemption on behalf of jobs that
+//! starve. The pure decisions stand in files of their own, over plain numbers; see `docs/schedulers/fair.md`.
 
 mod configuration;
 mod order;

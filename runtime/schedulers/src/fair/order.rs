@@ -1,6 +1,7 @@
 //! Who is given to first under Fair: the order of the children of a pool.
 //!
-//! Owns the comparison of plain standings, as keys for ordered sets. Does not own how they are kept up to date.
+//! Owns the comparison of plain standings, as keys for ordered sets. Does not own how they are kept up to
+//! date.
 
 use std::cmp::Ordering;
 use std::num::NonZeroU32;
@@ -18,8 +19,8 @@ pub struct Weight {
 impl Weight {
     pub const ONE: Weight = Weight { above: NonZeroU32::MIN, below: NonZeroU32::MIN };
 
-    /// The weight that a ratio is; none for nothing and less. Exact up to nine digits above and below the line; of
-    /// longer ones both lose their last binary digits.
+    /// The weight that a ratio is; none for nothing and less. Exact up to nine digits above and below the
+    /// line; of longer ones both lose their last binary digits.
     pub fn new(ratio: Ratio) -> Option<Weight> {
         if ratio <= Ratio::ZERO {
             return None;
@@ -52,8 +53,8 @@ pub enum Name {
     Job(JobId),
 }
 
-/// A child as the fair order sees it. Smaller is given to first; equal are only standings of one child. Amounts and names
-/// may be shorter than the usual ones.
+/// A child as the fair order sees it. Smaller is given to first; equal are only standings of one child.
+/// Amounts and names may be shorter than the usual ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing<A = u64, N = Name> {
     /// What it holds.

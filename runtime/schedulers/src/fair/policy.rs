@@ -1,7 +1,7 @@
 //! The policy: which job gets a free slot, and when starvation is looked at.
 //!
-//! Owns the walk down the tree for one free slot, and the timer of the updates. Does not own the tree (`tree`) nor what
-//! an update does (`preempting`).
+//! Owns the walk down the tree for one free slot, and the timer of the updates. Does not own the tree
+//! (`tree`) nor what an update does (`preempting`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,8 @@ impl Fair {
         give(tree, delay, pool, resumable, view, offer, actions)
     }
 
-    /// The jobs that could resume something here and launch nothing, and the pools above them that are not open.
+    /// The jobs that could resume something here and launch nothing, and the pools above them that are not
+    /// open.
     fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> Resumable {
         let mut resumable = Resumable::new();
         if self.tree.only_suspended[offer.kind] == 0 || !view.has_suspended(offer.kind, offer.worker) {

@@ -1,7 +1,7 @@
 //! One pool of the tree, and the order of its children for a free slot.
 //!
-//! Owns what a pool is configured to be and what it inherits, what its jobs hold and want, and the ordered sets of those
-//! below it that could use a slot. Does not own the tree (`tree`).
+//! Owns what a pool is configured to be and what it inherits, what its jobs hold and want, and the ordered
+//! sets of those below it that could use a slot. Does not own the tree (`tree`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use crate::fair::starvation::Patience;
 /// The place of a pool in the tree.
 pub(super) type PoolId = usize;
 
-/// Where a child stands among those of its pool that could use a slot. Its name is the place of a pool or the number of a
-/// job: the children of a pool are of one sort. In a pool that serves in turn, what stands for usage is the priority.
+/// Where a child stands among those of its pool that could use a slot. Its name is the place of a pool or the
+/// number of a job: the children of a pool are of one sort. In a pool that serves in turn, what stands for
+/// usage is the priority.
 pub(super) type Key = Standing<u32, u32>;
 
 /// Children in order, first served first.

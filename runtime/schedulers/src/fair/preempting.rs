@@ -1,8 +1,8 @@
 //! An update: what the view shows as plain pictures, and what follows from them as requests.
 //!
-//! Owns the drawing and the reading back, and that nothing is taken that would not help: nothing of a job for itself, nothing
-//! of a pool for its own minimum, nothing of a pool that would be below its own minimum then, and nothing for a pool that may
-//! not hold more. Does not own the rules (`update`, `starvation`, `victims`).
+//! Owns the drawing and the reading back, and that nothing is taken that would not help: nothing of a job for
+//! itself, nothing of a pool for its own minimum, nothing of a pool that would be below its own minimum then,
+//! and nothing for a pool that may not hold more. Does not own the rules (`update`, `starvation`, `victims`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! Weighted max-min shares with minima and maxima, exactly.
 //!
-//! Owns the division of one amount among claims: find the level R at which `min(max(weight * R, min), max)` adds up to
-//! the amount, and cut each share to an integer. Does not own whose claims they are, nor who is active.
+//! Owns the division of one amount among claims: find the level R at which `min(max(weight * R, min), max)`
+//! adds up to the amount, and cut each share to an integer. Does not own whose claims they are, nor who is
+//! active.
 
 use napreduce_core::Ratio;
 
@@ -60,7 +61,8 @@ enum Stage {
     AtMax,
 }
 
-/// The share of each claim in `total`, in their order. When the minima alone exceed the total, each gets its minimum.
+/// The share of each claim in `total`, in their order. When the minima alone exceed the total, each gets its
+/// minimum.
 pub fn shares(total: u64, claims: &[Claim]) -> Vec<u64> {
     let mut shares: Vec<u64> = claims.iter().map(|claim| claim.fixed().unwrap_or(0)).collect();
     let taken: u128 = shares.iter().map(|share| u128::from(*share)).sum();
@@ -86,7 +88,8 @@ fn bounds(claim: &Claim) -> (u64, u64) {
     (claim.min.min(max), max)
 }
 
-/// Raises the level from nothing until the shares add up to the target, which lies between the sums of the bounds.
+/// Raises the level from nothing until the shares add up to the target, which lies between the sums of the
+/// bounds.
 fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> Vec<u64> {
     let step = |claim: usize, amount, starts| Step { claim, amount, weight: weights[claim], starts };
     let mut steps: Vec<Step> = Vec::with_capacity(2 * bounds.len());
@@ -121,8 +124,8 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
     (0..bounds.len()).map(share).collect()
 }
 
-/// The weights over one denominator. They stay exact unless that takes more than 62 bits; then each is cut to a
-/// multiple of 2^-30 of the largest.
+/// The weights over one denominator. They stay exact unless that takes more than 62 bits; then each is cut to
+/// a multiple of 2^-30 of the largest.
 fn scaled(weights: &[Ratio]) -> Vec<u128> {
     exactly_scaled(weights).unwrap_or_else(|| {
         let largest = weights.iter().copied().max().unwrap_or(Ratio::ONE);

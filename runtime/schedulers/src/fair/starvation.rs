@@ -1,7 +1,8 @@
 //! Which jobs of a pool starve, and by how much.
 //!
-//! Owns the two rules (below a job's share for too long, below the pool's minimum for too long) and the division of the
-//! pool's hunger among its jobs. Amounts are of one kind. Does not own when it is asked, nor what is done about it.
+//! Owns the two rules (below a job's share for too long, below the pool's minimum for too long) and the
+//! division of the pool's hunger among its jobs. Amounts are of one kind. Does not own when it is asked, nor
+//! what is done about it.
 
 use napreduce_core::{Ratio, Span, Time};
 
@@ -78,8 +79,9 @@ impl PoolNeed {
     }
 }
 
-/// By how much each job starves, in their order, which is the fair one; nothing for those that do not. After the first
-/// that has its part of its share no other starves for its own. Remembers who has now what it should.
+/// By how much each job starves, in their order, which is the fair one; nothing for those that do not. After
+/// the first that has its part of its share no other starves for its own. Remembers who has now what it
+/// should.
 pub fn starvation(now: Time, pool: &mut PoolNeed, jobs: &mut [JobNeed]) -> Vec<u64> {
     let mut starving = vec![0; jobs.len()];
     let waits = |job: &JobNeed| job.unmet() > 0 && job.next_check <= now;

@@ -1,6 +1,7 @@
 //! Fair as an entry of the table of policies.
 //!
-//! Owns what follows from its values before it runs. Does not own the values (`configuration`) nor what it does (`policy`).
+//! Owns what follows from its values before it runs. Does not own the values (`configuration`) nor what it
+//! does (`policy`).
 
 use napreduce_core::TaskKind;
 

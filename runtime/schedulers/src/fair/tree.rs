@@ -1,6 +1,7 @@
 //! The tree of pools with the jobs in it, kept in order as jobs change.
 //!
-//! Owns who is below whom, and that every pool's sums and lines agree with its jobs. Does not own any decision.
+//! Owns who is below whom, and that every pool's sums and lines agree with its jobs. Does not own any
+//! decision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,14 +133,15 @@ impl Tree {
         }
     }
 
-    /// The pool at a path that can hold jobs, made if need be: below a pool of pools it is that one's default pool.
+    /// The pool at a path that can hold jobs, made if need be: below a pool of pools it is that one's default
+    /// pool.
     pub(super) fn pool_at(&mut self, path: &str, now: Time) -> PoolId {
         let pool = self.make(path, now);
         if self.pools[pool].holds_pools { self.make(&format!("{path}.{DEFAULT_POOL}"), now) } else { pool }
     }
 
-    /// The pool at a path, made if need be, with those above it. A pool that holds jobs gets no pools below it: what is
-    /// not known there is itself.
+    /// The pool at a path, made if need be, with those above it. A pool that holds jobs gets no pools below
+    /// it: what is not known there is itself.
     pub(super) fn make(&mut self, path: &str, now: Time) -> PoolId {
         let (mut pool, mut end) = (ROOT, 0);
         while end < path.len() {

@@ -1,7 +1,7 @@
 //! One look at the whole tree of pools: everybody's share, and who starves.
 //!
-//! Owns the walk down the tree over a plain picture of it, for one kind of slot. Does not own the rules for the children
-//! of one pool (`shares`, `starvation`) nor the picture, which the policy draws and reads back.
+//! Owns the walk down the tree over a plain picture of it, for one kind of slot. Does not own the rules for
+//! the children of one pool (`shares`, `starvation`) nor the picture, which the policy draws and reads back.
 
 use std::cmp::Reverse;
 
@@ -57,7 +57,8 @@ pub struct Starved {
     pub amount: u64,
 }
 
-/// Gives every pool and job its share of `total`. With `cap_by_demand` nobody's share exceeds what it holds or wants.
+/// Gives every pool and job its share of `total`. With `cap_by_demand` nobody's share exceeds what it holds
+/// or wants.
 pub fn set_shares(total: u64, cap_by_demand: bool, pools: &mut [PoolPicture]) {
     add_up(pools);
     let Some(root) = pools.first_mut() else { return };
@@ -135,8 +136,8 @@ fn standing(job: &JobPicture) -> Standing {
     }
 }
 
-/// The jobs that starve, pool after pool, in the order of each pool. After [`set_shares`], which leaves the jobs in that
-/// order.
+/// The jobs that starve, pool after pool, in the order of each pool. After [`set_shares`], which leaves the
+/// jobs in that order.
 pub fn starved(now: Time, pools: &mut [PoolPicture]) -> Vec<Starved> {
     let mut found = Vec::new();
     for (place, pool) in pools.iter_mut().enumerate().filter(|(_, pool)| !pool.jobs.is_empty()) {
@@ -163,8 +164,8 @@ pub fn is_utilised(gate: Ratio, resources: &[(u64, u64)]) -> bool {
     known.map(|&(used, total)| Ratio::new(i128::from(used), i128::from(total))).any(|used| used > gate)
 }
 
-/// How long a job that was found starved is not looked at again: until its victims are gone and it could have got their
-/// slots, and a while longer.
+/// How long a job that was found starved is not looked at again: until its victims are gone and it could have
+/// got their slots, and a while longer.
 pub fn recheck_after(kill_wait: Span, heartbeat: Span, recheck_delay: Span) -> Span {
     Span(heartbeat.0.saturating_mul(4)) + kill_wait + recheck_delay
 }

@@ -1,7 +1,8 @@
 //! Which containers give way to a starved job.
 //!
-//! Owns the search: for one request, the containers of one worker that make room for it without taking any job below its
-//! share. Amounts and sizes are of one resource. Does not own who starves, nor how a victim is preempted.
+//! Owns the search: for one request, the containers of one worker that make room for it without taking any
+//! job below its share. Amounts and sizes are of one resource. Does not own who starves, nor how a victim is
+//! preempted.
 
 /// A job from which containers may be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,8 @@ pub struct Search {
     /// Which containers of a host were taken.
     gone: Vec<Vec<bool>>,
     holders: Vec<Holder>,
-    /// The smallest request for which a host had no room. It never gets any, since nothing is ever given back.
+    /// The smallest request for which a host had no room. It never gets any, since nothing is ever given
+    /// back.
     barren: Vec<u64>,
 }
 
@@ -62,8 +64,8 @@ impl Search {
         Search { hosts, gone, holders, barren }
     }
 
-    /// Makes room for one request: on the first host where the fewest masters must go. Nothing is taken when no host
-    /// can make room.
+    /// Makes room for one request: on the first host where the fewest masters must go. Nothing is taken when
+    /// no host can make room.
     pub fn make_room(&mut self, request: u64) -> Option<Room> {
         self.make_room_where(request, |_| true)
     }
@@ -132,7 +134,8 @@ impl Search {
         (room >= request).then_some((masters, taken))
     }
 
-    /// Whether the holder stays at its share without this container and those taken here before; counts it then.
+    /// Whether the holder stays at its share without this container and those taken here before; counts it
+    /// then.
     fn may_take(&self, container: &Container, taken_of: &mut Vec<(usize, u64)>) -> bool {
         let holder = &self.holders[container.holder];
         let known = taken_of.iter().position(|(of, _)| *of == container.holder);
@@ -148,7 +151,8 @@ impl Search {
         true
     }
 
-    /// Marks what goes. The room is the claimant's; what the last container gave beyond the request stays free.
+    /// Marks what goes. The room is the claimant's; what the last container gave beyond the request stays
+    /// free.
     fn take(&mut self, room: &Room, request: u64) {
         let host = &mut self.hosts[room.host];
         for &place in &room.taken {

@@ -49,7 +49,8 @@ fn size_weight(demand: u64) -> Ratio {
     const DIGITS: u32 = 12;
     let number = u128::from(demand) + 1;
     let whole = number.ilog2();
-    // The number scaled to between 1 and 2, with 64 binary digits; each squaring gives one digit of the logarithm.
+    // The number scaled to between 1 and 2, with 64 binary digits; each squaring gives one digit of the
+    // logarithm.
     let mut scaled = (number << 64) >> whole;
     let mut log = i128::from(whole);
     for _ in 0..DIGITS {

@@ -27,7 +27,8 @@ struct Round<'a, 'b> {
 }
 
 impl Fcs {
-    /// Takes slots for jobs that ask for more, and now and then for all that wait, from jobs with more work left.
+    /// Takes slots for jobs that ask for more, and now and then for all that wait, from jobs with more work
+    /// left.
     pub(super) fn take_slots(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let everybody = now >= self.state.last_round + self.configuration.period();
         let asking = std::mem::take(&mut self.state.jobs.asking);
@@ -100,7 +101,8 @@ impl Fcs {
         demand.min(free)
     }
 
-    /// What may be preempted of a job; the last in the list goes first: the least progress, then the youngest.
+    /// What may be preempted of a job; the last in the list goes first: the least progress, then the
+    /// youngest.
     fn able<'r>(&self, job: JobId, round: &'r mut Round<'_, '_>) -> &'r [AttemptId] {
         let (now, view) = (round.now, round.view);
         round.able.entry(job).or_insert_with(|| {
@@ -114,8 +116,8 @@ impl Fcs {
         })
     }
 
-    /// An attempt on a worker, of the job with the most work left there, that may be preempted for one with less: a task
-    /// of that one was preempted there and has no slot promised to go on in.
+    /// An attempt on a worker, of the job with the most work left there, that may be preempted for one with
+    /// less: a task of that one was preempted there and has no slot promised to go on in.
     fn able_on(&self, worker: WorkerId, place: Place, round: &mut Round<'_, '_>) -> Option<AttemptId> {
         let (now, view, kind) = (round.now, round.view, TaskKind::Reduce);
         let known = view.worker(worker)?;

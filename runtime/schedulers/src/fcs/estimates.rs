@@ -1,5 +1,5 @@
-//! What FCS knows of jobs and tasks: how long until all maps are done, how much is left to reduce, and how slack a task
-//! has become.
+//! What FCS knows of jobs and tasks: how long until all maps are done, how much is left to reduce, and how
+//! slack a task has become.
 //!
 //! Owns the formulas, exact and in any unit. Does not own where the numbers come from.
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::Ratio;
 
-/// What is left of a job, in the order in which FCS compares it: first the time until its last map, then the data its
-/// reduces have not done.
+/// What is left of a job, in the order in which FCS compares it: first the time until its last map, then the
+/// data its reduces have not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RemainingWork {
     /// The time until all maps are done.
@@ -26,8 +26,8 @@ pub enum ShuffleTime {
     Infinite,
 }
 
-/// The time until so many maps are done that take `mean` each, if `rate` of them are done in the time of one. Without
-/// maps left it is nothing, however slow they were.
+/// The time until so many maps are done that take `mean` each, if `rate` of them are done in the time of one.
+/// Without maps left it is nothing, however slow they were.
 pub fn remaining_shuffle(maps_left: u64, rate: Ratio, mean: Ratio) -> ShuffleTime {
     if maps_left == 0 {
         ShuffleTime::Finite(Ratio::ZERO)
@@ -38,8 +38,8 @@ pub fn remaining_shuffle(maps_left: u64, rate: Ratio, mean: Ratio) -> ShuffleTim
     }
 }
 
-/// What is left to reduce when maps wrote `written` so far and did this share of their work: what they will have
-/// written, without what is `reduced` already. Before they wrote anything nothing is known of it.
+/// What is left to reduce when maps wrote `written` so far and did this share of their work: what they will
+/// have written, without what is `reduced` already. Before they wrote anything nothing is known of it.
 pub fn remaining_reduce(written: Ratio, maps_progress: Ratio, reduced: Ratio) -> Ratio {
     let total = if maps_progress > Ratio::ZERO { written / maps_progress } else { Ratio::ZERO };
     (total - reduced).max(Ratio::ZERO)
@@ -67,8 +67,8 @@ pub struct Bounds {
     pub service_min: Ratio,
 }
 
-/// How many times as long a reduce has been there as it would take in all without preemption; nothing while it made no
-/// progress.
+/// How many times as long a reduce has been there as it would take in all without preemption; nothing while
+/// it made no progress.
 pub fn slackness(reduce: &RunningReduce) -> Ratio {
     if reduce.service <= Ratio::ZERO {
         return Ratio::ZERO;
@@ -83,8 +83,8 @@ pub fn is_preemptable(reduce: &RunningReduce, bounds: &Bounds) -> bool {
         && reduce.service >= bounds.service_min
 }
 
-/// How often a task is declined before it goes to another worker, so that on `workers` of them a share `locality` of
-/// tasks goes on where it was.
+/// How often a task is declined before it goes to another worker, so that on `workers` of them a share
+/// `locality` of tasks goes on where it was.
 pub fn migration_threshold(workers: u32, locality: f64) -> f64 {
     let away = 1.0 - locality;
     -f64::from(workers) * (away / (1.0 + away)).ln()

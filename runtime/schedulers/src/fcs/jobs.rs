@@ -1,6 +1,7 @@
 //! The jobs with reduces, by what is left of them, and what each of them holds and wants.
 //!
-//! Owns the estimates as of the last look at a job, and the order that follows from them. Does not own the formulas.
+//! Owns the estimates as of the last look at a job, and the order that follows from them. Does not own the
+//! formulas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +38,8 @@ pub(super) struct Member {
 pub(super) struct Standing {
     pub place: Place,
     looked_at: Time,
-    /// What its estimates follow from, besides the time: with the same, it is not looked at again for a while.
+    /// What its estimates follow from, besides the time: with the same, it is not looked at again for a
+    /// while.
     seen: [u64; 5],
     /// Tasks that may be launched, and attempts that may be resumed.
     pub eligible: u32,
@@ -127,7 +129,8 @@ impl Jobs {
         all.into_iter().for_each(|standing| self.list(standing));
     }
 
-    /// The job that was not looked at for the longest, if that was before a time and it holds or wants anything.
+    /// The job that was not looked at for the longest, if that was before a time and it holds or wants
+    /// anything.
     pub fn stalest(&self, before: Time) -> Option<JobId> {
         self.stale.first().filter(|(looked_at, _)| *looked_at < before).map(|(_, job)| *job)
     }
@@ -170,7 +173,8 @@ impl Member {
         self.progress_total -= u64::from(before);
     }
 
-    /// What is left, in whole microseconds and bytes; numbers of reduces in place of bytes if nobody counted those.
+    /// What is left, in whole microseconds and bytes; numbers of reduces in place of bytes if nobody counted
+    /// those.
     fn remaining_work(&self, now: Time, job: &Job) -> RemainingWork {
         let shuffle = match self.remaining_shuffle(now, job) {
             ShuffleTime::Finite(time) => ShuffleTime::Finite(Ratio::whole(time.of_rounded(1))),

@@ -1,4 +1,5 @@
-//! Algorithm 2: which reduce gets a free slot, with the patience that brings preempted ones back to their worker.
+//! Algorithm 2: which reduce gets a free slot, with the patience that brings preempted ones back to their
+//! worker.
 //!
 //! Owns the counters of declined opportunities. Does not own the order of jobs.
 
@@ -27,8 +28,9 @@ struct Waiting<T, W> {
 
 /// The preempted tasks of one job.
 ///
-/// Each task counts the opportunities that were declined for it. All of them decline the same ones, so it is enough to
-/// count once for the job and to remember from where each task counts: the oldest has always declined the most.
+/// Each task counts the opportunities that were declined for it. All of them decline the same ones, so it is
+/// enough to count once for the job and to remember from where each task counts: the oldest has always
+/// declined the most.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de> + Ord, W: Deserialize<'de> + Ord"))]
 pub struct Patience<T, W> {
@@ -98,8 +100,9 @@ impl<T: Copy + Ord, W: Copy + Ord> Patience<T, W> {
         self.waiting.first_key_value().is_some_and(|(_, oldest)| self.declined - oldest.since > patience)
     }
 
-    /// What the job does with a slot of a worker, with so many tasks that were never launched; a task migrates when it
-    /// has declined more than `patience` opportunities. When it is to decline, and `counts`, this was one more.
+    /// What the job does with a slot of a worker, with so many tasks that were never launched; a task
+    /// migrates when it has declined more than `patience` opportunities. When it is to decline, and `counts`,
+    /// this was one more.
     pub fn answer(&mut self, worker: W, fresh: bool, patience: u64, counts: bool) -> Option<Launch<T>> {
         if let Some((at, number)) = self.here.range((worker, 0)..).next()
             && *at == worker

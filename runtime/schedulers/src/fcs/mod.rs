@@ -1,4 +1,5 @@
-//! FCS, the fair completion scheduler: reduces of large jobs make room for those of small ones, and go on later.
+//! FCS, the fair completion scheduler: reduces of large jobs make room for those of small ones, and go on
+//! later.
 //!
 //! Owns reduce slots alone; maps belong to another policy. Does not own how a reduce saves its work.
 

@@ -47,7 +47,8 @@ impl Fcs {
         }
         let patience = self.configuration.patience(self.state.workers);
         let Some(member) = self.state.jobs.members.get_mut(&job.id()) else { return false };
-        // A reduce that failed after it went on waits again, as does every preempted one after a restore from before it.
+        // A reduce that failed after it went on waits again, as does every preempted one after a restore from
+        // before it.
         if let Some((task, place, _)) = job.checkpointed(kind).next()
             && member.preempted.place_of(task.index).is_none()
         {

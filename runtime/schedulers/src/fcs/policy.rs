@@ -1,7 +1,7 @@
 //! FCS as a scheduler of reduce slots.
 //!
-//! Owns what passes between the engine and the two algorithms. Does not own map slots: another policy gives those, beside
-//! it.
+//! Owns what passes between the engine and the two algorithms. Does not own map slots: another policy gives
+//! those, beside it.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! Algorithm 1: whose reduces make room for a job that asks for slots.
 //!
-//! Owns the choice of jobs and how many tasks of each. Does not own which tasks may be preempted, nor the order of those.
+//! Owns the choice of jobs and how many tasks of each. Does not own which tasks may be preempted, nor the
+//! order of those.
 
 use crate::fcs::estimates::RemainingWork;
 
@@ -19,8 +20,8 @@ pub fn lacking(demand: u32, free: u32) -> u32 {
     demand.saturating_sub(free)
 }
 
-/// How many reduces each job gives to one with less work that lacks so many slots. The running jobs come by decreasing
-/// remaining work; of equal ones, the one submitted last first.
+/// How many reduces each job gives to one with less work that lacks so many slots. The running jobs come by
+/// decreasing remaining work; of equal ones, the one submitted last first.
 pub fn select<I>(
     remaining: &RemainingWork,
     mut lacking: u32,

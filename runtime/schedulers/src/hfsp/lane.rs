@@ -1,7 +1,8 @@
-//! The jobs that have tasks of one kind: how large they are, in which order they go, and what each of them wants.
+//! The jobs that have tasks of one kind: how large they are, in which order they go, and what each of them
+//! wants.
 //!
-//! Owns what is remembered of them, and the indices by which the next one is found. Does not own the decisions, which are
-//! in `assignment` and `preemption`.
+//! Owns what is remembered of them, and the indices by which the next one is found. Does not own the
+//! decisions, which are in `assignment` and `preemption`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

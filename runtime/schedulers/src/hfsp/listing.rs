@@ -1,6 +1,7 @@
 //! Where a job is listed by what it holds and wants, and its turn in each list.
 //!
-//! Owns the entries of the lists, so that what is entered is taken out again. Does not own what a job wants (`lane`).
+//! Owns the entries of the lists, so that what is entered is taken out again. Does not own what a job wants
+//! (`lane`).
 
 use napreduce_core::{ClusterView, JobId, Time};
 
@@ -9,7 +10,8 @@ use crate::hfsp::lane::{Lane, Turn};
 use crate::hfsp::ranking::Rank;
 
 impl Lane {
-    /// The turn of a job: its rank, but among late jobs that share slots, the one that holds the fewest is first.
+    /// The turn of a job: its rank, but among late jobs that share slots, the one that holds the fewest is
+    /// first.
     pub(super) fn turn_of(&self, id: JobId, holding: u32, configuration: &HfspConfiguration) -> Option<Turn> {
         let rank = self.ranking.rank(id)?;
         let shares = configuration.late == Late::Share && !rank.on_time;

@@ -1,6 +1,7 @@
 //! Errors put on size estimates on purpose, to see what they do.
 //!
-//! Owns the factor of each phase of each job, which follows from the seed alone: not from the order in which jobs come.
+//! Owns the factor of each phase of each job, which follows from the seed alone: not from the order in which
+//! jobs come.
 
 use rand::Rng;
 use rand_distr::StandardNormal;

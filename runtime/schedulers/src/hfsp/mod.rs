@@ -1,5 +1,5 @@
-//! HFSP, the Hadoop fair sojourn protocol: jobs one after another, in the order in which they would be done if they
-//! shared the cluster fairly.
+//! HFSP, the Hadoop fair sojourn protocol: jobs one after another, in the order in which they would be done
+//! if they shared the cluster fairly.
 //!
 //! Owns the virtual cluster that this order comes from, the estimates of sizes, and the choice of victims.
 

@@ -21,7 +21,8 @@ use crate::serving::Delay;
 pub struct Hfsp {
     configuration: HfspConfiguration,
     state: State,
-    /// The kinds it was last asked about: one of several policies must not want to be woken for the others' slots.
+    /// The kinds it was last asked about: one of several policies must not want to be woken for the others'
+    /// slots.
     kinds: &'static [TaskKind],
 }
 

@@ -1,7 +1,7 @@
 //! Taking slots from larger jobs for those that lack them.
 //!
-//! Owns which attempts are stopped, and that no worker fills up with stopped ones. Does not own the rule by which jobs
-//! give: that is in `victims`.
+//! Owns which attempts are stopped, and that no worker fills up with stopped ones. Does not own the rule by
+//! which jobs give: that is in `victims`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,8 +86,8 @@ impl<'a, 'b> Round<'a, 'b> {
 }
 
 impl Lane {
-    /// Takes slots for jobs that lack them, in order, from jobs that come after them and are larger: at once for jobs that
-    /// came, were measured or lost a slot, now and then for all.
+    /// Takes slots for jobs that lack them, in order, from jobs that come after them and are larger: at once
+    /// for jobs that came, were measured or lost a slot, now and then for all.
     pub fn take_slots(&mut self, round: &mut Round<'_, '_>) {
         let asking = std::mem::take(&mut self.asking);
         let everybody = round.now >= self.last_round + round.configuration.update_interval;
@@ -203,7 +203,8 @@ impl Lane {
         }
     }
 
-    /// Whether another task may be stopped on a worker: not with many of them there, or in all, until there are few.
+    /// Whether another task may be stopped on a worker: not with many of them there, or in all, until there
+    /// are few.
     fn may_stop(&mut self, place: WorkerId, round: &Round<'_, '_>) -> bool {
         let configuration = round.configuration;
         if configuration.primitive != Primitive::Suspend {

@@ -1,7 +1,7 @@
 //! The order of the jobs of one kind of task, as the virtual cluster says.
 //!
-//! Owns when the order is found anew: the work that takes is bounded by the number of events, however many jobs there
-//! are. Does not own what jobs want.
+//! Owns when the order is found anew: the work that takes is bounded by the number of events, however many
+//! jobs there are. Does not own what jobs want.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ pub enum Order {
     /// When they end in the virtual cluster if no other comes.
     #[default]
     ProjectedFinish,
-    /// What is left of them in the virtual cluster. Found anew at every event, which takes time in proportion to the
-    /// jobs.
+    /// What is left of them in the virtual cluster. Found anew at every event, which takes time in proportion
+    /// to the jobs.
     RemainingSize,
 }
 
@@ -34,8 +34,8 @@ pub struct Rank {
     pub job: JobId,
 }
 
-/// What may be saved up for the work of finding the order anew, in virtual tasks that end and jobs that are ranked, and how
-/// many calls pay for one of them.
+/// What may be saved up for the work of finding the order anew, in virtual tasks that end and jobs that are
+/// ranked, and how many calls pay for one of them.
 const CREDIT_MAX: usize = 100_000;
 const CALLS_PER_CREDIT: u32 = 4;
 /// So much is always done: the order of a few jobs is exact.
@@ -43,8 +43,9 @@ const FREE_WORK: usize = 64;
 
 /// The jobs of one kind that are there, ranked.
 ///
-/// When a job comes or is measured every rank may change, and to know them the virtual cluster is run to its end. While
-/// that would cost more than what events have paid for, only that job is ranked, by the share it has just now.
+/// When a job comes or is measured every rank may change, and to know them the virtual cluster is run to its
+/// end. While that would cost more than what events have paid for, only that job is ranked, by the share it
+/// has just now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ranking {
     order: Order,

@@ -1,8 +1,8 @@
-//! Whole slots shared between jobs, max-min: one slot at a time, round after round, to the jobs with the fewest tasks
-//! left first.
+//! Whole slots shared between jobs, max-min: one slot at a time, round after round, to the jobs with the
+//! fewest tasks left first.
 //!
-//! Owns how many slots each job has, and changes it a slot at a time when a job comes, goes or has fewer tasks left. Does
-//! not own what the slots are used for.
+//! Owns how many slots each job has, and changes it a slot at a time when a job comes, goes or has fewer
+//! tasks left. Does not own what the slots are used for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,9 +26,9 @@ struct Share {
 
 /// The slots of a virtual cluster, shared between the jobs in it.
 ///
-/// Giving one slot after another to the job whose turn is least takes the least turns of all, so the result does not
-/// depend on what was given before: a change is worked in by exchanging slots until no turn that was given is above
-/// one that was not. Most changes move one slot or none.
+/// Giving one slot after another to the job whose turn is least takes the least turns of all, so the result
+/// does not depend on what was given before: a change is worked in by exchanging slots until no turn that was
+/// given is above one that was not. Most changes move one slot or none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Shares {
     slots: u32,
@@ -42,8 +42,8 @@ pub struct Shares {
 }
 
 impl Share {
-    /// The round of the slot after `allotted` others. Proportional to one over the weight, and exact enough to compare
-    /// any two of them for weights up to `WEIGHT_MAX`.
+    /// The round of the slot after `allotted` others. Proportional to one over the weight, and exact enough
+    /// to compare any two of them for weights up to `WEIGHT_MAX`.
     fn turn(&self, job: JobId, allotted: u32) -> Turn {
         ((u64::from(allotted) << 32) / u64::from(self.weight), self.tasks, self.submitted, job)
     }
@@ -63,7 +63,8 @@ impl Shares {
         self.slots = slots;
     }
 
-    /// A job comes. Its weight is at least 1 and at most `WEIGHT_MAX`; others count as the nearest of the two.
+    /// A job comes. Its weight is at least 1 and at most `WEIGHT_MAX`; others count as the nearest of the
+    /// two.
     pub fn enter(&mut self, job: JobId, submitted: Time, weight: u32, tasks: u32) {
         self.leave(job);
         let weight = weight.clamp(1, WEIGHT_MAX);

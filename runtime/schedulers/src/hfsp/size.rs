@@ -1,6 +1,8 @@
-//! How large a phase is: before anything of it ran, from a sample of its maps, and from a sample of its reduces.
+//! How large a phase is: before anything of it ran, from a sample of its maps, and from a sample of its
+//! reduces.
 //!
-//! Owns the formulas, exact and in any unit of time. Does not own when which of them is used: that is the training's.
+//! Owns the formulas, exact and in any unit of time. Does not own when which of them is used: that is the
+//! training's.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use napreduce_core::Ratio;
 
-/// How much the size of a phase counts before any of it was measured: a factor of at least 1, or infinity, with which
-/// a job gets nothing but the slots of its sample until that is measured.
+/// How much the size of a phase counts before any of it was measured: a factor of at least 1, or infinity,
+/// with which a job gets nothing but the slots of its sample until that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confidence {
     /// The estimate from other jobs counts so many times.
@@ -33,8 +35,8 @@ pub enum Size {
 #[error("{0:?} is no confidence; give a factor of at least 1, or \"infinity\"")]
 pub struct ConfidenceError(pub String);
 
-/// The size of a phase that nothing is known of: its tasks take as long as those of other jobs did lately, or so long
-/// as is assumed without any, times the confidence.
+/// The size of a phase that nothing is known of: its tasks take as long as those of other jobs did lately, or
+/// so long as is assumed without any, times the confidence.
 pub fn initial(tasks: u32, recent_mean: Option<Ratio>, assumed: Ratio, confidence: Confidence) -> Size {
     let all = Ratio::whole(u64::from(tasks)) * recent_mean.unwrap_or(assumed);
     match confidence {

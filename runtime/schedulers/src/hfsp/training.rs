@@ -35,7 +35,8 @@ impl Training {
         Training { target, measures: BTreeMap::new() }
     }
 
-    /// The mean time of a task, once enough are done or measured: `done` of them, which were at work for `worked`.
+    /// The mean time of a task, once enough are done or measured: `done` of them, which were at work for
+    /// `worked`.
     pub fn complete(&self, done: u32, worked: Span) -> Option<Ratio> {
         let times: Vec<Span> = self.measures.values().filter_map(|measure| measure.time).collect();
         if (done as usize) + times.len() < self.target as usize {
@@ -46,8 +47,8 @@ impl Training {
         sample.mean()
     }
 
-    /// A reduce reported progress. True if its time is known now and was not before; else, when it has just begun to
-    /// execute, the time at which it is worth another look.
+    /// A reduce reported progress. True if its time is known now and was not before; else, when it has just
+    /// begun to execute, the time at which it is worth another look.
     pub fn progressed(&mut self, now: Time, attempt: &Attempt, delta: Span) -> (bool, Option<Time>) {
         let Some(progress) = attempt.progress_millionths() else { return (false, None) };
         let (index, number) = (attempt.id().task.index, attempt.id().number);

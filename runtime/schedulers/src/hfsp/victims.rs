@@ -14,8 +14,9 @@ pub struct Holder<I, S> {
     pub tasks: u32,
 }
 
-/// How many tasks each job gives to a job that lacks so many slots and has so much left: the largest first, and nobody
-/// who is not larger than the claimant. The holders come largest first; of equal ones, the one submitted last.
+/// How many tasks each job gives to a job that lacks so many slots and has so much left: the largest first,
+/// and nobody who is not larger than the claimant. The holders come largest first; of equal ones, the one
+/// submitted last.
 pub fn select<I, S: Ord>(
     remaining: &S,
     mut lacking: u32,
@@ -46,7 +47,8 @@ pub enum Mode {
     Wait,
 }
 
-/// Keeps stopped tasks from filling a machine: with many of them there tasks are waited for, until few are left.
+/// Keeps stopped tasks from filling a machine: with many of them there tasks are waited for, until few are
+/// left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hysteresis {
     mode: Mode,

@@ -1,7 +1,7 @@
 //! The virtual cluster: what every job would have done if they had shared the slots fairly.
 //!
-//! Owns virtual time, which jobs are in it and when they end there. Does not own what is done with that: the order of the
-//! real jobs.
+//! Owns virtual time, which jobs are in it and when they end there. Does not own what is done with that: the
+//! order of the real jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use napreduce_core::{JobId, Span, Time};
 use crate::hfsp::shares::Shares;
 use crate::hfsp::virtual_job::{VirtualJob, is_never, saturated};
 
-/// Jobs that share as many slots as the real cluster has, whole tasks at a time, until all of their virtual tasks
-/// ended. A job that ends in reality first stays until then; one that ends here first is *late*.
+/// Jobs that share as many slots as the real cluster has, whole tasks at a time, until all of their virtual
+/// tasks ended. A job that ends in reality first stays until then; one that ends here first is *late*.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct VirtualCluster {
     now: Time,
@@ -73,13 +73,14 @@ impl VirtualCluster {
         self.jobs.get(&job).map_or(Span::default(), |known| known.remaining(self.now))
     }
 
-    /// The jobs that ended since they were last taken, and when: in the order in which they did, those of one instant by
-    /// submission.
+    /// The jobs that ended since they were last taken, and when: in the order in which they did, those of one
+    /// instant by submission.
     pub fn take_finished(&mut self) -> Vec<(Time, JobId)> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Lets time pass. Where a virtual task ends the slots are shared anew, so that nobody loses too little or too much.
+    /// Lets time pass. Where a virtual task ends the slots are shared anew, so that nobody loses too little
+    /// or too much.
     pub fn age(&mut self, to: Time) {
         while self.ends.first().is_some_and(|&(end, _)| end <= to) {
             self.end_next();
@@ -127,8 +128,8 @@ impl VirtualCluster {
         self.share();
     }
 
-    /// Runs a copy of it forward until every job ended, or so many ends of tasks were gone through: the rest is then
-    /// projected as if every job kept its share.
+    /// Runs a copy of it forward until every job ended, or so many ends of tasks were gone through: the rest
+    /// is then projected as if every job kept its share.
     pub fn project(&self, steps_max: usize) -> Projection {
         let mut ahead = self.clone();
         ahead.finished.clear();
@@ -142,8 +143,8 @@ impl VirtualCluster {
         Projection { finishes, steps }
     }
 
-    /// When a job ends if it keeps its share; without a slot, if it got an equal part of all. The end of time for one
-    /// that is endless.
+    /// When a job ends if it keeps its share; without a slot, if it got an equal part of all. The end of time
+    /// for one that is endless.
     pub fn estimated_finish(&self, job: JobId) -> Time {
         let Some(known) = self.jobs.get(&job) else { return self.now };
         if known.is_endless() {
@@ -158,7 +159,8 @@ impl VirtualCluster {
         self.now + Span(saturated(wait))
     }
 
-    /// Goes to the next time at which tasks end, ends them, and shares the slots anew; says how many groups ended.
+    /// Goes to the next time at which tasks end, ends them, and shares the slots anew; says how many groups
+    /// ended.
     fn end_next(&mut self) -> usize {
         let Some(&(at, _)) = self.ends.first() else { return 0 };
         self.now = self.now.max(at);

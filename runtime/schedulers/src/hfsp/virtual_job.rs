@@ -1,7 +1,7 @@
 //! The tasks of a job in the virtual cluster, in groups of equal remaining time.
 //!
-//! Owns which of them run when the job has a number of virtual slots: those with the least left. Does not own that
-//! number, nor virtual time.
+//! Owns which of them run when the job has a number of virtual slots: those with the least left. Does not own
+//! that number, nor virtual time.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub fn is_never(time: Time) -> bool {
     time.0 >= NEVER
 }
 
-/// Groups of equal virtual tasks. What runs is kept by when it ends, so that time passes without a change; what does not
-/// is kept by what is left. Nothing that runs has more left than anything that does not.
+/// Groups of equal virtual tasks. What runs is kept by when it ends, so that time passes without a change;
+/// what does not is kept by what is left. Nothing that runs has more left than anything that does not.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct VirtualJob {
     /// When it was submitted; ties are decided by it.

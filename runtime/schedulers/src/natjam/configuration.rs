@@ -15,7 +15,8 @@ use crate::serving::DelaySettings;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct NatjamConfiguration {
-    /// The queues of production jobs, with those below them (`production.reports`); all other jobs are research.
+    /// The queues of production jobs, with those below them (`production.reports`); all other jobs are
+    /// research.
     pub production: Vec<String>,
     /// Which research job gives the next slot.
     pub job_eviction: JobEviction,

@@ -1,7 +1,7 @@
 //! Natjam-R: one queue in order of urgency; the least urgent give way to the most urgent.
 //!
-//! Owns who gets a free slot, the runs that take slots, and the projection of remaining times. Does not own the keys and
-//! the pairs that agree (`urgency`), nor the choice of a job's attempt (the engine's releaser).
+//! Owns who gets a free slot, the runs that take slots, and the projection of remaining times. Does not own
+//! the keys and the pairs that agree (`urgency`), nor the choice of a job's attempt (the engine's releaser).
 
 use std::collections::BTreeMap;
 
@@ -159,8 +159,8 @@ impl NatjamR {
     }
 }
 
-/// How long a job will yet be at work if it goes on as it did: from the part of its tasks that is done and the time it
-/// held slots. Nothing is known of one that has done nothing.
+/// How long a job will yet be at work if it goes on as it did: from the part of its tasks that is done and
+/// the time it held slots. Nothing is known of one that has done nothing.
 fn projected(job: &Job, worked: Span, view: &ClusterView<'_>) -> Span {
     const WHOLE: u128 = 1_000_000;
     let (mut total, mut done) = (0_u128, 0_u128);

@@ -1,7 +1,7 @@
 //! From which research job the next container is taken.
 //!
-//! Owns the three published choices and the counts they go by, which fall with every choice. Does not own which of the
-//! job's attempts goes: that is the releaser's.
+//! Owns the three published choices and the counts they go by, which fall with every choice. Does not own
+//! which of the job's attempts goes: that is the releaser's.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Jobs in an order of the policy's, kept as they change: who could use a slot, who has saved work, who holds something.
+//! Jobs in an order of the policy's, kept as they change: who could use a slot, who has saved work, who holds
+//! something.
 //!
 //! Owns the ordered sets and the serving of saved work before new work. Does not own the order.
 
@@ -8,7 +9,8 @@ use napreduce_core::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, Tas
 
 use crate::serving::Delay;
 
-/// How many jobs with saved work are asked whether it is on the worker that offers a slot, before any of it moves there.
+/// How many jobs with saved work are asked whether it is on the worker that offers a slot, before any of it
+/// moves there.
 const ASKED_MAX: usize = 16;
 
 /// A job under its key.
@@ -134,8 +136,8 @@ impl<K: Ord + Copy> Lines<K> {
         !self.open[kind].is_empty() || self.only_suspended[kind] > 0
     }
 
-    /// Resumes or restores something where the slot is offered, of the first job in order that can: what is suspended
-    /// here, what was saved here, what was saved elsewhere.
+    /// Resumes or restores something where the slot is offered, of the first job in order that can: what is
+    /// suspended here, what was saved here, what was saved elsewhere.
     pub(super) fn serve_saved(
         &self,
         delay: &mut Delay,
@@ -205,7 +207,8 @@ enum Near {
     Anywhere,
 }
 
-/// Launches a task of a job from its checkpoint, wherever that was written, unless the job rather waits for that place.
+/// Launches a task of a job from its checkpoint, wherever that was written, unless the job rather waits for
+/// that place.
 fn migrate(
     job: &Job,
     delay: &mut Delay,

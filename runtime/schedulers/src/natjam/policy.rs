@@ -1,7 +1,7 @@
 //! Natjam: production jobs go first and take what they lack from research jobs.
 //!
-//! Owns who gets a free slot, and the preemptor with its reclaim lists. Does not own the choice of the research job
-//! (`eviction`), of its attempt (the engine's releaser), nor the limits of a list (`reclaim`).
+//! Owns who gets a free slot, and the preemptor with its reclaim lists. Does not own the choice of the
+//! research job (`eviction`), of its attempt (the engine's releaser), nor the limits of a list (`reclaim`).
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,8 @@ impl Natjam {
         })
     }
 
-    /// Gives the offered slot to a production job, else to saved work of research, else to new work of research.
+    /// Gives the offered slot to a production job, else to saved work of research, else to new work of
+    /// research.
     fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         let served = match offer.reserved_for {
             Some(job) => {

@@ -1,8 +1,8 @@
 //! What a production job has asked for and not got yet.
 //!
-//! Owns the reclaim list with its two limits: a request that is not honoured for too long ends in a kill, and is kept
-//! as expired a little longer, so that it is not asked for again at once. Does not own the requests themselves: the
-//! engine ends one in a kill when the grace that goes with it is over.
+//! Owns the reclaim list with its two limits: a request that is not honoured for too long ends in a kill, and
+//! is kept as expired a little longer, so that it is not asked for again at once. Does not own the requests
+//! themselves: the engine ends one in a kill when the grace that goes with it is over.
 
 use std::collections::VecDeque;
 
@@ -65,7 +65,8 @@ impl ReclaimList {
         self.waiting.is_empty() && self.expired.is_empty()
     }
 
-    /// Which research jobs were asked and have not lost their container to this job yet, once for each container.
+    /// Which research jobs were asked and have not lost their container to this job yet, once for each
+    /// container.
     pub fn asked(&self) -> impl Iterator<Item = JobId> + '_ {
         self.waiting.iter().map(|entry| entry.from)
     }
@@ -102,7 +103,8 @@ impl ReclaimList {
     }
 }
 
-/// How many containers a production job asks for in a run: what it waits for and has not asked for, when all is full.
+/// How many containers a production job asks for in a run: what it waits for and has not asked for, when all
+/// is full.
 pub fn new_requests(full: bool, pending: u32, outstanding: u32) -> u32 {
     if full { pending.saturating_sub(outstanding) } else { 0 }
 }

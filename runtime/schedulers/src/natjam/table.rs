@@ -1,6 +1,7 @@
 //! Natjam and Natjam-R as entries of the table of policies.
 //!
-//! Owns what follows from their values before they run. Does not own the values (`configuration`) nor what they do.
+//! Owns what follows from their values before they run. Does not own the values (`configuration`) nor what
+//! they do.
 
 use napreduce_core::TaskKind;
 

@@ -1,7 +1,7 @@
 //! The order of jobs with deadlines, and who gives way to whom.
 //!
-//! Owns deadlines and laxities as keys, the pairs of eviction and selection that agree, and the choice of claimant and
-//! victim. Does not own when it is asked, nor where remaining times come from.
+//! Owns deadlines and laxities as keys, the pairs of eviction and selection that agree, and the choice of
+//! claimant and victim. Does not own when it is asked, nor where remaining times come from.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -116,8 +116,8 @@ impl Urgency {
         (self != Urgency::NONE).then_some(self.0)
     }
 
-    /// Whether a job as urgent as this gives way to one that is before it in the queue: with a margin, only if it is less
-    /// urgent by more than that.
+    /// Whether a job as urgent as this gives way to one that is before it in the queue: with a margin, only
+    /// if it is less urgent by more than that.
     pub fn gives_way_to(self, other: Urgency, margin: Span) -> bool {
         margin == Span(0) || self.0 > other.0.saturating_add(i128::from(margin.0))
     }
@@ -148,8 +148,8 @@ pub fn claimant(queue: &[Contender]) -> Option<usize> {
     queue.iter().position(|job| job.pending > 0)
 }
 
-/// In a queue in order: the place of the last job behind the claimant that holds something and is less urgent by more
-/// than the margin.
+/// In a queue in order: the place of the last job behind the claimant that holds something and is less urgent
+/// by more than the margin.
 pub fn victim(queue: &[Contender], claimant: usize, margin: Span) -> Option<usize> {
     let urgency = queue[claimant].urgency;
     let gives_way = |job: &Contender| job.allocated > 0 && job.urgency.gives_way_to(urgency, margin);

@@ -1,8 +1,8 @@
 //! The trigger scheduler: no policy of its own, but rules that say when to preempt what.
 //!
-//! Owns which rules have fired, what is held, and the actions that wait until they are possible. What no rule touches runs
-//! first in, first out. For experiments with primitives (OS-Assisted Task Preemption for Hadoop, sections III-B and IV,
-//! where it is called the dummy scheduler).
+//! Owns which rules have fired, what is held, and the actions that wait until they are possible. What no rule
+//! touches runs first in, first out. For experiments with primitives (OS-Assisted Task Preemption for Hadoop,
+//! sections III-B and IV, where it is called the dummy scheduler).
 
 mod rules;
 mod state;
@@ -126,7 +126,8 @@ impl Trigger {
         view.wanting(offer.kind).any(|job| self.serve(job, offer, None, actions))
     }
 
-    /// A task of a job that may run here, if there is one: of the target if one is given, and nothing that is held.
+    /// A task of a job that may run here, if there is one: of the target if one is given, and nothing that is
+    /// held.
     fn serve(&self, job: &Job, offer: Offer, only: Option<&Target>, actions: &mut Actions) -> bool {
         let name = &job.spec().name;
         let free = |task: &TaskId| {

@@ -1,6 +1,7 @@
 //! The rules of the trigger scheduler as data.
 //!
-//! Owns what can be said in a rule. Does not own the text of a rule (`text`) nor what follows from it (the policy).
+//! Owns what can be said in a rule. Does not own the text of a rule (`text`) nor what follows from it (the
+//! policy).
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! What the trigger scheduler remembers, and how it reads the cluster by the names of jobs.
 //!
-//! Owns which names are known, what is held, called for or still to be done. Does not own when that changes (the rules).
+//! Owns which names are known, what is held, called for or still to be done. Does not own when that changes
+//! (the rules).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -220,8 +221,8 @@ fn deed(text: &str) -> Result<Deed, String> {
     action.ok_or_else(|| format!("{text:?} is no action"))
 }
 
-/// The share of a target's work that is done: the mean over its tasks, exact if at most one of them is under way, else to
-/// a millionth of each.
+/// The share of a target's work that is done: the mean over its tasks, exact if at most one of them is under
+/// way, else to a millionth of each.
 fn progress(job: &Job, target: &Target, view: &ClusterView<'_>) -> Ratio {
     let (mut done, mut tasks) = (0_i128, 0_i128);
     let mut begun: Vec<(u64, u64)> = Vec::new();

@@ -12,7 +12,8 @@ impl PolicyTable for TriggerSettings {
         Ok(Box::new(Trigger::new(self)?))
     }
 
-    /// What the rules do to a job of this name. Rules that cannot be read are refused when the policy is built.
+    /// What the rules do to a job of this name. Rules that cannot be read are refused when the policy is
+    /// built.
     fn wishes(&self, kind: TaskKind, job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
         let rules = read_rules(&self.rules).unwrap_or_default();
         let deeds = rules.iter().flat_map(|rule| &rule.actions);

@@ -1,5 +1,5 @@
-//! A cluster of one engine under the capacity policy: workers that start, suspend and kill at once, and tasks that run
-//! until the test says that they end.
+//! A cluster of one engine under the capacity policy: workers that start, suspend and kill at once, and tasks
+//! that run until the test says that they end.
 //!
 //! Owns the answers of workers and the virtual clock. Does not own any expectation.
 

@@ -9,7 +9,8 @@ use napreduce_schedulers::capacity::monitor::{
 use napreduce_schedulers::capacity::{ApplicationOrder, IntraQueueOrder};
 use proptest::prelude::*;
 
-/// A leaf of a generated tree: its weight, applications (containers, what it wants), and whether it is protected.
+/// A leaf of a generated tree: its weight, applications (containers, what it wants), and whether it is
+/// protected.
 #[derive(Debug, Clone)]
 struct Leaf {
     weight: u64,
@@ -64,7 +65,8 @@ fn case() -> impl Strategy<Value = Case> {
         .prop_map(|(groups, idle, settings)| Case { groups, idle, settings })
 }
 
-/// The case as the monitor wants it: a guarantee is the part of all that the weight of a queue is of all weights.
+/// The case as the monitor wants it: a guarantee is the part of all that the weight of a queue is of all
+/// weights.
 struct Built {
     tree: QueueTree,
     applications: Vec<Vec<Application>>,
@@ -156,7 +158,8 @@ proptest! {
         let case = Case { settings: RoundSettings { intra_queue: None, ..case.settings }, ..case };
         let built = build(&case);
         let outcome = run(&built);
-        // Each pass takes down to what it deems right itself, and the second one may give a leaf more than the first did.
+        // Each pass takes down to what it deems right itself, and the second one may give a leaf more than
+        // the first did.
         let settings = RoundSettings { balance_beyond_guaranteed: false, ..built.settings.clone() };
         let first = run(&Built { settings, ..build(&case) });
         for leaf in built.tree.leaves() {
@@ -214,8 +217,8 @@ proptest! {
     }
 }
 
-/// With priorities the guarantee of the lower one is not promised: whoever comes first is offered its part of all that is
-/// left, not only what it misses.
+/// With priorities the guarantee of the lower one is not promised: whoever comes first is offered its part of
+/// all that is left, not only what it misses.
 #[test]
 fn a_higher_priority_is_offered_its_part_of_the_rest_beyond_its_guarantee() {
     let leaf = |weight, running, pending, priority| Leaf {
@@ -234,7 +237,8 @@ fn a_higher_priority_is_offered_its_part_of_the_rest_beyond_its_guarantee() {
         .ideal
         .split_off(2)
     };
-    // 41 slots, guarantees of 0, 17 1/12 and 23 11/12; 14 are left when each has what it uses within its guarantee.
+    // 41 slots, guarantees of 0, 17 1/12 and 23 11/12; 14 are left when each has what it uses within its
+    // guarantee.
     let whole = |slots: [u64; 3]| slots.map(Ratio::whole).to_vec();
     assert_eq!(ideal(1), whole([0, 23, 18]), "5/12 of 14 are 6 for the first");
     assert_eq!(ideal(0), whole([0, 17, 24]), "7/12 of 14 are 8 for the neediest, then 4, 1 and 1");

@@ -1,4 +1,5 @@
-//! Configurations that cannot be: each is refused with what is wrong and what would be right; and what the page says.
+//! Configurations that cannot be: each is refused with what is wrong and what would be right; and what the
+//! page says.
 //!
 //! Owns the errors and the page. What configurations do is shown by scenarios under the engine.
 

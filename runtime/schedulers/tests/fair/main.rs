@@ -1,4 +1,5 @@
-//! Fair's decisions against slow and simple ones, on generated instances, and the policy as a whole in scenarios.
+//! Fair's decisions against slow and simple ones, on generated instances, and the policy as a whole in
+//! scenarios.
 //!
 //! Owns the list of what is compared and shown.
 

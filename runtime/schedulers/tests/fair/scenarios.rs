@@ -1,7 +1,7 @@
 //! Fair under the engine: who gets a slot, what a pool may hold, and who gives way to a job that starves.
 //!
-//! Owns the behaviour of the policy as a whole. Its shares, order, starvation and victims are checked as numbers by the
-//! published cases.
+//! Owns the behaviour of the policy as a whole. Its shares, order, starvation and victims are checked as
+//! numbers by the published cases.
 
 use napreduce_core::{Primitive, Ratio, Span};
 use napreduce_schedulers::fair::{

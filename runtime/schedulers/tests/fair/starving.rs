@@ -107,7 +107,8 @@ proptest! {
 
     #[test]
     fn room_is_made_whenever_one_host_has_it((hosts, holders) in cluster(), request in 1_u64..5) {
-        // Taken one after the other, whatever the order of hosts: if none of them alone has room, there is none.
+        // Taken one after the other, whatever the order of hosts: if none of them alone has room, there is
+        // none.
         let alone = |host: &Host| Search::new(vec![host.clone()], holders.clone()).make_room(request);
         let rooms: Vec<_> = hosts.iter().map(alone).collect();
         let masters = |host: usize, taken: &[usize]| {

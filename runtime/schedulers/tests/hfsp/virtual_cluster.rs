@@ -26,8 +26,8 @@ struct Model {
 }
 
 impl Model {
-    /// Gives the slots away one at a time, as it is written: to the job that has the fewest for its weight, then to
-    /// the one with the fewest tasks left.
+    /// Gives the slots away one at a time, as it is written: to the job that has the fewest for its weight,
+    /// then to the one with the fewest tasks left.
     fn allotted(&self) -> BTreeMap<JobId, u32> {
         let mut given: BTreeMap<JobId, u32> = self.jobs.keys().map(|job| (*job, 0)).collect();
         for _ in 0..self.slots {

@@ -1,4 +1,5 @@
-//! Random workload files: a small cluster, what takes time there, and jobs of several sizes, queues and urgencies.
+//! Random workload files: a small cluster, what takes time there, and jobs of several sizes, queues and
+//! urgencies.
 //!
 //! Owns their text. Does not own its meaning (`workload::file`).
 

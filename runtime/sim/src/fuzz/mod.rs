@@ -1,8 +1,9 @@
 //! Random clusters, workloads and policies by a seed, to find policies that do not end.
 //!
-//! Owns a case, its run and what is held against it: a finite workload ends, before any guard, nobody is preempted for
-//! himself, and no policy wants to be woken for a time that is over. A case is the text of the two files that `nap sim` reads
-//! and its flags, so that what failed here fails there. Does not own how values are drawn (`policies`, `jobs`).
+//! Owns a case, its run and what is held against it: a finite workload ends, before any guard, nobody is
+//! preempted for himself, and no policy wants to be woken for a time that is over. A case is the text of the
+//! two files that `nap sim` reads and its flags, so that what failed here fails there. Does not own how
+//! values are drawn (`policies`, `jobs`).
 
 mod draw;
 mod jobs;

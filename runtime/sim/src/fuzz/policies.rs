@@ -1,7 +1,7 @@
 //! Random configuration files: every table of every policy, and what becomes of preemption.
 //!
-//! Owns their text. Does not own its meaning, which is the policies'. Rules of the trigger policy are left out: they say
-//! themselves what waits for ever.
+//! Owns their text. Does not own its meaning, which is the policies'. Rules of the trigger policy are left
+//! out: they say themselves what waits for ever.
 
 use std::iter::repeat_n;
 

@@ -1,7 +1,7 @@
 //! How sure a mean over several runs is.
 //!
-//! Owns Student's t: the mean of n independent runs lies within t * s / sqrt(n) of the true one, in 95 of 100 cases. Does
-//! not own the runs, which must differ in their seeds alone.
+//! Owns Student's t: the mean of n independent runs lies within t * s / sqrt(n) of the true one, in 95 of 100
+//! cases. Does not own the runs, which must differ in their seeds alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,8 @@ pub fn confidence(runs: &[f64]) -> Interval {
 fn quantile(freedom: usize) -> f64 {
     match QUANTILES.get(freedom - 1) {
         Some(quantile) => *quantile,
-        // The expansion of the quantile in 1/freedom about that of the normal distribution, right to four digits here.
+        // The expansion of the quantile in 1/freedom about that of the normal distribution, right to four
+        // digits here.
         None => {
             let (normal, freedom) = (1.959_964_f64, freedom as f64);
             let cubic = (normal.powi(3) + normal) / 4.0;

@@ -1,7 +1,7 @@
 //! Means, percentiles and distributions of a set of numbers.
 //!
-//! Owns the convention: a percentile is the smallest number that so many of a hundred do not exceed (nearest rank). Does
-//! not own what the numbers are.
+//! Owns the convention: a percentile is the smallest number that so many of a hundred do not exceed (nearest
+//! rank). Does not own what the numbers are.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,8 @@ impl Spread {
     }
 }
 
-/// The share of numbers up to each, for a plot: ascending pairs of a number and the share that does not exceed it.
+/// The share of numbers up to each, for a plot: ascending pairs of a number and the share that does not
+/// exceed it.
 pub fn ecdf(numbers: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut sorted: Vec<f64> = numbers.collect();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,6 +1,7 @@
 //! Virtual attempts: what each does now, how far its work is, and where they are kept.
 //!
-//! Owns the progress of work in integer microseconds. Does not own what an attempt does next, nor the sums over all.
+//! Owns the progress of work in integer microseconds. Does not own what an attempt does next, nor the sums
+//! over all.
 
 use napreduce_core::{AttemptId, TaskKind, Time};
 
@@ -85,8 +86,8 @@ impl VirtualAttempt {
         self.total.min(self.fails_at)
     }
 
-    /// Enters the time since the last entry in the books, as what it was spent on. The work of a reduce that fetches is
-    /// to be brought up to date before: see `fetch`.
+    /// Enters the time since the last entry in the books, as what it was spent on. The work of a reduce that
+    /// fetches is to be brought up to date before: see `fetch`.
     pub fn charge(&mut self, now: Time, books: &mut Books) {
         let span = now.since(self.since).0;
         self.since = now;
@@ -110,8 +111,8 @@ impl VirtualAttempt {
         *account += span;
     }
 
-    /// Brings the work of a reduce that fetches up to date. `history` are the times at which the number of finished maps
-    /// changed, and what it was then.
+    /// Brings the work of a reduce that fetches up to date. `history` are the times at which the number of
+    /// finished maps changed, and what it was then.
     pub fn fetch(&mut self, now: Time, history: &[(Time, u32)], maps: u32, books: &mut Books) {
         let before = self.done;
         let began = self.since;
@@ -137,7 +138,8 @@ impl VirtualAttempt {
         self.since = time;
     }
 
-    /// Progress as a worker tells it: bytes of input if it has any, else microseconds of work; never less than there is.
+    /// Progress as a worker tells it: bytes of input if it has any, else microseconds of work; never less
+    /// than there is.
     pub fn progress(&self, now: Time) -> (u64, u64) {
         let done = if self.phase == Phase::Working { self.done + now.since(self.since).0 } else { self.done };
         if self.bytes == 0 || self.total == 0 {

@@ -1,7 +1,7 @@
 //! What goes wrong, by the seed: attempts that fail, and machines that are lost and come back.
 //!
-//! Owns the drawing. Every draw is a function of the seed and of what it is about, so that the same attempts fail under
-//! every policy. Does not own what a failure means.
+//! Owns the drawing. Every draw is a function of the seed and of what it is about, so that the same attempts
+//! fail under every policy. Does not own what a failure means.
 
 use napreduce_core::{AttemptId, Event, Span, TaskKind};
 

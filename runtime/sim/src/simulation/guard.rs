@@ -1,7 +1,7 @@
 //! The guard on runs that never end.
 //!
-//! Owns how long a finite workload may take in virtual time, and how often slots may be taken before a task ends. Does not own
-//! why a policy goes on for ever: the message says how to see that.
+//! Owns how long a finite workload may take in virtual time, and how often slots may be taken before a task
+//! ends. Does not own why a policy goes on for ever: the message says how to see that.
 
 use napreduce_core::{Record, Span, TaskKind, Time};
 
@@ -9,8 +9,8 @@ use super::Simulation;
 use crate::job::JobPlan;
 use crate::run::SimulationError;
 
-/// A run may take so many times as long as all work would on one slot: under a policy that gives slots, however often it
-/// takes them, it takes a fraction of that.
+/// A run may take so many times as long as all work would on one slot: under a policy that gives slots,
+/// however often it takes them, it takes a fraction of that.
 const TIMES: u64 = 100;
 /// And so much longer in any case, for every job that comes.
 const AT_LEAST: Span = Span::from_secs(3600);
@@ -53,8 +53,8 @@ impl Simulation {
         self.guard.horizon = self.guard.horizon.max(self.now) + more;
     }
 
-    /// Whether there is an end in sight. Machines that are lost may hold a workload up for any time, and whoever said when the
-    /// run is to be cut off knows how long it may take: the horizon is for the others.
+    /// Whether there is an end in sight. Machines that are lost may hold a workload up for any time, and
+    /// whoever said when the run is to be cut off knows how long it may take: the horizon is for the others.
     pub(super) fn look_for_end(&self) -> Result<(), SimulationError> {
         let cut = self.settings.until.is_some() || self.settings.failures.machine_mean.is_some();
         let why = if self.guard.taken > TAKEN_MAX {

@@ -1,7 +1,7 @@
 //! The event log: what was handed to the engine and what it wanted done, as text.
 //!
-//! Owns the form: a line for each event with its time, and under it, indented, a line for each effect. Equal seeds and
-//! inputs give equal bytes. Does not own where it goes.
+//! Owns the form: a line for each event with its time, and under it, indented, a line for each effect. Equal
+//! seeds and inputs give equal bytes. Does not own where it goes.
 
 use std::io::{self, Write};
 

@@ -27,7 +27,8 @@ impl Marks {
         self.by_job.is_empty()
     }
 
-    /// The work that is done when the marks of a task are reached: the least whole microseconds that are that share.
+    /// The work that is done when the marks of a task are reached: the least whole microseconds that are that
+    /// share.
     pub fn of(&self, job: &str, task: TaskId, total: u64) -> Vec<u64> {
         let all = self.by_job.get(job).map_or(&[][..], |marks| marks);
         let mine = all.iter().filter(|(kind, index, _)| *kind == task.kind && *index == task.index);

@@ -1,8 +1,9 @@
 //! The simulation: virtual time, and virtual workers around the Engine.
 //!
-//! Owns time, and the order in which things happen: all that is due at one instant and not caused by each other is handed
-//! to the engine together, in the order of the specification; what the engine wants done follows, and what that causes
-//! at the same instant is the next round of it. Does not own any rule about jobs, tasks or slots.
+//! Owns time, and the order in which things happen: all that is due at one instant and not caused by each
+//! other is handed to the engine together, in the order of the specification; what the engine wants done
+//! follows, and what that causes at the same instant is the next round of it. Does not own any rule about
+//! jobs, tasks or slots.
 //!
 //! ```text
 //!   workload -> submissions --+
@@ -42,7 +43,8 @@ use crate::run::{Run, SimulationError};
 use crate::settings::SimulationSettings;
 use crate::workload::Workload;
 
-/// So many rounds of one instant mean that it will never end: the policy takes and gives the same slots again and again.
+/// So many rounds of one instant mean that it will never end: the policy takes and gives the same slots again
+/// and again.
 const ROUNDS_MAX: u32 = 50_000;
 /// So many instants without anything but timers mean that nothing will ever happen again.
 const IDLE_INSTANTS_MAX: u32 = 200_000;
@@ -155,8 +157,8 @@ impl Simulation {
         &self.run
     }
 
-    /// Goes on to the next instant at which something happens, and does all that happens then. False when every job has
-    /// ended.
+    /// Goes on to the next instant at which something happens, and does all that happens then. False when
+    /// every job has ended.
     ///
     /// # Errors
     /// As `run`.
@@ -190,8 +192,8 @@ impl Simulation {
         if self.idle_instants > IDLE_INSTANTS_MAX { Err(self.stalled()) } else { Ok(true) }
     }
 
-    /// Whether the policy may yet submit a job that waits for a trigger: it wants to be woken, and was not in vain for
-    /// too long.
+    /// Whether the policy may yet submit a job that waits for a trigger: it wants to be woken, and was not in
+    /// vain for too long.
     fn may_trigger(&self) -> bool {
         !self.triggered.is_empty() && self.armed.is_some() && self.idle_instants < IDLE_INSTANTS_MAX
     }

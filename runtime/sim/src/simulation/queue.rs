@@ -1,7 +1,7 @@
 //! What is going to happen, by time.
 //!
-//! Owns the order of things to come: by time, then by when they were entered. Does not own what they are about: an entry
-//! that is out of date is told by the stamp it carries.
+//! Owns the order of things to come: by time, then by when they were entered. Does not own what they are
+//! about: an entry that is out of date is told by the stamp it carries.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

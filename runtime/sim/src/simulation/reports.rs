@@ -1,7 +1,9 @@
-//! What workers tell the coordinator, and what one instant brings the engine, in the order of the specification:
-//! completions and confirmations, failures, arrivals, timers, heartbeats; inside a group by worker, job, task, attempt.
+//! What workers tell the coordinator, and what one instant brings the engine, in the order of the
+//! specification: completions and confirmations, failures, arrivals, timers, heartbeats; inside a group by
+//! worker, job, task, attempt.
 //!
-//! Owns that order, and what a report means for slots and books once it is heard. Does not own what workers do.
+//! Owns that order, and what a report means for slots and books once it is heard. Does not own what workers
+//! do.
 
 use napreduce_core::{AttemptId, AttemptState, Effect, Event, Order, Report, WorkerId};
 
@@ -57,8 +59,8 @@ impl Batch {
         self.events.is_empty() && self.commits.is_empty()
     }
 
-    /// The requests to commit, and what their attempts reported before: a heartbeat may bring both, and so does a task
-    /// that takes no time.
+    /// The requests to commit, and what their attempts reported before: a heartbeat may bring both, and so
+    /// does a task that takes no time.
     fn take_with(&mut self, commits: &[(Rank, WorkerId, AttemptId, u32)]) -> Vec<Event> {
         let mut asking: Vec<(AttemptId, Rank)> = commits.iter().map(|one| (one.2, one.0)).collect();
         asking.sort_unstable();
@@ -105,7 +107,8 @@ impl Batch {
     }
 }
 
-/// Finds an entry of a list that is asked for in about its own order: the search goes on behind the last one found.
+/// Finds an entry of a list that is asked for in about its own order: the search goes on behind the last one
+/// found.
 fn find_from<'a, T>(list: &'a [T], next: &mut usize, wanted: impl Fn(&T) -> bool) -> Option<&'a T> {
     let (before, behind) = list.split_at((*next).min(list.len()));
     let position = match behind.iter().position(&wanted) {
@@ -159,8 +162,8 @@ impl Simulation {
         self.batch.push(group, worker, by_attempt, Event::Reported { worker: id, attempt, report });
     }
 
-    /// Hands the batch to the engine. Requests to commit come first, with their answers: asking and being allowed take no
-    /// time here, so that a task that ends now has ended for whatever else happens now.
+    /// Hands the batch to the engine. Requests to commit come first, with their answers: asking and being
+    /// allowed take no time here, so that a task that ends now has ended for whatever else happens now.
     pub(super) fn hand_in(&mut self) -> Result<(), SimulationError> {
         if !self.batch.commits.is_empty() {
             let mut commits = std::mem::take(&mut self.batch.commits);
@@ -244,7 +247,8 @@ impl Simulation {
         let (id, worker, executed, held) =
             (attempt.id, attempt.worker, attempt.executed(), attempt.holds_slot);
         let (done, position, began_anew) = (attempt.done, attempt.place, attempt.done_before == 0);
-        // Until the engine says that a task is done its work counts as lost: another attempt may have done it first.
+        // Until the engine says that a task is done its work counts as lost: another attempt may have done it
+        // first.
         let mut lost = executed;
         match report {
             Report::Done { .. } => self.finishing.push((id, executed)),

@@ -10,7 +10,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A number, always the same or drawn: in a file `5`, `{ uniform = [1, 9] }`, `{ exponential = 30 }` and so on.
+/// A number, always the same or drawn: in a file `5`, `{ uniform = [1, 9] }`, `{ exponential = 30 }` and so
+/// on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
@@ -18,7 +19,8 @@ pub enum Distribution {
     Fixed(f64),
     /// From the first up to the second, all equally likely.
     Uniform([f64; 2]),
-    /// From the first up to the second, all factors equally likely: as many between 1 and 10 as between 10 and 100.
+    /// From the first up to the second, all factors equally likely: as many between 1 and 10 as between 10
+    /// and 100.
     LogUniform([f64; 2]),
     /// Exponential with this mean.
     Exponential(f64),
@@ -28,8 +30,8 @@ pub enum Distribution {
         /// How likely each is, in relation to the others.
         shares: Vec<f64>,
     },
-    /// Pareto: at least `minimum`, and heavier in the tail the smaller the `shape` is; cut off at `maximum` if there is
-    /// one.
+    /// Pareto: at least `minimum`, and heavier in the tail the smaller the `shape` is; cut off at `maximum`
+    /// if there is one.
     Pareto {
         minimum: f64,
         /// The exponent.

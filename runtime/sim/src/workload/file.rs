@@ -1,7 +1,7 @@
 //! Workload files: jobs as people write them, in TOML.
 //!
-//! Owns the format (see `docs/workloads.md`), its checks, and the drawing of what is left to chance, by a seed. Does not
-//! own opening a file: it is given the text. Traces have a format of their own (`swim`).
+//! Owns the format (see `docs/workloads.md`), its checks, and the drawing of what is left to chance, by a
+//! seed. Does not own opening a file: it is given the text. Traces have a format of their own (`swim`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

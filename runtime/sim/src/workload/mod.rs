@@ -1,7 +1,7 @@
 //! Workloads: which jobs come, and when.
 //!
-//! Owns the stream of jobs that a simulation draws from, lazily, so that only unfinished work is in memory. Does not own
-//! how a job runs.
+//! Owns the stream of jobs that a simulation draws from, lazily, so that only unfinished work is in memory.
+//! Does not own how a job runs.
 
 mod arrivals;
 mod distribution;

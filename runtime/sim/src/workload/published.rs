@@ -1,7 +1,7 @@
 //! The job mixes of the papers, by name.
 //!
-//! Owns the list. Each is a workload file of its own in `workloads/`, whose comments name every parameter that its paper
-//! does not give. Does not own the schedulers that the papers compare on them.
+//! Owns the list. Each is a workload file of its own in `workloads/`, whose comments name every parameter
+//! that its paper does not give. Does not own the schedulers that the papers compare on them.
 
 use super::file::{WorkloadError, WorkloadFile};
 

@@ -1,7 +1,7 @@
 //! From the bytes of a trace to tasks and times.
 //!
-//! Owns the job size model: splits of a block, reduces for so many bytes, and times from bytes and rates. None of the
-//! rates is in a trace; they are parameters with defaults of our own. Does not own the trace.
+//! Owns the job size model: splits of a block, reduces for so many bytes, and times from bytes and rates.
+//! None of the rates is in a trace; they are parameters with defaults of our own. Does not own the trace.
 
 use std::sync::Arc;
 
@@ -58,9 +58,9 @@ pub struct Replicas {
 }
 
 impl Default for SizeModel {
-    /// Blocks of 128 MiB and reduces of 1 GB; 10 MB/s for everything a task does with bytes, which are slots of the
-    /// machines of the time of the traces and give them a load of about a fifth on the original clusters; no task under
-    /// 2 s; reduces after the maps.
+    /// Blocks of 128 MiB and reduces of 1 GB; 10 MB/s for everything a task does with bytes, which are slots
+    /// of the machines of the time of the traces and give them a load of about a fifth on the original
+    /// clusters; no task under 2 s; reduces after the maps.
     fn default() -> SizeModel {
         SizeModel {
             block: 128 << 20,
@@ -144,8 +144,9 @@ impl SwimTrace {
         Workload::stream(self.jobs.into_iter().map(move |job| model.plan(&job)))
     }
 
-    /// Arrivals and sizes for one server, as schedsim makes them: a size is input + (1 + `d_over_n`) * shuffle + output,
-    /// and sizes are scaled so that they add up to `load` times the last submit time. In seconds.
+    /// Arrivals and sizes for one server, as schedsim makes them: a size is input + (1 + `d_over_n`) *
+    /// shuffle + output, and sizes are scaled so that they add up to `load` times the last submit time. In
+    /// seconds.
     pub fn schedsim(&self, d_over_n: f64, load: f64) -> Vec<(f64, f64)> {
         let size =
             |job: &SwimJob| job.map_input as f64 + (1.0 + d_over_n) * job.shuffle as f64 + job.output as f64;

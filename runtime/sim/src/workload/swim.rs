@@ -1,7 +1,7 @@
 //! Reading traces of the SWIM workload suite, in all their variants.
 //!
-//! Owns the format: a job a line, six fields separated by tabs (or nine: an input path and two empty ones). Whatever is
-//! wrong is told with file, line and column. Does not own what tasks a job has: `sizes` does.
+//! Owns the format: a job a line, six fields separated by tabs (or nine: an input path and two empty ones).
+//! Whatever is wrong is told with file, line and column. Does not own what tasks a job has: `sizes` does.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
@@ -104,7 +104,8 @@ impl SwimTrace {
         if jobs.is_empty() { Err(SwimError::Empty { file }) } else { Ok(SwimTrace { jobs }) }
     }
 
-    /// The same workload for a cluster of another size: all bytes times `machines / original`, all times as they are.
+    /// The same workload for a cluster of another size: all bytes times `machines / original`, all times as
+    /// they are.
     #[must_use]
     pub fn scaled(mut self, machines: u32, original: u32) -> SwimTrace {
         let scale = |bytes: u64| {

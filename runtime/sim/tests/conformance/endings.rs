@@ -1,7 +1,8 @@
-//! Everything ends: a finite workload under every policy, primitive and random configuration; and what does not end is an error.
+//! Everything ends: a finite workload under every policy, primitive and random configuration; and what does
+//! not end is an error.
 //!
-//! Owns how many random configurations are run here, and the cases by which it was found that some did not end. Does not own
-//! how a case is drawn (`napreduce_sim::fuzz`); `nap lab fuzz-policies` runs more of them.
+//! Owns how many random configurations are run here, and the cases by which it was found that some did not
+//! end. Does not own how a case is drawn (`napreduce_sim::fuzz`); `nap lab fuzz-policies` runs more of them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! What must hold under every policy: seeded random workloads run under each of them.
 //!
-//! Owns the invariants and the list of policies; a new policy is a line in `subjects`, and a new value one in the crate's `fuzz`,
-//! whose random configurations must all end (`endings`). The simulation asserts more in
-//! every run: conservation of slot time, Little's identity, no slot with two attempts, no task done twice, no reduce
-//! before the last map. Does not own what a policy decides: the numeric cases are for that.
+//! Owns the invariants and the list of policies; a new policy is a line in `subjects`, and a new value one in
+//! the crate's `fuzz`, whose random configurations must all end (`endings`). The simulation asserts more in
+//! every run: conservation of slot time, Little's identity, no slot with two attempts, no task done twice, no
+//! reduce before the last map. Does not own what a policy decides: the numeric cases are for that.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,8 @@ enum Surroundings {
     Slow,
     /// Attempts fail and machines are lost.
     Failing,
-    /// Everything takes time, and the engine decides much by itself: it converts, limits, compares costs, duplicates.
+    /// Everything takes time, and the engine decides much by itself: it converts, limits, compares costs,
+    /// duplicates.
     Meddling,
 }
 
@@ -171,7 +172,8 @@ fn equal_seeds_give_equal_logs_to_the_byte() {
 
 #[test]
 fn work_conserving_policies_end_each_busy_period_at_the_same_time() {
-    // One-task jobs on one slot and nothing killed: what is done when may differ, when nothing is left may not.
+    // One-task jobs on one slot and nothing killed: what is done when may differ, when nothing is left may
+    // not.
     let mut ends = Vec::new();
     for subject in subjects().into_iter().filter(|subject| subject.work_conserving && !subject.kills) {
         for seed in 0..SEEDS {
@@ -204,7 +206,8 @@ fn alternating_arrivals_make_no_thrash_loop() {
                 .iter()
                 .map(|job| job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill)
                 .sum();
-            // An arrival or an end of a job may turn over the whole cluster once, and a periodic policy one slot a second.
+            // An arrival or an end of a job may turn over the whole cluster once, and a periodic policy one
+            // slot a second.
             let seconds = run.ended.0 / 1_000_000;
             let most = 2 * count * slots + if subject.periodic { seconds * slots } else { 0 };
             let about = format!("{} with seed {seed}", subject.name);

@@ -1,7 +1,8 @@
 //! A policy, watched from where the engine calls it.
 //!
-//! Owns what must hold of its requests and calls: no attempt is to give its slot when nobody wants one or for its own job, no
-//! request changes into another, and it is not asked more often for an event than there are slots.
+//! Owns what must hold of its requests and calls: no attempt is to give its slot when nobody wants one or for
+//! its own job, no request changes into another, and it is not asked more often for an event than there are
+//! slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -65,7 +65,8 @@ impl Snapshot {
         victims
     }
 
-    /// Says by name what each leaf should have and what was to be taken of it, for whoever looks for a mistake.
+    /// Says by name what each leaf should have and what was to be taken of it, for whoever looks for a
+    /// mistake.
     pub fn workings(&self, outcome: &Outcome) -> String {
         let leaf = |number| {
             let name = &self.tree.queue(number).name;

@@ -1,6 +1,7 @@
 //! The monitor over several rounds: how fast it takes back, where it stops, whom it kills when.
 //!
-//! Owns the family `capacity-monitor-timeline`, with applications that release or ignore. Does not own the rounds.
+//! Owns the family `capacity-monitor-timeline`, with applications that release or ignore. Does not own the
+//! rounds.
 
 use napreduce_core::{Ratio, Span, Time};
 use napreduce_schedulers::capacity::MonitorConfiguration;
@@ -213,7 +214,8 @@ impl Stage {
         self.rounds.act(now, chosen)
     }
 
-    /// What was marked or killed is given up, and goes to the queue that has least of its guarantee and wants it.
+    /// What was marked or killed is given up, and goes to the queue that has least of its guarantee and wants
+    /// it.
     fn change_hands(&mut self, orders: &[Order<u64>]) -> bool {
         let given = orders.iter().filter_map(|order| match *order {
             Order::Ask(container) => self.releases.then_some(container),

@@ -1,6 +1,7 @@
 //! Reading the cases and telling how they went.
 //!
-//! Owns the folder, the shape that all files share, exact numbers, and the report. Does not own what a case means.
+//! Owns the folder, the shape that all files share, exact numbers, and the report. Does not own what a case
+//! means.
 
 use std::env;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The numeric cases of `tests/oracles/`, each checked as it stands.
 //!
-//! Owns which families there are. `NAPREDUCE_ORACLES` names another folder of cases of the same families and format.
-//! Does not own a case: those are data, with their sources.
+//! Owns which families there are. `NAPREDUCE_ORACLES` names another folder of cases of the same families and
+//! format. Does not own a case: those are data, with their sources.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
 //! Two tasks on one slot, and the primitives by which the second takes it: closed forms, exact.
 //!
-//! Owns the reading of these cases, and the rules of the trigger scheduler that make them. Does not own the primitives:
-//! the engine and the simulator do.
+//! Owns the reading of these cases, and the rules of the trigger scheduler that make them. Does not own the
+//! primitives: the engine and the simulator do.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -147,8 +147,8 @@ impl Write for Shared {
 }
 
 impl Shared {
-    /// The time of the last event that led to one of these orders. Without latency an order that is given while a
-    /// heartbeat is answered acts at once.
+    /// The time of the last event that led to one of these orders. Without latency an order that is given
+    /// while a heartbeat is answered acts at once.
     fn time_of_last(&self, orders: &[&str]) -> Ratio {
         let text = String::from_utf8(self.0.borrow().clone()).unwrap();
         let (mut now, mut last) = (Ratio::ZERO, Ratio::ZERO);

@@ -1,6 +1,7 @@
 //! Our defaults are the published ones.
 //!
-//! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the defaults.
+//! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the
+//! defaults.
 
 use napreduce_core::{Primitive, Ratio, TaskEviction};
 use napreduce_schedulers::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
@@ -111,7 +112,8 @@ fn hfsp_paper(table: &Table<'_>) {
     table.says("eager_preemption", ours.primitive == Primitive::Suspend);
 }
 
-/// Where the source differs from the paper our defaults are the paper's, and the source's values can be chosen.
+/// Where the source differs from the paper our defaults are the paper's, and the source's values can be
+/// chosen.
 fn hfsp_source(table: &Table<'_>) {
     let ours = HfspConfiguration::default();
     table.says("initial_map_duration_ms", ours.assumed_task_time.0 / 1000);
@@ -151,7 +153,8 @@ fn fair(table: &Table<'_>) {
     table.says("fair_share_preemption_timeout", NEVER);
     table.number("fair_share_preemption_threshold", above_all.fair_share_threshold);
     table.says("allow_preemption_from", pool.allow_preemption_from.unwrap_or(true));
-    // No delay: a job takes the first slot, wherever it is. Slots are offered one by one, and no attempt is a master.
+    // No delay: a job takes the first slot, wherever it is. Slots are offered one by one, and no attempt is a
+    // master.
     let no_delay = if ours.delay.declines == 0 { Ratio::new(-1, 1) } else { Ratio::ZERO };
     table.number("locality_threshold_node", no_delay);
     table.number("locality_threshold_rack", no_delay);

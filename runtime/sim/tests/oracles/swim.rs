@@ -1,7 +1,7 @@
 //! Facts of the SWIM traces, exact.
 //!
-//! Owns where traces are: in the folder of the repository, which holds an excerpt, or the one that `NAPREDUCE_TRACES`
-//! names. Traces that are not there are told and not checked. Does not own the reader.
+//! Owns where traces are: in the folder of the repository, which holds an excerpt, or the one that
+//! `NAPREDUCE_TRACES` names. Traces that are not there are told and not checked. Does not own the reader.
 
 use std::collections::BTreeSet;
 use std::env;

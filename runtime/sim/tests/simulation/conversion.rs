@@ -1,4 +1,5 @@
-//! A suspended task whose worker stays busy while another one falls idle: what conversion saves and what it costs.
+//! A suspended task whose worker stays busy while another one falls idle: what conversion saves and what it
+//! costs.
 //!
 //! Owns answers worked out by hand. Does not own when an attempt is converted: the engine's tests have that.
 
@@ -8,7 +9,8 @@ use napreduce_sim::{Cost, JobPlan, ProgressMark, Run, Simulation, SimulationSett
 
 use crate::{at, end, seconds};
 
-/// `low` (20 s) is suspended on the first worker after 5 s, for `high` (30 s), while `other` holds the second one until 12 s.
+/// `low` (20 s) is suspended on the first worker after 5 s, for `high` (30 s), while `other` holds the second
+/// one until 12 s.
 fn settings(convert: Option<Converted>) -> SimulationSettings {
     let mut settings = SimulationSettings::new(2, Slots { map: 1, reduce: 1 });
     settings.engine.preemption.convert = convert.map(|to| Conversion { after: seconds(4), to });

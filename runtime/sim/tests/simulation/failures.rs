@@ -1,4 +1,5 @@
-//! Attempts that fail and machines that are lost: the work is lost, the books agree, and the jobs end all the same.
+//! Attempts that fail and machines that are lost: the work is lost, the books agree, and the jobs end all the
+//! same.
 //!
 //! Owns what goes wrong by the seed. Does not own what the engine makes of it.
 

@@ -1,6 +1,7 @@
 //! The simulation against answers worked out by hand, and the identities of its books.
 //!
-//! Owns the vocabulary: short jobs in seconds, and one call that runs them. Does not own the numeric cases of others.
+//! Owns the vocabulary: short jobs in seconds, and one call that runs them. Does not own the numeric cases of
+//! others.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,7 @@
 //! The command line of `nap lab`.
 //!
-//! Owns names, defaults, ranges and help texts of the experiments with programs. Does not own what they cause.
+//! Owns names, defaults, ranges and help texts of the experiments with programs. Does not own what they
+//! cause.
 
 use std::path::PathBuf;
 
@@ -27,9 +28,9 @@ pub enum Experiment {
 
 /// Compare the speed of wordcount and terasort with other programs
 ///
-/// Every contender does the same work on the same input, in turn, with a warm page cache; the whole process from start
-/// to exit is timed. Every output is checked outside the measured time. A contender that fails or is wrong is named, and
-/// the exit status is 1.
+/// Every contender does the same work on the same input, in turn, with a warm page cache; the whole process
+/// from start to exit is timed. Every output is checked outside the measured time. A contender that fails or
+/// is wrong is named, and the exit status is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +50,8 @@ pub struct SpeedArguments {
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
 
-    /// Exactly these peers: sort, coreutils, duckdb, polars [default: all that are found but coreutils, which is slow]
+    /// Exactly these peers: sort, coreutils, duckdb, polars [default: all that are found but coreutils, which
+    /// is slow]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub peers: Option<Vec<Peer>>,
 
@@ -63,8 +65,8 @@ pub struct SpeedArguments {
 
 /// Check that tasks keep to their memory budget on a large input
 ///
-/// Runs each program once, checks its output, and compares the anonymous memory of every task process with the bound.
-/// The exit status is 1 when one takes more.
+/// Runs each program once, checks its output, and compares the anonymous memory of every task process with
+/// the bound. The exit status is 1 when one takes more.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -104,9 +106,10 @@ pub struct StartArguments {
 
 /// Measure what a cluster on this machine costs: terasort embedded, with workers, and over the network
 ///
-/// Every path sorts the same input, in turn, with as many slots in all. A cluster is started before its job and ended after
-/// it; only the job is timed. Every output is checked. The exit status is 1 when a path takes longer than its bound: 1.15
-/// times the embedded run with the shuffle in place, 1.60 times with the network shuffle.
+/// Every path sorts the same input, in turn, with as many slots in all. A cluster is started before its job
+/// and ended after it; only the job is timed. Every output is checked. The exit status is 1 when a path takes
+/// longer than its bound: 1.15 times the embedded run with the shuffle in place, 1.60 times with the network
+/// shuffle.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `nap lab fuzz-policies`: random workloads under random policies, to find one that does not end.
 //!
-//! Owns the arguments, the order of the runs, and what is left of one that failed. Does not own a case nor what is held against
-//! it (the simulator).
+//! Owns the arguments, the order of the runs, and what is left of one that failed. Does not own a case nor
+//! what is held against it (the simulator).
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -16,9 +16,10 @@ use napreduce_sim::fuzz::Case;
 
 /// Look for schedulers that never end, in simulated time
 ///
-/// Every seed draws a small cluster, jobs, a scheduler with random values, and what becomes of preemption. Each such run must
-/// end, no job may be preempted for itself, and no scheduler may stop the clock. A line is printed for each. What fails is
-/// written as two files that nap sim reads; the command is printed. The exit status is 1 then.
+/// Every seed draws a small cluster, jobs, a scheduler with random values, and what becomes of preemption.
+/// Each such run must end, no job may be preempted for itself, and no scheduler may stop the clock. A line is
+/// printed for each. What fails is written as two files that nap sim reads; the command is printed. The exit
+/// status is 1 then.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `nap-lab`, which `nap lab` runs: experiments that measure napreduce on this machine.
 //!
-//! Owns what this binary is: the command line, or the job program or the guard of an experiment when it is called so. Does
-//! not own the experiments (`napreduce_lab`).
+//! Owns what this binary is: the command line, or the job program or the guard of an experiment when it is
+//! called so. Does not own the experiments (`napreduce_lab`).
 
 mod arguments;
 mod experiments;

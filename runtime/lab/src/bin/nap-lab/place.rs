@@ -14,8 +14,8 @@ use serde::Serialize;
 /// What every experiment is asked for.
 #[derive(Debug, Args)]
 pub struct Place {
-    /// Where clusters, inputs and outputs go, in a folder of their own that is removed at the end [default: the system's
-    /// folder for temporary files]
+    /// Where clusters, inputs and outputs go, in a folder of their own that is removed at the end [default:
+    /// the system's folder for temporary files]
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
 
@@ -48,8 +48,8 @@ impl Place {
         binaries(self.bin_dir.as_deref())
     }
 
-    /// Prints a report to standard output and, if asked for, writes it to a file as JSON. Neither is left out because the
-    /// other fails: the figures may have taken an hour.
+    /// Prints a report to standard output and, if asked for, writes it to a file as JSON. Neither is left out
+    /// because the other fails: the figures may have taken an hour.
     pub fn print<R: Serialize>(
         &self,
         report: &R,

@@ -16,11 +16,12 @@ use crate::place::Place;
 
 /// Compare wait, kill, suspend and checkpoint on real tasks
 ///
-/// Two jobs share one slot: the low one runs, and when it is at some per cent the high one comes, for which the low one waits
-/// no longer, is killed, suspended or checkpointed. Then Natjam's experiment: a production job comes while a research job fills a
-/// cluster. Both on a cluster of their own, which is gone afterwards; primitives take turns. Every output is compared with an
-/// undisturbed one. As root, memory-hungry tasks get a swap file and a memory limit of their own; which means were there is
-/// printed. The exit status is 1 when an output differs or a bound is not kept.
+/// Two jobs share one slot: the low one runs, and when it is at some per cent the high one comes, for which
+/// the low one waits no longer, is killed, suspended or checkpointed. Then Natjam's experiment: a production
+/// job comes while a research job fills a cluster. Both on a cluster of their own, which is gone afterwards;
+/// primitives take turns. Every output is compared with an undisturbed one. As root, memory-hungry tasks get
+/// a swap file and a memory limit of their own; which means were there is printed. The exit status is 1 when
+/// an output differs or a bound is not kept.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -80,7 +81,8 @@ pub struct PreemptArguments {
     #[arg(long, value_name = "FACTOR", default_value = "0.1", value_parser = scale)]
     pub scale: f64,
 
-    /// Folder to create for the report, its figures and the raw measurements [default: nap-lab-preempt-SECONDS]
+    /// Folder to create for the report, its figures and the raw measurements [default:
+    /// nap-lab-preempt-SECONDS]
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
 
@@ -90,10 +92,10 @@ pub struct PreemptArguments {
 
 /// Measure how long preempting takes
 ///
-/// One reduce with many small groups, on a cluster that does nothing else, is suspended and resumed, then checkpointed and
-/// restored, over and over. Times go from the coordinator's decision to the slot verified free (suspend, checkpoint), to the task
-/// running again (resume) and from the launch to the first new output (restore). The exit status is 1 when a bound is not kept
-/// or an output differs.
+/// One reduce with many small groups, on a cluster that does nothing else, is suspended and resumed, then
+/// checkpointed and restored, over and over. Times go from the coordinator's decision to the slot verified
+/// free (suspend, checkpoint), to the task running again (resume) and from the launch to the first new output
+/// (restore). The exit status is 1 when a bound is not kept or an output differs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -110,9 +112,10 @@ pub struct LatencyArguments {
 
 /// Search for a preemption that can be told from an output
 ///
-/// Small jobs of every shape run on a cluster of two workers, and whatever runs of them is suspended, resumed, checkpointed and
-/// killed at random. Each output and each count of records is compared with an undisturbed run. The exit status is 1 when
-/// one differs; the seed that is printed gives the same choices again.
+/// Small jobs of every shape run on a cluster of two workers, and whatever runs of them is suspended,
+/// resumed, checkpointed and killed at random. Each output and each count of records is compared with an
+/// undisturbed run. The exit status is 1 when one differs; the seed that is printed gives the same choices
+/// again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,5 @@
-//! What each queue should have: what it has or is guaranteed, and then a share of what is left, neediest first.
+//! What each queue should have: what it has or is guaranteed, and then a share of what is left, neediest
+//! first.
 //!
 //! Owns the distribution from the root down. Does not own what is taken from a queue that has more.
 
@@ -131,7 +132,8 @@ impl Group<'_> {
         let below_maximum = (queue.maximum - ideal).max(Ratio::ZERO);
         let mut accepted = offer.min(below_maximum).min(Ratio::whole(queue.used + wanted) - ideal);
         if self.tree.is_leaf(child) && !self.sharing.beyond_guaranteed {
-            // So leaves that have their guarantee do not take from one another. A parent may have a hungry leaf.
+            // So leaves that have their guarantee do not take from one another. A parent may have a hungry
+            // leaf.
             let satisfied = Ratio::whole(queue.used).max(queue.guaranteed);
             accepted = accepted.min((satisfied - ideal).max(Ratio::ZERO));
         }

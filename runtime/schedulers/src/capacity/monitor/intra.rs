@@ -1,4 +1,5 @@
-//! The pass inside of a queue: from less deserving applications, and users beyond their limit, to more deserving ones.
+//! The pass inside of a queue: from less deserving applications, and users beyond their limit, to more
+//! deserving ones.
 //!
 //! Owns which containers are taken for it. Does not own how much: that is the arithmetic of shares.
 

@@ -1,8 +1,9 @@
-//! The preemption monitor: from time to time it works out what each queue should have, and takes from those that have
-//! more. Pure: a snapshot goes in, containers come out.
+//! The preemption monitor: from time to time it works out what each queue should have, and takes from those
+//! that have more. Pure: a snapshot goes in, containers come out.
 //!
-//! Owns one round, whose passes share one budget, and what rounds remember of each other. Does not own where snapshots
-//! come from nor what taking means: to the monitor an attempt is a container that holds some amount.
+//! Owns one round, whose passes share one budget, and what rounds remember of each other. Does not own where
+//! snapshots come from nor what taking means: to the monitor an attempt is a container that holds some
+//! amount.
 
 mod ideal;
 mod intra;
@@ -37,8 +38,8 @@ pub struct RoundSettings {
     pub dead_zone: Ratio,
     /// Which part of what is to be taken is asked for; the rest is expected to end by itself.
     pub natural_termination_factor: Ratio,
-    /// Where anything is to be taken at all, and of a round, at least so much: slots are few where bytes are many, and a
-    /// tenth of nine slots is none. Zero is as published.
+    /// Where anything is to be taken at all, and of a round, at least so much: slots are few where bytes are
+    /// many, and a tenth of nine slots is none. Zero is as published.
     pub least: u64,
     /// Which part of the guarantee of a queue its masters may keep when all else is taken.
     pub masters_kept: Ratio,

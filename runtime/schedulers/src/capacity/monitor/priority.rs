@@ -9,8 +9,8 @@ use super::round::Round;
 use super::tree::QueueTree;
 use super::victims::{Pass, Victim};
 
-/// Chooses containers of less important queues on the nodes where a queue below its guarantee waits for longer than
-/// `delay`.
+/// Chooses containers of less important queues on the nodes where a queue below its guarantee waits for
+/// longer than `delay`.
 pub(super) fn select(round: &mut Round<'_>, delay: Span) {
     let occupants = Occupants::of(round);
     let mut marked = vec![0_u64; round.tree.len()];
@@ -29,8 +29,8 @@ pub(super) fn select(round: &mut Round<'_>, delay: Span) {
     }
 }
 
-/// Whether a queue has less than its guarantee, with what is already to be taken for it and without what it only
-/// reserved.
+/// Whether a queue has less than its guarantee, with what is already to be taken for it and without what it
+/// only reserved.
 fn is_below_guarantee(tree: &QueueTree, queue: usize, marked: u64) -> bool {
     let state = tree.queue(queue);
     Ratio::whole(state.used.saturating_sub(state.reserved) + marked) < state.guaranteed

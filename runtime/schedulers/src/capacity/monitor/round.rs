@@ -37,8 +37,9 @@ pub struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    /// Runs a round; when nobody wants anything, nothing is taken, whatever rounding would leave over. The `source` is asked for the applications of a leaf at most once, and only for leaves that
-    /// something may be taken from.
+    /// Runs a round; when nobody wants anything, nothing is taken, whatever rounding would leave over. The
+    /// `source` is asked for the applications of a leaf at most once, and only for leaves that something may
+    /// be taken from.
     pub fn run(
         tree: &'a QueueTree,
         settings: &'a RoundSettings,

@@ -1,6 +1,7 @@
 //! What one round remembers for the next: whom it asked to go, and since when.
 //!
-//! Owns asking once, waiting, killing and forgetting. Does not own who is chosen, nor how asking and killing are done.
+//! Owns asking once, waiting, killing and forgetting. Does not own who is chosen, nor how asking and killing
+//! are done.
 
 use std::collections::BTreeMap;
 
@@ -34,9 +35,9 @@ impl<K: Ord + Copy> Rounds<K> {
         Rounds { observe_only, asked: BTreeMap::new() }
     }
 
-    /// Says what happens to those that a round chose, each with how long it may take to go by itself. One that is asked
-    /// already is left alone until it is chosen again after its wait; then it is killed and forgotten. One that was not
-    /// chosen for twice its wait is forgotten, too.
+    /// Says what happens to those that a round chose, each with how long it may take to go by itself. One
+    /// that is asked already is left alone until it is chosen again after its wait; then it is killed and
+    /// forgotten. One that was not chosen for twice its wait is forgotten, too.
     pub fn act(&mut self, now: Time, chosen: impl IntoIterator<Item = (K, Span)>) -> Vec<Order<K>> {
         let mut orders = Vec::new();
         if self.observe_only {

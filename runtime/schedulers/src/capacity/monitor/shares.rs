@@ -170,7 +170,8 @@ impl<'a> Shares<'a> {
         bound.min(left)
     }
 
-    /// What other passes chose of this leaf is not taken again: each is deducted from every application that gives more.
+    /// What other passes chose of this leaf is not taken again: each is deducted from every application that
+    /// gives more.
     pub fn deduct(&mut self, size: u64) {
         for share in &mut self.applications {
             if share.gives > i128::from(size) {

@@ -1,7 +1,7 @@
 //! How much of each queue is to be taken in one round.
 //!
-//! Owns the limit of a round, the dead zone and the allowance for tasks that end by themselves. Does not own from whom
-//! in a queue it is taken.
+//! Owns the limit of a round, the dead zone and the allowance for tasks that end by themselves. Does not own
+//! from whom in a queue it is taken.
 
 use napreduce_core::Ratio;
 
@@ -47,7 +47,8 @@ fn scale_of(tree: &QueueTree, distribution: &Distribution, parent: usize, allowe
     if needed <= allowed { Ratio::ONE } else { allowed / needed }
 }
 
-/// What is to be taken of a queue at that scale; at least `least` if there is so much, which is nothing as published.
+/// What is to be taken of a queue at that scale; at least `least` if there is so much, which is nothing as
+/// published.
 fn due(tree: &QueueTree, distribution: &Distribution, leaf: usize, scale: Ratio, least: u64) -> u64 {
     let queue = tree.queue(leaf);
     let wanted = Ratio::whole(queue.used + queue.pending);

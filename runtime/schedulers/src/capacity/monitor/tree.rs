@@ -4,14 +4,16 @@
 
 use napreduce_core::Ratio;
 
-/// One queue at the start of a round. All amounts are of one resource in one unit; here these are slots of one kind.
+/// One queue at the start of a round. All amounts are of one resource in one unit; here these are slots of
+/// one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueState {
     /// Its name, for people.
     pub name: String,
     /// The number of its parent, which comes before it; the root has none.
     pub parent: Option<usize>,
-    /// What it is guaranteed. Fractions count: cut to nothing, a small guarantee would be taken from when nobody wants.
+    /// What it is guaranteed. Fractions count: cut to nothing, a small guarantee would be taken from when
+    /// nobody wants.
     pub guaranteed: Ratio,
     /// What it may have at most.
     pub maximum: Ratio,
@@ -29,7 +31,8 @@ pub struct QueueState {
     pub preemption_disabled: bool,
 }
 
-/// The queues of a round, each after its parent; the first is the root. Brothers are in the order of the tree.
+/// The queues of a round, each after its parent; the first is the root. Brothers are in the order of the
+/// tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueTree {
     queues: Vec<QueueState>,
@@ -112,8 +115,8 @@ impl QueueTree {
         path
     }
 
-    /// What each queue has beyond its guarantee, from the leaves up: of a parent only what its children may give can be
-    /// taken.
+    /// What each queue has beyond its guarantee, from the leaves up: of a parent only what its children may
+    /// give can be taken.
     pub(super) fn surpluses(&self) -> Vec<Surplus> {
         let none = Surplus { untouchable: Ratio::ZERO, preemptable: Ratio::ZERO };
         let mut surpluses = vec![none; self.len()];

@@ -1,4 +1,5 @@
-//! Which containers of a leaf are taken: of the least deserving application first, its youngest first, masters last.
+//! Which containers of a leaf are taken: of the least deserving application first, its youngest first,
+//! masters last.
 //!
 //! Owns the walk through a leaf and the books of what a round chose. Does not own how much is to be taken.
 

@@ -1,8 +1,8 @@
 //! Fair sojourn with sharing among late jobs: those that ended in the virtual system, but not in reality.
 //!
-//! Owns what happens to late jobs. The virtual system is processor sharing by estimates (`shared`); jobs that are not
-//! late are served one at a time in the order in which they end there. Does not own the variant in which late jobs queue:
-//! that is this order alone.
+//! Owns what happens to late jobs. The virtual system is processor sharing by estimates (`shared`); jobs that
+//! are not late are served one at a time in the order in which they end there. Does not own the variant in
+//! which late jobs queue: that is this order alone.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -53,7 +53,8 @@ pub(super) fn late_ones_share<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
 
 struct Server<N> {
     now: N,
-    /// Work left of jobs that were never late; late ones are kept by what the clock of sharing shows at their end.
+    /// Work left of jobs that were never late; late ones are kept by what the clock of sharing shows at their
+    /// end.
     left: Vec<N>,
     ends: Vec<Option<N>>,
     /// Jobs that are not late, by their virtual ends, and some that became late or ended since.

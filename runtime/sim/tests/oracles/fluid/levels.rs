@@ -1,8 +1,9 @@
 //! Serving those on the lowest level, in equal shares, while they rise to the level of the next.
 //!
-//! Owns one mechanism for two policies. Least attained service: a job is on the level of what it has had, from 0 to its
-//! size. Least laxity: laxity plus time is deadline minus what remains, which stands still while a job waits and rises as it
-//! is served, from deadline minus size to the deadline. Does not own what the levels mean.
+//! Owns one mechanism for two policies. Least attained service: a job is on the level of what it has had,
+//! from 0 to its size. Least laxity: laxity plus time is deadline minus what remains, which stands still
+//! while a job waits and rises as it is served, from deadline minus size to the deadline. Does not own what
+//! the levels mean.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -1,7 +1,7 @@
 //! Machines that run whole jobs, one each, by deadline or laxity; and periodic tasks on one of them.
 //!
-//! Owns decisions at releases, completions and the ends of quanta. Preemption is free, and a job that was preempted may go
-//! on on any machine. Does not own fluid sharing.
+//! Owns decisions at releases, completions and the ends of quanta. Preemption is free, and a job that was
+//! preempted may go on on any machine. Does not own fluid sharing.
 
 use super::number::Number;
 use super::{FluidJob, FluidPolicy, completions};
@@ -30,7 +30,8 @@ pub fn switches<N: Number>(jobs: &[FluidJob<N>], policy: MachinePolicy) -> u64 {
     count_switches(&run(jobs, 1, policy, None, |_, _| {}))
 }
 
-/// How often one machine turns from one job to another, if who has the least laxity runs for a quantum, or to its end.
+/// How often one machine turns from one job to another, if who has the least laxity runs for a quantum, or to
+/// its end.
 pub fn quantum_switches<N: Number>(jobs: &[FluidJob<N>], quantum: N) -> u64 {
     count_switches(&run(jobs, 1, MachinePolicy::Llf, Some(quantum), |_, _| {}))
 }

@@ -1,8 +1,10 @@
-//! The fluid reference: one server of rate 1 that jobs may share in any proportions, and machines that run whole jobs.
+//! The fluid reference: one server of rate 1 that jobs may share in any proportions, and machines that run
+//! whole jobs.
 //!
-//! Owns reference policies whose results are known, in exact ratios or fast floats: each takes O(log n) for an event.
-//! At equal times completions come before arrivals; ties go to the job that comes first in the list.
-//! Does not own slots, tasks or overheads: the simulation does. Not part of a program: the published cases are held against it.
+//! Owns reference policies whose results are known, in exact ratios or fast floats: each takes O(log n) for
+//! an event. At equal times completions come before arrivals; ties go to the job that comes first in the
+//! list. Does not own slots, tasks or overheads: the simulation does. Not part of a program: the published
+//! cases are held against it.
 
 mod fair_sojourn;
 mod levels;
@@ -51,7 +53,8 @@ pub enum FluidPolicy {
     Psjf,
     /// Equal shares among those that have had least.
     Las,
-    /// In the order in which they would end under processor sharing by their estimates; late ones in that order, too.
+    /// In the order in which they would end under processor sharing by their estimates; late ones in that
+    /// order, too.
     FspFifo,
     /// The same, but late ones share the server equally and nobody else is served.
     FspPs,

@@ -1,7 +1,7 @@
 //! Sharing the server in fixed proportions: processor sharing, and by weight.
 //!
-//! Owns the virtual clock of sharing: it runs at one over the total weight, and a job ends when it shows what it showed
-//! at the arrival plus size over weight (its tag). Does not own what policies do with the ends.
+//! Owns the virtual clock of sharing: it runs at one over the total weight, and a job ends when it shows what
+//! it showed at the arrival plus size over weight (its tag). Does not own what policies do with the ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,7 +1,8 @@
-//! The ideal that HFSP approaches with whole tasks: rates that can be divided, and a most that each job can use.
+//! The ideal that HFSP approaches with whole tasks: rates that can be divided, and a most that each job can
+//! use.
 //!
-//! Owns fair sharing and the fair sojourn protocol in that form, exactly. Does not own slots or tasks; nothing is
-//! scheduled by it.
+//! Owns fair sharing and the fair sojourn protocol in that form, exactly. Does not own slots or tasks;
+//! nothing is scheduled by it.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +46,8 @@ pub fn fair_shares(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
     course
 }
 
-/// In the order in which they would be done with fair shares and without further arrivals, each as much as it can use.
+/// In the order in which they would be done with fair shares and without further arrivals, each as much as it
+/// can use.
 pub fn fair_sojourn(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
     let (mut real, mut fair) = (System::new(jobs), System::new(jobs));
     let mut fair_completions = vec![None; jobs.len()];
@@ -147,7 +149,8 @@ impl System {
         self.admit();
     }
 
-    /// Takes out who is done; completions come before arrivals, but an arrival at the same time changes nothing here.
+    /// Takes out who is done; completions come before arrivals, but an arrival at the same time changes
+    /// nothing here.
     fn note_completions(&mut self, completions: &mut [Option<Ratio>]) {
         let done: Vec<usize> =
             self.present.iter().copied().filter(|&job| self.left[job] <= Ratio::ZERO).collect();

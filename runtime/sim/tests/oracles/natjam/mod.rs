@@ -1,7 +1,7 @@
 //! Family `natjam`: who is evicted, reclaim lists, and deadlines.
 //!
-//! Owns the kinds about evictions and lists. Deadlines (`deadlines`), the choice of tasks (`releaser`) and whole runs
-//! (`scenarios`) have files of their own.
+//! Owns the kinds about evictions and lists. Deadlines (`deadlines`), the choice of tasks (`releaser`) and
+//! whole runs (`scenarios`) have files of their own.
 
 mod deadlines;
 mod releaser;

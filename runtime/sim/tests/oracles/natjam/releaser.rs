@@ -1,6 +1,7 @@
 //! The kind about Theorem 2.1: which tasks a job gives up, by the engine's own choice in a simulated run.
 //!
-//! Owns the policy that stops some tasks once, and the enumeration. Does not own the choice: that is the engine's.
+//! Owns the policy that stops some tasks once, and the enumeration. Does not own the choice: that is the
+//! engine's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! Long-run averages and identities of queueing theory.
 //!
-//! Owns the reading of these cases, their streams of jobs by fixed seeds, and the tolerance. One server is the fluid reference,
-//! several slots and preemption are the simulator.
+//! Owns the reading of these cases, their streams of jobs by fixed seeds, and the tolerance. One server is
+//! the fluid reference, several slots and preemption are the simulator.
 
 mod fluid;
 mod policy;

@@ -1,7 +1,7 @@
 //! A policy for these cases alone: higher priority first, taking slots from lower priority by one primitive.
 //!
-//! Owns when it preempts. First come first served inside a priority; a preempted job keeps its place. Real policies are
-//! in the core.
+//! Owns when it preempts. First come first served inside a priority; a preempted job keeps its place. Real
+//! policies are in the core.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
