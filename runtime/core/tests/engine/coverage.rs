@@ -23,7 +23,7 @@ fn the_runs_reach_what_they_are_meant_to_reach() {
                 Effect::WorkerMayLeave { .. } => "leave",
                 Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => "duplicate",
                 Effect::Record(Record::WorkerExcluded { .. }) => "excluded",
-                Effect::Record(Record::WorkerShort { until: Some(_), .. }) => "excluded",
+                Effect::Record(Record::WorkerShort { until: Some(_), .. }) => "short for a while",
                 Effect::Record(Record::WorkerShort { lacks: Some(_), .. }) => "short",
                 Effect::Record(Record::WorkerShort { .. }) => "short no more",
                 Effect::Record(Record::TaskIsolated { .. }) => "isolated",
