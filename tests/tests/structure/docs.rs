@@ -1,0 +1,97 @@
+//! What pages name is there: files that they link to, and files and folders of the repository that they mention.
+//! Owns looking for these names in Markdown. Whether what is said of them is true, nobody but a reader can say.
+
+use super::files::{SourceFile, Violation};
+use std::collections::BTreeSet;
+
+/// Folders of the top level: a name in backticks that begins with one of them is a path of the repository.
+const FOLDERS: [&str; 7] = [".ci/", "datagen/", "docs/", "examples/", "framework/", "runtime/", "tests/"];
+
+/// Parts of a name that stand for a reader's own.
+const PLACEHOLDERS: [&str; 5] = ["*", "{", "<", "NAME", "mine"];
+
+pub fn names_are_there(files: &[SourceFile]) -> Vec<Violation> {
+    let known = files.iter().flat_map(|file| with_folders(&file.path)).collect::<BTreeSet<&str>>();
+    let pages = files.iter().filter(|file| file.path.ends_with(".md"));
+    pages.flat_map(|page| missing(page, &known)).collect()
+}
+
+/// A path, and every folder that it is in.
+fn with_folders(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at]).chain([path])
+}
+
+fn missing(page: &SourceFile, known: &BTreeSet<&str>) -> Vec<Violation> {
+    let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut violations = Vec::new();
+    for (index, line) in page.text.lines().enumerate() {
+        for target in between(line, "](", ')').filter(|target| !target.contains("://")) {
+            let target = target.split('#').next().unwrap_or_default();
+            if !target.is_empty() && !known.contains(joined(folder, target).as_str()) {
+                violations.push(page.at(index + 1, format!("a link to {target}, which is not there")));
+            }
+        }
+        for name in between(line, "`", '`').filter(|name| FOLDERS.iter().any(|top| name.starts_with(top))) {
+            let stands_for_more = PLACEHOLDERS.iter().any(|part| name.contains(part)) || name.contains(' ');
+            if !stands_for_more && !known.contains(name.trim_end_matches('/')) {
+                violations.push(page.at(index + 1, format!("{name} is named, and is not there")));
+            }
+        }
+    }
+    violations
+}
+
+/// What stands between each opening and the next closing behind it.
+fn between<'a>(line: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let (_, behind) = rest.split_once(open)?;
+        let (inside, after) = behind.split_once(close)?;
+        rest = after;
+        Some(inside)
+    })
+}
+
+/// A relative path from a folder of the repository, without `.` and `..`.
+fn joined(folder: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let files = [
+            SourceFile::sample("docs/page.md", text),
+            SourceFile::sample("docs/more/other.md", ""),
+            SourceFile::sample("runtime/core/src/lib.rs", ""),
+            SourceFile::sample("README.md", ""),
+        ];
+        names_are_there(&files).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_there_may_be_named() {
+        let text = "[a](more/other.md#part) [b](../README.md) [c](https://example.org/x) [d](#here)\n\
+                    `runtime/core/src/`, `runtime/core/src/lib.rs`, `runtime/NAME/src`, `examples/src/bin/mine.rs`";
+        assert_eq!(found(text), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_its_line() {
+        assert_eq!(found("\n[a](gone.md)"), ["docs/page.md:2: a link to gone.md, which is not there"]);
+        assert_eq!(
+            found("see `runtime/live/` and `docs/page.md`"),
+            ["docs/page.md:1: runtime/live/ is named, and is not there"]
+        );
+    }
+}
