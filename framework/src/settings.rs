@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_data::Compression;
+use napreduce_data::BlockCompression;
 use napreduce_live::{ByteSize, JobPlan, SubmitOptions, parse_time};
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +68,8 @@ pub(crate) enum SettingError {
 }
 
 impl Settings {
-    pub(crate) fn compression(&self) -> Compression {
-        if self.compress { Compression::Lz4 } else { Compression::None }
+    pub(crate) fn compression(&self) -> BlockCompression {
+        if self.compress { BlockCompression::Lz4 } else { BlockCompression::None }
     }
 
     /// Reads the settings in order; a later one replaces an earlier one of the same name.

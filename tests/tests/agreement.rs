@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use napreduce_core::{Effect, Event, Order, PreemptionSettings, Record, Report, Slots, Span, Start, Time};
 use napreduce_live::{ClusterDirectory, replay_journal};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerTables};
-use napreduce_sim::{JobPlan, MapTask, ReduceTask, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, Simulation, SimulationSettings, Workload};
 use napreduce_tests::{Folder, OwnCluster, joined, wait_until};
 use serde::Deserialize;
 
@@ -107,12 +107,13 @@ impl io::Write for Written {
 fn simulated(configuration: &SchedulerConfiguration, preemption: PreemptionSettings) -> Vec<Step> {
     let tenths = |tenths: &u64| Span::from_millis(tenths * 100);
     let plans = JOBS.iter().map(|(name, queue, user, priority, deadline, submit, maps, reduces)| {
-        let mut plan = JobPlan::new(*name, Time(0) + tenths(submit));
+        let mut plan = SimulatedJob::new(*name, Time(0) + tenths(submit));
         (plan.queue, plan.user, plan.priority) = ((*queue).into(), (*user).into(), *priority);
         plan.deadline = Some(Span::from_secs(*deadline));
-        let map = |work| MapTask { work: tenths(work), bytes: 20, output_bytes: 0, preferred: Vec::new() };
+        let map =
+            |work| SimulatedMap { work: tenths(work), bytes: 20, output_bytes: 0, preferred: Vec::new() };
         plan.maps = maps.iter().map(map).collect();
-        let reduce = |work| ReduceTask { shuffle: Span(0), reduce: tenths(work), bytes: 0 };
+        let reduce = |work| SimulatedReduce { shuffle: Span(0), reduce: tenths(work), bytes: 0 };
         plan.reduces = reduces.iter().map(reduce).collect();
         plan
     });

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use napreduce_data::{
-    Collector, CollectorSettings, Combiner, Compression, Partitioning, RecordEncoding, ReduceInput,
+    BlockCompression, Collector, CollectorSettings, Combiner, Partitioning, RecordEncoding, ReduceInput,
     ReduceSettings,
 };
 use rand::{Rng, SeedableRng};
@@ -233,7 +233,7 @@ fn count_words(folder: &Path, text: &Text) -> Result<(), Error> {
     Ok(())
 }
 
-fn sort_words(folder: &Path, text: &Text, compression: Compression) -> Result<(), Error> {
+fn sort_words(folder: &Path, text: &Text, compression: BlockCompression) -> Result<(), Error> {
     let settings = CollectorSettings { compression, ..settings(folder, "words", 256 * MIB) };
     let mut collector: Collector<()> = Collector::plain(settings)?;
     for word in text.words() {
@@ -293,8 +293,12 @@ fn main() -> Result<(), Error> {
         }),
         Figure::new("combine words", "word", WORDS, || count_words(folder, &text)),
         Figure::new("emit words", "word", WORDS / 8, || emit_words(folder, &few_words)),
-        Figure::new("sort words", "word", WORDS / 8, || sort_words(folder, &few_words, Compression::None)),
-        Figure::new("sort words lz4", "word", WORDS / 8, || sort_words(folder, &few_words, Compression::Lz4)),
+        Figure::new("sort words", "word", WORDS / 8, || {
+            sort_words(folder, &few_words, BlockCompression::None)
+        }),
+        Figure::new("sort words lz4", "word", WORDS / 8, || {
+            sort_words(folder, &few_words, BlockCompression::Lz4)
+        }),
         Figure::new("emit rows", "byte", bytes, || {
             emit_rows(tera_settings(folder, "rows", 256 * MIB), &rows)
         }),

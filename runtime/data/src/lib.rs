@@ -71,6 +71,6 @@ pub use reduce::{
 };
 pub use saved::{SavePlace, SavedFile, SavedFileError};
 pub use segment::{
-    AssemblyError, Compression, Cursor, PartitionEntry, PartitionExtent, Position, SealedSegment, Segment,
-    SegmentAssembly, SegmentError, SegmentIndex, WriteError,
+    AssemblyError, BlockCompression, Cursor, PartitionEntry, PartitionExtent, SealedSegment, Segment,
+    SegmentAssembly, SegmentError, SegmentIndex, SegmentPosition, WriteError,
 };

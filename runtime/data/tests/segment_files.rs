@@ -9,7 +9,7 @@ mod support;
 use std::fs;
 
 use napreduce_data::{
-    Collector, CollectorSettings, Compression, Position, RecordEncoding, Segment, SegmentError,
+    BlockCompression, Collector, CollectorSettings, RecordEncoding, Segment, SegmentError, SegmentPosition,
 };
 use rand::Rng;
 use support::{MIB, Pair, Place, Shape, bytes, numbered, random, sorted};
@@ -71,7 +71,7 @@ fn a_position_is_found_again_with_its_block() {
     place.collect("out", Shape::default(), &records(3, 2_000));
     let segment = Segment::open(&place.path("out")).unwrap();
     let mut cursor = segment.cursor(0).unwrap();
-    assert_eq!(cursor.position(), Position { block: 0, ordinal: 0 });
+    assert_eq!(cursor.position(), SegmentPosition { block: 0, ordinal: 0 });
     let mut blocks = 0;
     while cursor.advance().unwrap() {
         let position = cursor.position();
@@ -82,7 +82,7 @@ fn a_position_is_found_again_with_its_block() {
         assert_eq!(again.key(), cursor.key());
     }
     assert!(blocks > 5);
-    assert_eq!(cursor.position(), Position { block: blocks, ordinal: 2_000 });
+    assert_eq!(cursor.position(), SegmentPosition { block: blocks, ordinal: 2_000 });
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn an_open_segment_tells_what_it_holds() {
     let segment = Segment::open(&place.path("out")).unwrap();
     assert_eq!(segment.label(), "attempt of out");
     assert_eq!(segment.encoding(), RecordEncoding::Variable);
-    assert_eq!(segment.compression(), Compression::None);
+    assert_eq!(segment.compression(), BlockCompression::None);
     assert_eq!((segment.partitions(), segment.records()), (4, 1_000));
     assert_eq!(segment.file_len(), fs::metadata(place.path("out")).unwrap().len());
     for (partition, expected) in sorted(&pairs, 4).iter().enumerate() {

@@ -11,7 +11,7 @@ use datagen::tera::Checksum;
 use datagen::validate::{ValidateError, ValidateSettings, validate_with};
 
 use crate::process::{Interrupt, InterruptError};
-use crate::program::Program;
+use crate::program::BenchmarkJob;
 
 /// What every output of one input has to be.
 #[derive(Debug)]
@@ -51,10 +51,10 @@ impl Truth {
     /// # Errors
     ///
     /// When the input cannot be read, and on an interrupt.
-    pub fn of(program: Program, input: &Path, interrupt: &Interrupt) -> Result<Truth, CheckError> {
+    pub fn of(program: BenchmarkJob, input: &Path, interrupt: &Interrupt) -> Result<Truth, CheckError> {
         match program {
-            Program::Wordcount => Ok(Truth::Counts(WordCounts::of(input, interrupt)?)),
-            Program::Terasort => {
+            BenchmarkJob::Wordcount => Ok(Truth::Counts(WordCounts::of(input, interrupt)?)),
+            BenchmarkJob::Terasort => {
                 let report = validate(input, interrupt)?;
                 Ok(Truth::Order { records: report.records, checksum: report.checksum })
             }
@@ -126,9 +126,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let never = Interrupt::never();
         let made =
-            input::generate(Program::Terasort, ByteSize::new(1_000), &folder.path().join("in"), &never)
+            input::generate(BenchmarkJob::Terasort, ByteSize::new(1_000), &folder.path().join("in"), &never)
                 .unwrap();
-        let truth = Truth::of(Program::Terasort, &made.file, &never).unwrap();
+        let truth = Truth::of(BenchmarkJob::Terasort, &made.file, &never).unwrap();
         let text = fs::read(&made.file).unwrap();
         let mut rows: Vec<&[u8]> = text.chunks(100).collect();
         let check = |rows: &[&[u8]]| {

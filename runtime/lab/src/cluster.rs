@@ -17,7 +17,7 @@ use crate::error::{LabError, SlotsError};
 use crate::input::{self, Input};
 use crate::machine::{Machine, load_average};
 use crate::process::{CommandLine, Sampling, Usage, run};
-use crate::program::{Program, Resources};
+use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
 
@@ -111,15 +111,15 @@ pub fn cluster(settings: &ClusterSettings, session: &Session) -> Result<ClusterR
     if !slots.is_multiple_of(workers) {
         return Err(SlotsError { slots, workers }.into());
     }
-    let binary = Program::Terasort.binary(&settings.binaries)?;
+    let binary = BenchmarkJob::Terasort.binary(&settings.binaries)?;
     let nap = nap(&settings.binaries)?;
     let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
     let work = WorkFolder::make(&settings.work, wanted)?;
     let machine = Machine::describe();
     session.say(format!("terasort {}: making the input and the reference", settings.size));
     let folder = work.path().join("in");
-    let input = input::generate(Program::Terasort, settings.size, &folder, &session.interrupt)?;
-    let truth = Truth::of(Program::Terasort, &input.file, &session.interrupt)?;
+    let input = input::generate(BenchmarkJob::Terasort, settings.size, &folder, &session.interrupt)?;
+    let truth = Truth::of(BenchmarkJob::Terasort, &input.file, &session.interrupt)?;
     let comparison = Comparison { settings, session, work: &work, binary, nap, input: &input, truth };
     let mut paths = vec![ShufflePath::Embedded, ShufflePath::Cluster, ShufflePath::Network];
     paths.extend(settings.encrypted.then_some(ShufflePath::Encrypted));
@@ -152,7 +152,7 @@ impl Comparison<'_> {
     fn command(&self, path: ShufflePath) -> CommandLine {
         let resources = self.settings.resources;
         let output = self.folder(path).join("run").join("out");
-        let command = Program::Terasort
+        let command = BenchmarkJob::Terasort
             .command(&self.binary, &self.input.file, &output, resources)
             .flag("--reduces", resources.slots.to_string())
             .flag("--split-size", self.settings.split_size.to_string());

@@ -12,7 +12,7 @@ use napreduce_plot::PlotError;
 use crate::check::CheckError;
 use crate::daemons::DaemonError;
 use crate::guard::GuardError;
-use crate::input::InputError;
+use crate::input::GeneratedInputError;
 use crate::job_result::JobResultError;
 use crate::outputs::OutputsError;
 use crate::peers::PeerError;
@@ -34,7 +34,7 @@ pub enum LabError {
     Work(#[from] WorkError),
     /// An input cannot be made.
     #[error(transparent)]
-    Input(#[from] InputError),
+    Input(#[from] GeneratedInputError),
     /// A program failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -83,7 +83,7 @@ impl LabError {
         let interrupted = match self {
             LabError::Interrupted(error)
             | LabError::Peer(PeerError::Interrupted(error))
-            | LabError::Input(InputError::Interrupted(error))
+            | LabError::Input(GeneratedInputError::Interrupted(error))
             | LabError::Process(ProcessError::Interrupted(error))
             | LabError::Daemon(
                 DaemonError::Interrupted(error) | DaemonError::Process(ProcessError::Interrupted(error)),

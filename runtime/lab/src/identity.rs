@@ -20,7 +20,7 @@ pub use report::{IdentityReport, IdentityRun};
 use crate::daemons::nap;
 use crate::error::LabError;
 use crate::guard::{Charge, Guard};
-use crate::input::InputError;
+use crate::input::GeneratedInputError;
 use crate::jobs::{Shape, Work};
 use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots};
 use crate::machine::Machine;
@@ -104,7 +104,7 @@ fn make_input(folder: &Path, seed: u64, session: &Session) -> Result<(), LabErro
     let mut settings = TextSettings::new(INPUT_BYTES, output);
     settings.seed = seed;
     settings.vocabulary = 500;
-    let made = text::generate(&settings).map_err(InputError::from);
+    let made = text::generate(&settings).map_err(GeneratedInputError::from);
     session.interrupt.check()?;
     made?;
     Ok(())

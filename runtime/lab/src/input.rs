@@ -11,7 +11,7 @@ use datagen::text::{self, TextError, TextSettings};
 use napreduce_live::ByteSize;
 
 use crate::process::{Interrupt, InterruptError};
-use crate::program::Program;
+use crate::program::BenchmarkJob;
 
 /// How much is read at once when warming the page cache.
 const WARM_BYTES: usize = 1 << 20;
@@ -25,7 +25,7 @@ pub struct Input {
 
 /// An input cannot be made or read.
 #[derive(Debug, thiserror::Error)]
-pub enum InputError {
+pub enum GeneratedInputError {
     /// The rows to sort cannot be made.
     #[error(transparent)]
     Tera(#[from] TeraError),
@@ -49,21 +49,21 @@ pub enum InputError {
 ///
 /// When it cannot be written, and on an interrupt.
 pub fn generate(
-    program: Program,
+    program: BenchmarkJob,
     size: ByteSize,
     folder: &Path,
     interrupt: &Interrupt,
-) -> Result<Input, InputError> {
+) -> Result<Input, GeneratedInputError> {
     let mut output = OutputSettings::new(folder);
     output.watch = interrupt.watch();
     let made = match program {
-        Program::Wordcount => {
-            text::generate(&TextSettings::new(size.bytes(), output)).map_err(InputError::from)
+        BenchmarkJob::Wordcount => {
+            text::generate(&TextSettings::new(size.bytes(), output)).map_err(GeneratedInputError::from)
         }
-        Program::Terasort => {
+        BenchmarkJob::Terasort => {
             let records = size.bytes() / RECORD_BYTES as u64;
             let settings = TeraSettings { records, start: 0, format: tera::Format::Ascii, output };
-            tera::generate(&settings).map_err(InputError::from)
+            tera::generate(&settings).map_err(GeneratedInputError::from)
         }
     };
     // An interrupt is one kind of error here, whoever noticed it first.
@@ -71,7 +71,7 @@ pub fn generate(
     let written = made?;
     match written.files.as_slice() {
         [file] => Ok(Input { file: file.clone(), bytes: ByteSize::new(written.bytes) }),
-        files => Err(InputError::Files { folder: folder.to_owned(), count: files.len() }),
+        files => Err(GeneratedInputError::Files { folder: folder.to_owned(), count: files.len() }),
     }
 }
 
@@ -80,8 +80,8 @@ pub fn generate(
 /// # Errors
 ///
 /// When it cannot be read, and on an interrupt.
-pub fn warm(path: &Path, interrupt: &Interrupt) -> Result<(), InputError> {
-    let failed = |source| InputError::Read { path: path.to_owned(), source };
+pub fn warm(path: &Path, interrupt: &Interrupt) -> Result<(), GeneratedInputError> {
+    let failed = |source| GeneratedInputError::Read { path: path.to_owned(), source };
     if path.is_dir() {
         for entry in fs::read_dir(path).map_err(failed)? {
             warm(&entry.map_err(failed)?.path(), interrupt)?;

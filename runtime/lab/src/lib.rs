@@ -54,21 +54,21 @@ pub use daemons::DaemonError;
 pub use error::{LabError, LiveClusterError, SlotsError};
 pub use guard::{GuardError, guard_program, guard_requested};
 pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
-pub use input::InputError;
+pub use input::GeneratedInputError;
 pub use job_result::JobResultError;
 pub use jobs::{job_program, job_program_requested};
 pub use latency::{Latencies, LatencyReport, LatencySettings, latency};
 pub use machine::{Machine, cpus};
 pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
 pub use outputs::{OutputDigest, OutputsError};
-pub use peers::{Peer, PeerError, PeerSettings};
+pub use peers::{PeerError, PeerSettings, PeerTool};
 pub use preempt::{
-    Cell, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, UnknownWord, Verdict, Way,
-    WayFigures, WayRun, Weight, preempt,
+    Cell, JobWeight, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, UnknownWord, Verdict,
+    Way, WayFigures, WayRun, preempt,
 };
 pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
-pub use program::{Program, ProgramError, Resources};
+pub use program::{BenchmarkJob, ProgramError, Resources};
 pub use session::Session;
-pub use speed::{Conditions, ContenderReport, Measurement, Run, SpeedReport, SpeedSettings, speed};
+pub use speed::{Conditions, ContenderReport, Measurement, SpeedReport, SpeedSettings, Timing, speed};
 pub use start::{StartReport, StartSettings, start};
 pub use workspace::{WorkError, WorkSettings};

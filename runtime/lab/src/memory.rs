@@ -12,7 +12,7 @@ use crate::input;
 use crate::job_result::peak_task_bytes;
 use crate::machine::Machine;
 use crate::process::{Sampling, Usage, run};
-use crate::program::{Program, Resources};
+use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::table::{seconds, table};
 use crate::workspace::{WorkFolder, WorkSettings, remove};
@@ -24,7 +24,7 @@ const ROOM_PER_INPUT_BYTE: u64 = 4;
 pub struct MemorySettings {
     /// Input size of each program.
     pub size: ByteSize,
-    pub programs: Vec<Program>,
+    pub programs: Vec<BenchmarkJob>,
     /// What each may use.
     pub resources: Resources,
     /// The bound of a task process as a multiple of its budget.
@@ -51,7 +51,7 @@ pub struct MemoryReport {
 /// One program under its budget.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryResult {
-    pub program: Program,
+    pub program: BenchmarkJob,
     /// The length of its input.
     pub input_bytes: ByteSize,
     pub command: String,
@@ -99,7 +99,7 @@ pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryRepo
 }
 
 fn check(
-    program: Program,
+    program: BenchmarkJob,
     binary: &std::path::Path,
     settings: &MemorySettings,
     bound: ByteSize,

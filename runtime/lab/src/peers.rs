@@ -9,7 +9,7 @@ use std::{fmt, fs, io};
 use serde::Serialize;
 
 use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
-use crate::program::{Program, Resources};
+use crate::program::{BenchmarkJob, Resources};
 
 const WORDCOUNT_DUCKDB: &str = include_str!("peers/wordcount_duckdb.py");
 const WORDCOUNT_POLARS: &str = include_str!("peers/wordcount_polars.py");
@@ -23,7 +23,7 @@ const WORDCOUNT_COREUTILS: &str = r#"set -o pipefail; tr -s ' ' '\n' < "$1" | LC
 /// Another program that does the same work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Peer {
+pub enum PeerTool {
     /// GNU sort; sorts rows.
     Sort,
     /// `tr | sort | uniq -c`; counts words.
@@ -37,14 +37,14 @@ pub enum Peer {
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
     /// Exactly these; when absent all that are found, without the coreutils pipeline, which takes minutes.
-    pub chosen: Option<Vec<Peer>>,
+    pub chosen: Option<Vec<PeerTool>>,
     /// A Python that may have DuckDB and Polars.
     pub python: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
 pub struct InstalledPeer {
-    pub peer: Peer,
+    pub peer: PeerTool,
     /// Its version as it prints it.
     pub version: String,
     /// The program to start: a Python, or a tool of the system.
@@ -58,10 +58,10 @@ pub enum PeerError {
     Unknown { name: String },
     /// A peer that was asked for by name is not installed.
     #[error("peer {peer} was asked for and cannot run: {source}; install it or leave it out of --peers")]
-    NotInstalled { peer: Peer, source: ProcessError },
+    NotInstalled { peer: PeerTool, source: ProcessError },
     /// A peer needs a Python and none is named.
     #[error("peer {peer} was asked for and needs a Python that has it; name one with --python")]
-    NoPython { peer: Peer },
+    NoPython { peer: PeerTool },
     /// The Python that was named does not run.
     #[error("--python {path}: {source}")]
     BadPython {
@@ -86,30 +86,30 @@ pub struct Found {
     pub remarks: Vec<String>,
 }
 
-impl Peer {
-    const ALL: [Peer; 4] = [Peer::Sort, Peer::Coreutils, Peer::DuckDb, Peer::Polars];
+impl PeerTool {
+    const ALL: [PeerTool; 4] = [PeerTool::Sort, PeerTool::Coreutils, PeerTool::DuckDb, PeerTool::Polars];
 
     /// The peer's name in arguments and reports.
     pub fn name(self) -> &'static str {
         match self {
-            Peer::Sort => "sort",
-            Peer::Coreutils => "coreutils",
-            Peer::DuckDb => "duckdb",
-            Peer::Polars => "polars",
+            PeerTool::Sort => "sort",
+            PeerTool::Coreutils => "coreutils",
+            PeerTool::DuckDb => "duckdb",
+            PeerTool::Polars => "polars",
         }
     }
 
     /// Whether the peer does the work of `program`.
-    pub fn does(self, program: Program) -> bool {
+    pub fn does(self, program: BenchmarkJob) -> bool {
         match self {
-            Peer::Sort => program == Program::Terasort,
-            Peer::Coreutils => program == Program::Wordcount,
-            Peer::DuckDb | Peer::Polars => true,
+            PeerTool::Sort => program == BenchmarkJob::Terasort,
+            PeerTool::Coreutils => program == BenchmarkJob::Wordcount,
+            PeerTool::DuckDb | PeerTool::Polars => true,
         }
     }
 
     fn module(self) -> Option<&'static str> {
-        matches!(self, Peer::DuckDb | Peer::Polars).then_some(self.name())
+        matches!(self, PeerTool::DuckDb | PeerTool::Polars).then_some(self.name())
     }
 
     /// The command whose first line of output is the version.
@@ -126,21 +126,21 @@ impl Peer {
     fn wanted(self, settings: &PeerSettings) -> bool {
         match &settings.chosen {
             Some(chosen) => chosen.contains(&self),
-            None => self != Peer::Coreutils,
+            None => self != PeerTool::Coreutils,
         }
     }
 }
 
-impl FromStr for Peer {
+impl FromStr for PeerTool {
     type Err = PeerError;
 
-    fn from_str(name: &str) -> Result<Peer, PeerError> {
-        let found = Peer::ALL.into_iter().find(|peer| peer.name() == name);
+    fn from_str(name: &str) -> Result<PeerTool, PeerError> {
+        let found = PeerTool::ALL.into_iter().find(|peer| peer.name() == name);
         found.ok_or_else(|| PeerError::Unknown { name: name.to_owned() })
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for PeerTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -154,7 +154,7 @@ impl fmt::Display for Peer {
 pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Result<Found, PeerError> {
     let mut found = Found::default();
     let python = settings.python.as_ref().map(|path| python(path, folder, interrupt)).transpose()?;
-    for peer in Peer::ALL.into_iter().filter(|peer| peer.wanted(settings)) {
+    for peer in PeerTool::ALL.into_iter().filter(|peer| peer.wanted(settings)) {
         let program = match (peer.module(), &python) {
             (None, _) => PathBuf::from("sort"),
             (Some(_), Some(python)) => python.clone(),
@@ -212,7 +212,7 @@ impl InstalledPeer {
     /// When the script cannot be written.
     pub fn command(
         &self,
-        program: Program,
+        program: BenchmarkJob,
         places: Places<'_>,
         resources: Resources,
     ) -> Result<CommandLine, PeerError> {
@@ -220,18 +220,18 @@ impl InstalledPeer {
         // GNU sort counts a bare number in kibibytes.
         let kibibytes = (resources.memory().bytes() / 1024).max(1).to_string();
         let script = match (self.peer, program) {
-            (Peer::Sort, _) => return Ok(sort(&self.program, places, &threads, &kibibytes)),
-            (Peer::Coreutils, _) => return Ok(coreutils(places, &threads, &kibibytes)),
-            (Peer::DuckDb, Program::Wordcount) => WORDCOUNT_DUCKDB,
-            (Peer::DuckDb, Program::Terasort) => TERASORT_DUCKDB,
-            (Peer::Polars, Program::Wordcount) => WORDCOUNT_POLARS,
-            (Peer::Polars, Program::Terasort) => TERASORT_POLARS,
+            (PeerTool::Sort, _) => return Ok(sort(&self.program, places, &threads, &kibibytes)),
+            (PeerTool::Coreutils, _) => return Ok(coreutils(places, &threads, &kibibytes)),
+            (PeerTool::DuckDb, BenchmarkJob::Wordcount) => WORDCOUNT_DUCKDB,
+            (PeerTool::DuckDb, BenchmarkJob::Terasort) => TERASORT_DUCKDB,
+            (PeerTool::Polars, BenchmarkJob::Wordcount) => WORDCOUNT_POLARS,
+            (PeerTool::Polars, BenchmarkJob::Terasort) => TERASORT_POLARS,
         };
         let path = places.scratch.join(format!("{program}_{}.py", self.peer));
         fs::write(&path, script).map_err(|source| PeerError::Script { path: path.clone(), source })?;
         let command = CommandLine::new(&self.program).arg(path).arg(places.input).arg(places.output);
         Ok(match self.peer {
-            Peer::Polars => command.env("POLARS_MAX_THREADS", threads),
+            PeerTool::Polars => command.env("POLARS_MAX_THREADS", threads),
             _ => command.arg(threads).arg(places.scratch),
         })
     }

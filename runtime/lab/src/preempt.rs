@@ -45,7 +45,7 @@ pub enum Strategy {
 /// How much memory the tasks want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Weight {
+pub enum JobWeight {
     /// Next to nothing.
     Light,
     /// So much that two of them do not fit.
@@ -106,7 +106,7 @@ macro_rules! words {
 }
 
 words!(Strategy, "primitive", Wait = "wait", Kill = "kill", Suspend = "suspend", Checkpoint = "checkpoint");
-words!(Weight, "kind of job", Light = "light", Hungry = "hungry");
+words!(JobWeight, "kind of job", Light = "light", Hungry = "hungry");
 words!(TaskForm, "kind of task", Map = "map", Reduce = "reduce");
 
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ pub struct PreemptSettings {
     /// Which primitives are compared.
     pub strategies: Vec<Strategy>,
     /// With which tasks; none leaves the two-job experiment out.
-    pub weights: Vec<Weight>,
+    pub weights: Vec<JobWeight>,
     pub form: TaskForm,
     /// How long a task takes alone.
     pub task_seconds: f64,
@@ -155,7 +155,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     let nap = nap(&settings.binaries)?;
     make_report_folder(settings)?;
     let mut raw = RawFile::create(&settings.report.join("raw.jsonl"))?;
-    let hungry = settings.weights.contains(&Weight::Hungry);
+    let hungry = settings.weights.contains(&JobWeight::Hungry);
     let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
     let work = WorkFolder::make(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
     let mut guard = Guard::start()?;
@@ -167,8 +167,8 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     let mut report = PreemptReport::new(Machine::describe(), settings);
     for weight in &settings.weights {
         let confinement = match weight {
-            Weight::Light => None,
-            Weight::Hungry => {
+            JobWeight::Light => None,
+            JobWeight::Hungry => {
                 let confinement = Confinement::set_up(settings.limit, work.path(), &mut guard);
                 session.say(format!("memory-hungry tasks: {}", confinement.tier().line()));
                 report.tier = Some(confinement.tier().clone());

@@ -13,7 +13,7 @@ use crate::process::CommandLine;
 /// An example job that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Program {
+pub enum BenchmarkJob {
     /// Counts the words of text.
     Wordcount,
     /// Sorts rows of 100 bytes.
@@ -31,7 +31,7 @@ pub enum ProgramError {
          or name the folder that holds it with --bin-dir"
     )]
     Missing {
-        program: Program,
+        program: BenchmarkJob,
         /// Where it was looked for.
         path: PathBuf,
     },
@@ -52,14 +52,14 @@ impl Resources {
     }
 }
 
-impl Program {
-    pub const ALL: [Program; 2] = [Program::Wordcount, Program::Terasort];
+impl BenchmarkJob {
+    pub const ALL: [BenchmarkJob; 2] = [BenchmarkJob::Wordcount, BenchmarkJob::Terasort];
 
     /// The name of the program and of its binary.
     pub fn name(self) -> &'static str {
         match self {
-            Program::Wordcount => "wordcount",
-            Program::Terasort => "terasort",
+            BenchmarkJob::Wordcount => "wordcount",
+            BenchmarkJob::Terasort => "terasort",
         }
     }
 
@@ -83,22 +83,22 @@ impl Program {
             .arg("--overwrite")
             .flag("--progress", "never");
         match self {
-            Program::Wordcount => command,
-            Program::Terasort => command.flag("--format", "ascii"),
+            BenchmarkJob::Wordcount => command,
+            BenchmarkJob::Terasort => command.flag("--format", "ascii"),
         }
     }
 }
 
-impl FromStr for Program {
+impl FromStr for BenchmarkJob {
     type Err = ProgramError;
 
-    fn from_str(name: &str) -> Result<Program, ProgramError> {
-        let found = Program::ALL.into_iter().find(|program| program.name() == name);
+    fn from_str(name: &str) -> Result<BenchmarkJob, ProgramError> {
+        let found = BenchmarkJob::ALL.into_iter().find(|program| program.name() == name);
         found.ok_or_else(|| ProgramError::Unknown { name: name.to_owned() })
     }
 }
 
-impl fmt::Display for Program {
+impl fmt::Display for BenchmarkJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -110,16 +110,16 @@ mod tests {
 
     #[test]
     fn names_read_back_and_others_are_refused() {
-        for program in Program::ALL {
+        for program in BenchmarkJob::ALL {
             assert_eq!(program.to_string().parse(), Ok(program));
         }
-        let error = "sleep".parse::<Program>().unwrap_err().to_string();
+        let error = "sleep".parse::<BenchmarkJob>().unwrap_err().to_string();
         assert!(error.contains("\"sleep\"") && error.contains("wordcount, terasort"), "{error}");
     }
 
     #[test]
     fn a_missing_binary_says_how_to_build_it() {
-        let error = Program::Terasort.binary(Path::new("/nowhere")).unwrap_err().to_string();
+        let error = BenchmarkJob::Terasort.binary(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.contains("/nowhere/terasort") && error.contains("cargo build --release"), "{error}");
     }
 
@@ -127,7 +127,7 @@ mod tests {
     fn the_command_is_the_job_programs_contract() {
         let resources = Resources { slots: 2, task_memory: ByteSize::new(256 << 20) };
         let command =
-            Program::Terasort.command("bin/terasort".as_ref(), "in".as_ref(), "out".as_ref(), resources);
+            BenchmarkJob::Terasort.command("bin/terasort".as_ref(), "in".as_ref(), "out".as_ref(), resources);
         let expected = "bin/terasort in --output out --slots 2 --task-memory 256MiB --overwrite \
                         --progress never --format ascii";
         assert_eq!(command.typed(), expected);

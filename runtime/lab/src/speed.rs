@@ -8,7 +8,7 @@ mod report;
 use std::path::PathBuf;
 
 use contender::Contender;
-pub use contender::Run;
+pub use contender::Timing;
 use napreduce_live::ByteSize;
 pub use report::{ContenderReport, Measurement, SpeedReport};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::error::LabError;
 use crate::input::{self, Input};
 use crate::machine::Machine;
 use crate::peers::{self, InstalledPeer, PeerSettings};
-use crate::program::{Program, Resources};
+use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
 
@@ -28,7 +28,7 @@ const ROOM_PER_INPUT_BYTE: u64 = 4;
 #[derive(Clone, Debug)]
 pub struct SpeedSettings {
     pub sizes: Vec<ByteSize>,
-    pub programs: Vec<Program>,
+    pub programs: Vec<BenchmarkJob>,
     /// Measured runs of each contender, after one that warms up.
     pub runs: u32,
     /// What each may use.
@@ -82,14 +82,14 @@ pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport,
 }
 
 /// Everyone who takes part in `program`, we first.
-fn field(program: Program, binary: &std::path::Path, installed: &[InstalledPeer]) -> Vec<Contender> {
+fn field(program: BenchmarkJob, binary: &std::path::Path, installed: &[InstalledPeer]) -> Vec<Contender> {
     let peers = installed.iter().filter(|found| found.peer.does(program)).cloned().map(Contender::peer);
     std::iter::once(Contender::ours(binary)).chain(peers).collect()
 }
 
 /// One program at one size: every contender in every round.
 struct Bout<'a> {
-    program: Program,
+    program: BenchmarkJob,
     size: ByteSize,
     work: &'a WorkFolder,
     settings: &'a SpeedSettings,

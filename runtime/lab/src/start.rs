@@ -10,7 +10,7 @@ use crate::check::Truth;
 use crate::error::LabError;
 use crate::machine::Machine;
 use crate::process::{Sampling, run};
-use crate::program::{Program, Resources};
+use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::statistics::{Interval, Summary, median_interval, percentile};
 use crate::table::{seconds, table};
@@ -65,7 +65,7 @@ pub struct StartReport {
 ///
 /// When the job cannot run or its output is wrong, and on an interrupt.
 pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport, LabError> {
-    let binary = Program::Wordcount.binary(&settings.binaries)?;
+    let binary = BenchmarkJob::Wordcount.binary(&settings.binaries)?;
     let work = WorkFolder::make(&settings.work, napreduce_live::ByteSize::new(0))?;
     let one = Job::prepare(&work, "one", 1, session)?;
     let many = Job::prepare(&work, "many", 1 + MORE_TASKS, session)?;
@@ -116,12 +116,12 @@ impl Job {
         }
         let whole = work.path().join(format!("{name}.txt"));
         write(whole.clone(), &TINY_TEXT.repeat(files as usize))?;
-        let truth = Truth::of(Program::Wordcount, &whole, &session.interrupt)?;
+        let truth = Truth::of(BenchmarkJob::Wordcount, &whole, &session.interrupt)?;
         Ok(Job { input, truth })
     }
 
     fn command(&self, work: &WorkFolder, binary: &Path, resources: Resources) -> crate::process::CommandLine {
-        Program::Wordcount.command(binary, &self.input, &work.path().join("run").join("out"), resources)
+        BenchmarkJob::Wordcount.command(binary, &self.input, &work.path().join("run").join("out"), resources)
     }
 
     /// Runs once and returns wall seconds. Every output is checked; a fast wrong job is no fast job.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use napreduce_core::{Slots, Span, Time};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
-use napreduce_sim::{JobPlan, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 
 const SIZES: [u32; 3] = [100, 1_000, 10_000];
 const RUNS: usize = 3;
@@ -17,8 +17,10 @@ const RUNS: usize = 3;
 /// held.
 fn workload(machines: u32) -> Workload {
     let jobs = (0..machines * 10).map(move |number| {
-        let mut plan =
-            JobPlan::new(format!("job-{number}"), Time(u64::from(number) * 23_000_000 / u64::from(machines)));
+        let mut plan = SimulatedJob::new(
+            format!("job-{number}"),
+            Time(u64::from(number) * 23_000_000 / u64::from(machines)),
+        );
         plan.queue = ["production", "research", "default"][number as usize % 3].into();
         plan.user = format!("user-{}", number % 7).into();
         let maps = 1 + number * 7919 % 40;

@@ -9,11 +9,11 @@ use std::collections::BinaryHeap;
 
 use napreduce_core::Span;
 
-use crate::job::JobPlan;
+use crate::job::SimulatedJob;
 use crate::settings::SimulationSettings;
 
 /// How long a job takes alone.
-pub fn alone(plan: &JobPlan, settings: &SimulationSettings) -> Span {
+pub fn alone(plan: &SimulatedJob, settings: &SimulationSettings) -> Span {
     let machines = u64::from(settings.machines);
     let slots = (machines * u64::from(settings.slots.map), machines * u64::from(settings.slots.reduce));
     let start = settings.overheads.launch.0 + settings.overheads.order_latency.0;
@@ -28,7 +28,7 @@ pub fn alone(plan: &JobPlan, settings: &SimulationSettings) -> Span {
 }
 
 /// When enough maps are done for reduces to begin.
-fn reduces_open_at(plan: &JobPlan, mut ends: Vec<u64>) -> u64 {
+fn reduces_open_at(plan: &SimulatedJob, mut ends: Vec<u64>) -> u64 {
     let needed = (ends.len() as u64 * u64::from(plan.slowstart_permille)).div_ceil(1000);
     ends.sort_unstable();
     match usize::try_from(needed) {
@@ -37,7 +37,7 @@ fn reduces_open_at(plan: &JobPlan, mut ends: Vec<u64>) -> u64 {
     }
 }
 
-fn reduces_end(plan: &JobPlan, slots: u64, open_at: u64, maps_end: u64, start: u64) -> u64 {
+fn reduces_end(plan: &SimulatedJob, slots: u64, open_at: u64, maps_end: u64, start: u64) -> u64 {
     let maps = plan.maps.len().max(1) as u64;
     let mut free = slots_free_at(plan.reduces.len(), slots, open_at);
     let mut last = 0;
@@ -89,20 +89,23 @@ mod tests {
 
     #[test]
     fn maps_come_in_waves_and_reduces_after_them() {
-        let plan = JobPlan::new("job", Time(0)).with_maps(3, Span(10)).with_reduces(2, Span(1), Span(4));
+        let plan = SimulatedJob::new("job", Time(0)).with_maps(3, Span(10)).with_reduces(2, Span(1), Span(4));
         assert_eq!(alone(&plan, &settings()), Span(20 + 2 * 5));
     }
 
     #[test]
     fn unequal_maps_take_the_slot_that_is_free_first() {
-        let plan =
-            JobPlan::new("job", Time(0)).with_maps(1, Span(10)).with_maps(2, Span(3)).with_maps(1, Span(5));
+        let plan = SimulatedJob::new("job", Time(0))
+            .with_maps(1, Span(10))
+            .with_maps(2, Span(3))
+            .with_maps(1, Span(5));
         assert_eq!(alone(&plan, &settings()), Span(11));
     }
 
     #[test]
     fn reduces_that_begin_early_fetch_the_last_share_after_the_last_map() {
-        let mut plan = JobPlan::new("job", Time(0)).with_maps(4, Span(10)).with_reduces(1, Span(8), Span(4));
+        let mut plan =
+            SimulatedJob::new("job", Time(0)).with_maps(4, Span(10)).with_reduces(1, Span(8), Span(4));
         plan.slowstart_permille = 0;
         assert_eq!(alone(&plan, &settings()), Span(20 + 2 + 4));
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A job to be simulated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobPlan {
+pub struct SimulatedJob {
     /// Its name, by which triggers and reports refer to it.
     pub name: Arc<str>,
     pub user: Arc<str>,
@@ -25,9 +25,9 @@ pub struct JobPlan {
     /// How long after its submission it should be done, if that matters.
     pub deadline: Option<Span>,
     /// Its map tasks in order.
-    pub maps: Vec<MapTask>,
+    pub maps: Vec<SimulatedMap>,
     /// Its reduce tasks in order; none makes it map-only.
-    pub reduces: Vec<ReduceTask>,
+    pub reduces: Vec<SimulatedReduce>,
     /// Reduces become eligible when this many thousandths of the maps are done.
     pub slowstart_permille: u32,
     /// How often a task may fail before the job does.
@@ -37,7 +37,7 @@ pub struct JobPlan {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MapTask {
+pub struct SimulatedMap {
     /// How long it works.
     pub work: Span,
     /// Bytes of input; zero where they do not matter, and progress is then told in microseconds of work.
@@ -49,7 +49,7 @@ pub struct MapTask {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReduceTask {
+pub struct SimulatedReduce {
     /// How long it fetches map outputs, were they all there; the share of each map is the same.
     pub shuffle: Span,
     /// How long it works on them.
@@ -58,11 +58,11 @@ pub struct ReduceTask {
     pub bytes: u64,
 }
 
-impl JobPlan {
+impl SimulatedJob {
     /// A job without tasks that is submitted at a time, with the defaults of everything else: no deadline,
     /// priority 0, reduces after the last map, four attempts for each task.
-    pub fn new(name: impl Into<Arc<str>>, submit: Time) -> JobPlan {
-        JobPlan {
+    pub fn new(name: impl Into<Arc<str>>, submit: Time) -> SimulatedJob {
+        SimulatedJob {
             name: name.into(),
             user: "user".into(),
             queue: "default".into(),
@@ -80,15 +80,15 @@ impl JobPlan {
 
     /// The same with this many more maps of so much work each.
     #[must_use]
-    pub fn with_maps(mut self, count: u32, work: Span) -> JobPlan {
-        self.maps.extend((0..count).map(|_| MapTask { work, ..MapTask::default() }));
+    pub fn with_maps(mut self, count: u32, work: Span) -> SimulatedJob {
+        self.maps.extend((0..count).map(|_| SimulatedMap { work, ..SimulatedMap::default() }));
         self
     }
 
     /// The same with this many more reduces of so much work each.
     #[must_use]
-    pub fn with_reduces(mut self, count: u32, shuffle: Span, reduce: Span) -> JobPlan {
-        self.reduces.extend((0..count).map(|_| ReduceTask { shuffle, reduce, bytes: 0 }));
+    pub fn with_reduces(mut self, count: u32, shuffle: Span, reduce: Span) -> SimulatedJob {
+        self.reduces.extend((0..count).map(|_| SimulatedReduce { shuffle, reduce, bytes: 0 }));
         self
     }
 
@@ -116,7 +116,7 @@ impl JobPlan {
     }
 }
 
-impl ReduceTask {
+impl SimulatedReduce {
     pub fn work(&self) -> Span {
         self.shuffle + self.reduce
     }

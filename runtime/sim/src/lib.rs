@@ -16,7 +16,7 @@ mod workload;
 
 pub use alone::alone;
 pub use books::{Books, BooksError};
-pub use job::{JobPlan, MapTask, ReduceTask};
+pub use job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{Cost, Failures, Overheads, ProgressMark, SimulationSettings};
 pub use simulation::Simulation;

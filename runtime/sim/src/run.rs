@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
 use crate::books::{Books, BooksError};
-use crate::job::JobPlan;
+use crate::job::SimulatedJob;
 use crate::settings::SimulationSettings;
 
 /// What came of a run.
@@ -88,7 +88,12 @@ pub struct JobResult {
 }
 
 impl JobResult {
-    pub(crate) fn begin(job: JobId, plan: &JobPlan, now: Time, settings: &SimulationSettings) -> JobResult {
+    pub(crate) fn begin(
+        job: JobId,
+        plan: &SimulatedJob,
+        now: Time,
+        settings: &SimulationSettings,
+    ) -> JobResult {
         JobResult {
             job,
             name: plan.name.clone(),

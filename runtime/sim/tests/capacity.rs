@@ -8,7 +8,7 @@
 
 use napreduce_core::{Slots, Span, Time};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
-use napreduce_sim::{Failures, JobPlan, Overheads, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Failures, Overheads, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -21,15 +21,15 @@ const QUEUES: &str = "
     guaranteed-percent = 25
 ";
 
-fn run(text: &str, settings: SimulationSettings, jobs: Vec<JobPlan>) -> Run {
+fn run(text: &str, settings: SimulationSettings, jobs: Vec<SimulatedJob>) -> Run {
     let configuration: CapacityConfiguration = toml::from_str(text).unwrap();
     let policy = Capacity::new(&configuration).unwrap();
     Simulation::new(Box::new(policy), settings, Workload::of(jobs)).run().unwrap()
 }
 
-fn job(name: &str, queue: &str, submit: u64, maps: u32, seconds: u64) -> JobPlan {
-    let plan = JobPlan::new(name, Time(submit * 1_000_000)).with_maps(maps, Span::from_secs(seconds));
-    JobPlan { queue: queue.into(), ..plan }
+fn job(name: &str, queue: &str, submit: u64, maps: u32, seconds: u64) -> SimulatedJob {
+    let plan = SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(maps, Span::from_secs(seconds));
+    SimulatedJob { queue: queue.into(), ..plan }
 }
 
 fn sojourn(run: &Run, name: &str) -> u64 {
@@ -47,7 +47,7 @@ fn a_soft_cap_delays_production_a_hard_cap_research_and_preemption_neither() {
         primitive = \"suspend\"
         total-per-round = 1
         natural-termination-factor = 1";
-    let of = |mode: &str, jobs: Vec<JobPlan>| {
+    let of = |mode: &str, jobs: Vec<SimulatedJob>| {
         run(&format!("mode = \"{mode}\"\n{QUEUES}{prompt}"), settings(), jobs)
     };
     let alone = both().into_iter().map(|job| {
@@ -77,7 +77,7 @@ fn with_late_orders_failures_and_every_primitive_all_jobs_end() {
             seed % 3 == 0,
             seed % 2 == 0,
         );
-        let jobs: Vec<JobPlan> = (0..40)
+        let jobs: Vec<SimulatedJob> = (0..40)
             .map(|number| {
                 let queue = ["production", "research"][random.random_range(0..2)];
                 let plan = job(
@@ -91,7 +91,7 @@ fn with_late_orders_failures_and_every_primitive_all_jobs_end() {
                 let priority = random.random_range(0..3);
                 let reduces =
                     plan.with_reduces(random.random_range(0..4), Span::from_secs(2), Span::from_secs(9));
-                JobPlan { user, priority, attempts_max: 100, slowstart_permille: 300, ..reduces }
+                SimulatedJob { user, priority, attempts_max: 100, slowstart_permille: 300, ..reduces }
             })
             .collect();
         let settings = SimulationSettings {

@@ -18,8 +18,8 @@ pub use checkpoint::{
 };
 pub use command::{CommandError, RunningCommand, TakeOutput};
 pub use context::{
-    Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, SuspendHooks, TaskContext,
-    TaskProgress, Worker, progress,
+    Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
+    TaskContext, TaskProgress, progress,
 };
 pub use fetch_inputs::{Gathered, Gathering, InputEvent};
 pub use process::*;

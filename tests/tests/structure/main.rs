@@ -13,6 +13,7 @@ mod files;
 mod layers;
 mod layout;
 mod nameable;
+mod names;
 mod paths;
 mod shape;
 mod surface;
@@ -24,7 +25,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 18] = [
     ("a source file has at most 400 lines", shape::file_length),
     ("a function has at most 70 lines", shape::function_length),
     ("a source file opens with `//!`: two lines or more on what it owns and what not", shape::module_header),
@@ -42,6 +43,7 @@ const RULES: [Rule; 17] = [
     ("what a user of the framework can name has an example", examples::every_item),
     ("what a user of the framework can call is called in an example", examples::every_method),
     ("what a signature of the framework shows can be named with it alone", nameable::every_type),
+    ("no two crates show a type of the same name", names::one_type_each),
     ("what a page links to or names is there", docs::names_are_there),
     ("no tracked file names a path of one machine", words::machine_paths),
     ("nothing is left for later in a comment", words::unfinished),

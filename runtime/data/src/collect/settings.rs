@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::collect::SavedCollection;
 use crate::partition::Partitioning;
 use crate::record::RecordEncoding;
-use crate::segment::Compression;
+use crate::segment::BlockCompression;
 
 /// Settings of one map task's collector.
 pub struct CollectorSettings {
@@ -24,7 +24,7 @@ pub struct CollectorSettings {
     /// The layout of records.
     pub encoding: RecordEncoding,
     /// Whether runs and the segment are compressed.
-    pub compression: Compression,
+    pub compression: BlockCompression,
     /// How keys are shared out.
     pub partitioning: Partitioning,
     /// The most runs merged at once; less than 2 counts as 2.
@@ -51,7 +51,7 @@ impl CollectorSettings {
             output: output.into(),
             label: label.into(),
             encoding: RecordEncoding::Variable,
-            compression: Compression::None,
+            compression: BlockCompression::None,
             partitioning: Partitioning::Single,
             fan_in: 64,
             durable: false,

@@ -5,14 +5,14 @@
 use std::ops::Range;
 
 use crate::budget::Budget;
-use crate::segment::Compression;
+use crate::segment::BlockCompression;
 
 /// The most sources that one merge may have, by the task's setting and its memory.
-pub(crate) fn fan_in(wanted: usize, compression: Compression, budget: &Budget) -> usize {
+pub(crate) fn fan_in(wanted: usize, compression: BlockCompression, budget: &Budget) -> usize {
     let wanted = wanted.max(2);
     match compression {
-        Compression::None => wanted,
-        Compression::Lz4 => wanted.min(budget.fan_in_compressed()),
+        BlockCompression::None => wanted,
+        BlockCompression::Lz4 => wanted.min(budget.fan_in_compressed()),
     }
 }
 

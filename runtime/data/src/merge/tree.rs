@@ -8,7 +8,7 @@ use std::hint::select_unpredictable;
 
 use crate::key;
 use crate::record::Source;
-use crate::segment::{Cursor, Position, SegmentError};
+use crate::segment::{Cursor, SegmentError, SegmentPosition};
 
 const SOURCE_BITS: u32 = 32;
 const LEN_BITS: u32 = 4;
@@ -111,12 +111,12 @@ impl Merge {
     }
 
     /// Where each source stands: at the current record, or at the one it offers next.
-    pub fn positions(&self) -> Vec<Position> {
+    pub fn positions(&self) -> Vec<SegmentPosition> {
         self.cursors.iter().map(Cursor::position).collect()
     }
 
     /// Where each source goes on after the current record.
-    pub(crate) fn positions_after_current(&self) -> Vec<Position> {
+    pub(crate) fn positions_after_current(&self) -> Vec<SegmentPosition> {
         let mut positions = self.positions();
         if self.started && self.nodes[0] & EXHAUSTED == 0 {
             let source = self.source();

@@ -13,8 +13,8 @@ use crate::merge::{self, Merge, MergeError};
 use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
 use crate::saved::{SavePlace, SavedFileError, TaskFile};
 use crate::segment::{
-    BLOCK_BYTES, Compression, Cursor, Position, Seal, Segment, SegmentError, SegmentShape, SegmentWriter,
-    check_label,
+    BLOCK_BYTES, BlockCompression, Cursor, Seal, Segment, SegmentError, SegmentPosition, SegmentShape,
+    SegmentWriter, check_label,
 };
 
 /// A segment and where it comes from.
@@ -54,7 +54,7 @@ pub(super) struct Sources {
 struct Opening {
     settings: ReduceSettings,
     first: Option<Arc<Segment>>,
-    compression: Compression,
+    compression: BlockCompression,
     sources: Vec<Source>,
     /// The first input that was not named yet: they are named in order.
     next_input: usize,
@@ -64,7 +64,7 @@ struct Opening {
 impl Opening {
     fn new(settings: ReduceSettings, statistics: ReduceStatistics) -> Result<Opening, ReduceError> {
         check_label(&settings.label).map_err(ReduceError::Settings)?;
-        let (first, compression) = (None, Compression::None);
+        let (first, compression) = (None, BlockCompression::None);
         Ok(Opening { settings, first, compression, sources: Vec::new(), next_input: 0, statistics })
     }
 
@@ -104,7 +104,7 @@ impl Opening {
         let size = segment.partition(partition).map_or(0, |entry| entry.stored_len);
         let source = Source { segment, origin, start: Some(start), size };
         let found = source.position(partition)?;
-        if found != Some(Position { block, ordinal: start }) {
+        if found != Some(SegmentPosition { block, ordinal: start }) {
             let path = source.segment.path().display();
             let there =
                 found.map_or("is not there".to_owned(), |found| format!("lies in block {}", found.block));
@@ -115,8 +115,8 @@ impl Opening {
 
     /// Whether a segment does not go with those before it.
     fn is_unlike(&mut self, segment: &Arc<Segment>) -> bool {
-        if segment.compression() == Compression::Lz4 {
-            self.compression = Compression::Lz4;
+        if segment.compression() == BlockCompression::Lz4 {
+            self.compression = BlockCompression::Lz4;
         }
         let like = self.first.get_or_insert_with(|| segment.clone());
         (segment.encoding(), segment.partitions()) != (like.encoding(), like.partitions())
@@ -202,7 +202,7 @@ impl Sources {
         let shape = SegmentShape {
             encoding: like.encoding(),
             // A merged file is read by this task alone, from the local disk.
-            compression: Compression::None,
+            compression: BlockCompression::None,
             partitions: like.partitions(),
             label: self.label.clone(),
         };
@@ -243,7 +243,7 @@ impl Sources {
 
     /// Memory for the blocks that a merge of these sources decompresses.
     fn decompressing(&self, range: Range<usize>) -> usize {
-        let compressed = |source: &&Source| source.segment.compression() == Compression::Lz4;
+        let compressed = |source: &&Source| source.segment.compression() == BlockCompression::Lz4;
         self.sources[range].iter().filter(compressed).count() * BLOCK_BYTES
     }
 
@@ -260,11 +260,11 @@ impl Sources {
     /// What is left of each source, whose next record and end are given in their order.
     pub(super) fn save(
         &mut self,
-        places: impl Iterator<Item = (Position, u64)>,
+        places: impl Iterator<Item = (SegmentPosition, u64)>,
         place: &SavePlace,
     ) -> Result<SavedReduceInput, ReduceError> {
         let mut sources = Vec::with_capacity(self.sources.len());
-        for (source, (Position { block, ordinal }, records)) in self.sources.iter_mut().zip(places) {
+        for (source, (SegmentPosition { block, ordinal }, records)) in self.sources.iter_mut().zip(places) {
             if ordinal == records {
                 continue;
             }
@@ -304,7 +304,7 @@ impl Source {
     }
 
     /// Where the first record that is read lies; none when it is not here.
-    fn position(&self, partition: u32) -> Result<Option<Position>, ReduceError> {
+    fn position(&self, partition: u32) -> Result<Option<SegmentPosition>, ReduceError> {
         let Some(ordinal) = self.start else { return Ok(None) };
         self.segment.find(partition, ordinal).map_err(|error| self.lost(error))
     }

@@ -17,7 +17,7 @@ use crate::region::prefetch;
 
 /// A place in a partition that `Segment::cursor_at` finds again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct SegmentPosition {
     /// Number of the block in its partition, from 0; the number of blocks when the cursor is at the end.
     pub block: u64,
     /// Ordinal of the record in its partition, from 0; one more than the last when the cursor is at the end.
@@ -127,7 +127,7 @@ impl Cursor {
     }
 
     /// Where the current record is; before the first `advance`, the record that it will move to.
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> SegmentPosition {
         if self.next > self.start {
             return self.place(self.next_block - 1, self.next_ordinal - 1);
         }
@@ -135,13 +135,13 @@ impl Cursor {
     }
 
     /// Where the record is that `advance` will move to.
-    pub(crate) fn next_position(&self) -> Position {
+    pub(crate) fn next_position(&self) -> SegmentPosition {
         let inside = self.next < self.block.len();
         self.place(self.next_block - u64::from(inside), self.next_ordinal)
     }
 
-    fn place(&self, block: u64, ordinal: u64) -> Position {
-        Position { block: block - self.blocks.start + self.segment.first_block(), ordinal }
+    fn place(&self, block: u64, ordinal: u64) -> SegmentPosition {
+        SegmentPosition { block: block - self.blocks.start + self.segment.first_block(), ordinal }
     }
 
     /// The ordinal after that of the partition's last record.

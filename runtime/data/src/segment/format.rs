@@ -41,7 +41,7 @@ pub(crate) const TRAILER_BYTES: usize = 48;
 
 /// Whether blocks are compressed. A block that does not shrink below 0.9 is stored as it is either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Compression {
+pub enum BlockCompression {
     /// Blocks are stored as they are, and read without a copy.
     #[default]
     None,
@@ -53,7 +53,7 @@ pub enum Compression {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub encoding: RecordEncoding,
-    pub compression: Compression,
+    pub compression: BlockCompression,
     pub partitions: u32,
     /// Set when the file has blocks of one partition only.
     pub excerpt: Option<Excerpt>,
@@ -129,8 +129,8 @@ impl Header {
             RecordEncoding::Fixed { key, value } => (1u8, key, value),
         };
         let codec = match self.compression {
-            Compression::None => 0u8,
-            Compression::Lz4 => 1u8,
+            BlockCompression::None => 0u8,
+            BlockCompression::Lz4 => 1u8,
         };
         let mut bytes = Vec::with_capacity(HEADER_FIXED + EXCERPT_BYTES + self.label.len() + CRC_BYTES);
         bytes.extend_from_slice(&HEADER_MAGIC);
@@ -182,8 +182,8 @@ impl Header {
             (kind, key, value) => return Err(format!("unknown record encoding {kind} ({key}, {value})")),
         };
         let compression = match fixed[11] {
-            0 => Compression::None,
-            1 => Compression::Lz4,
+            0 => BlockCompression::None,
+            1 => BlockCompression::Lz4,
             other => return Err(format!("unknown codec {other}")),
         };
         if (fixed[12], &fixed[14..16]) != (CHECKSUM_CRC32C, &[0, 0]) {

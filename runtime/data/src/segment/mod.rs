@@ -15,10 +15,10 @@ mod seal;
 mod writer;
 
 pub use assembly::{AssemblyError, SegmentAssembly};
-pub use cursor::{Cursor, Position};
+pub use cursor::{Cursor, SegmentPosition};
 pub use error::SegmentError;
 pub use extent::PartitionExtent;
-pub use format::{Compression, PartitionEntry};
+pub use format::{BlockCompression, PartitionEntry};
 pub use index::SegmentIndex;
 pub use reader::Segment;
 pub use writer::{SealedSegment, WriteError};

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use super::check::check;
-use super::cursor::{Cursor, Position};
+use super::cursor::{Cursor, SegmentPosition};
 use super::error::SegmentError;
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockEntry, Compression, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
+    BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
     Trailer,
 };
 use crate::record::RecordEncoding;
@@ -75,7 +75,7 @@ impl Segment {
     }
 
     /// Whether its blocks may be compressed.
-    pub fn compression(&self) -> Compression {
+    pub fn compression(&self) -> BlockCompression {
         self.header.compression
     }
 
@@ -146,14 +146,14 @@ impl Segment {
     }
 
     /// Where a record of a partition lies, without a look at its block; none when it is not here.
-    pub(crate) fn find(&self, partition: u32, ordinal: u64) -> Result<Option<Position>, SegmentError> {
+    pub(crate) fn find(&self, partition: u32, ordinal: u64) -> Result<Option<SegmentPosition>, SegmentError> {
         let (entry, blocks) = self.blocks(partition)?;
         let first = self.first_ordinal();
         if !(first..first.saturating_add(entry.records)).contains(&ordinal) {
             return Ok(None);
         }
         let block = self.block_of(&blocks, ordinal)?;
-        Ok(Some(Position { block: block - blocks.start + self.first_block(), ordinal }))
+        Ok(Some(SegmentPosition { block: block - blocks.start + self.first_block(), ordinal }))
     }
 
     /// The last of some blocks of a partition whose first record is not beyond one of theirs, by binary

@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::format::{BLOCK_BYTES, BlockEntry, Codec, Compression, Header, PartitionEntry, Trailer};
+use super::format::{BLOCK_BYTES, BlockCompression, BlockEntry, Codec, Header, PartitionEntry, Trailer};
 use super::seal::{Seal, partial_name};
 use crate::activity::block_moved;
 use crate::key;
@@ -59,7 +59,7 @@ pub struct SealedSegment {
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentShape {
     pub encoding: RecordEncoding,
-    pub compression: Compression,
+    pub compression: BlockCompression,
     pub partitions: u32,
     pub label: String,
 }
@@ -240,7 +240,7 @@ impl SegmentWriter {
             return Ok(());
         }
         let mut codec = Codec::Stored;
-        if self.shape.compression == Compression::Lz4 {
+        if self.shape.compression == BlockCompression::Lz4 {
             codec = self.compress_block(raw_len);
         }
         let stored = &self.buffer[self.block_start..];

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use napreduce_data::{
-    CollectStatistics, Collector, CollectorSettings, Combiner, Compression, Partitioning, RecordEncoding,
-    ReduceInput, ReduceSettings, SavePlace, Segment, SegmentAssembly, SegmentError, SegmentIndex,
+    BlockCompression, CollectStatistics, Collector, CollectorSettings, Combiner, Partitioning,
+    RecordEncoding, ReduceInput, ReduceSettings, SavePlace, Segment, SegmentAssembly, SegmentError,
+    SegmentIndex,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -24,7 +25,7 @@ pub type Pair = (Vec<u8>, Vec<u8>);
 pub struct Shape {
     pub memory: usize,
     pub encoding: RecordEncoding,
-    pub compression: Compression,
+    pub compression: BlockCompression,
     pub partitions: u32,
     pub fan_in: usize,
 }
@@ -34,7 +35,7 @@ impl Default for Shape {
         Shape {
             memory: MIB,
             encoding: RecordEncoding::Variable,
-            compression: Compression::None,
+            compression: BlockCompression::None,
             partitions: 1,
             fan_in: 64,
         }
@@ -51,7 +52,7 @@ impl Shape {
     }
 
     pub fn lz4(self) -> Shape {
-        Shape { compression: Compression::Lz4, ..self }
+        Shape { compression: BlockCompression::Lz4, ..self }
     }
 
     pub fn partitions(self, partitions: u32) -> Shape {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Strategy, Weight};
+use super::{JobWeight, Strategy};
 use crate::statistics::{Interval, Summary, median, median_interval};
 
 /// One run: the low job, the high job that came at some per cent of it, and the end of both.
@@ -11,7 +11,7 @@ use crate::statistics::{Interval, Summary, median, median_interval};
 pub struct TwoJobsRun {
     /// Always `two-jobs`.
     pub experiment: &'static str,
-    pub weight: Weight,
+    pub weight: JobWeight,
     pub primitive: Strategy,
     /// How far the low job was meant to be.
     pub percent: u32,
@@ -38,7 +38,7 @@ pub struct TwoJobsRun {
 /// All runs of one primitive at one per cent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    pub weight: Weight,
+    pub weight: JobWeight,
     pub primitive: Strategy,
     /// How far the low job was.
     pub percent: u32,
@@ -51,7 +51,7 @@ pub struct Cell {
 /// A ratio with the bound it should keep to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    pub weight: Weight,
+    pub weight: JobWeight,
     pub primitive: Strategy,
     /// What is compared, in words.
     pub what: String,
@@ -90,7 +90,7 @@ fn makespan(run: &TwoJobsRun) -> f64 {
 
 fn samples(
     runs: &[TwoJobsRun],
-    weight: Weight,
+    weight: JobWeight,
     primitive: Strategy,
     percent: u32,
     seconds: Seconds,
@@ -106,7 +106,7 @@ pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
     let mut found = Vec::new();
     let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
     let several = runs.iter().any(|run| Some(run.percent) != middle);
-    for weight in Weight::ALL {
+    for weight in JobWeight::ALL {
         for primitive in [Strategy::Suspend, Strategy::Checkpoint] {
             let comparisons: [(&str, Strategy, Seconds); 2] = [
                 ("high job over kill's", Strategy::Kill, sojourn),
@@ -127,18 +127,18 @@ pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
 }
 
 /// What is promised of a preemption in the middle of tasks of eight seconds.
-fn bound(weight: Weight, primitive: Strategy, against: Strategy) -> Option<f64> {
+fn bound(weight: JobWeight, primitive: Strategy, against: Strategy) -> Option<f64> {
     match (weight, primitive, against) {
-        (Weight::Light, _, Strategy::Wait) => Some(1.01),
-        (Weight::Light, _, Strategy::Kill) => Some(1.02),
-        (Weight::Hungry, Strategy::Suspend, Strategy::Wait) => Some(1.15),
-        (Weight::Hungry, Strategy::Suspend, Strategy::Kill) => Some(1.20),
+        (JobWeight::Light, _, Strategy::Wait) => Some(1.01),
+        (JobWeight::Light, _, Strategy::Kill) => Some(1.02),
+        (JobWeight::Hungry, Strategy::Suspend, Strategy::Wait) => Some(1.15),
+        (JobWeight::Hungry, Strategy::Suspend, Strategy::Kill) => Some(1.20),
         _ => None,
     }
 }
 
 struct Comparison {
-    weight: Weight,
+    weight: JobWeight,
     primitive: Strategy,
     against: Strategy,
     seconds: Seconds,
@@ -201,7 +201,7 @@ pub mod canned {
     use super::*;
 
     /// Tasks of 8 s, with a few milliseconds that differ between repetitions and what swapping costs.
-    pub fn runs(weight: Weight) -> Vec<TwoJobsRun> {
+    pub fn runs(weight: JobWeight) -> Vec<TwoJobsRun> {
         let mut runs = Vec::new();
         for repetition in 1..=3 {
             for percent in [10, 50, 90] {
@@ -213,10 +213,10 @@ pub mod canned {
         runs
     }
 
-    pub fn run(weight: Weight, primitive: Strategy, percent: u32, repetition: u32) -> TwoJobsRun {
+    pub fn run(weight: JobWeight, primitive: Strategy, percent: u32, repetition: u32) -> TwoJobsRun {
         let length = 8.0 + 0.001 * f64::from(repetition);
         let before = length * f64::from(percent) / 100.0;
-        let swap = if weight == Weight::Hungry && primitive == Strategy::Suspend { 0.4 } else { 0.0 };
+        let swap = if weight == JobWeight::Hungry && primitive == Strategy::Suspend { 0.4 } else { 0.0 };
         let (sojourn, makespan) = match primitive {
             Strategy::Wait => (2.0 * length - before, 2.0 * length),
             Strategy::Kill => (length, before + 2.0 * length),
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn runs_fall_into_cells() {
-        let cells = cells(&canned::runs(Weight::Light));
+        let cells = cells(&canned::runs(JobWeight::Light));
         assert_eq!(cells.len(), 12);
         let wait = cells.iter().find(|cell| (cell.primitive, cell.percent) == (Strategy::Wait, 50)).unwrap();
         assert_eq!(wait.sojourn.count, 3);
@@ -255,13 +255,13 @@ mod tests {
 
     #[test]
     fn bounds_are_judged_in_the_middle_and_pairs_are_told() {
-        let light = verdicts(&canned::runs(Weight::Light));
+        let light = verdicts(&canned::runs(JobWeight::Light));
         assert_eq!(light.len(), 8);
         assert!(light.iter().all(|verdict| verdict.kept != Some(false)), "{light:?}");
         let judged: Vec<_> = light.iter().filter(|verdict| verdict.bound.is_some()).collect();
         assert_eq!(judged.len(), 4);
         assert!(judged.iter().all(|verdict| verdict.what.contains("at 50 %")));
-        let hungry = verdicts(&canned::runs(Weight::Hungry));
+        let hungry = verdicts(&canned::runs(JobWeight::Hungry));
         let suspend = &hungry[0];
         assert_eq!((suspend.bound, suspend.kept), (Some(1.20), Some(true)));
         assert!((suspend.ratio - 8.402 / 8.002).abs() < 1e-9, "{suspend:?}");
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_slower_for_a_while_is_no_cost() {
-        let mut runs = canned::runs(Weight::Light);
+        let mut runs = canned::runs(JobWeight::Light);
         for run in &mut runs {
             let mood = [1.0, 1.07, 1.15][run.repetition as usize - 1];
             (run.sojourn_seconds, run.makespan_seconds) =
@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn one_per_cent_has_one_verdict_for_each_ratio() {
-        let runs: Vec<_> = canned::runs(Weight::Light).into_iter().filter(|run| run.percent == 10).collect();
+        let runs: Vec<_> =
+            canned::runs(JobWeight::Light).into_iter().filter(|run| run.percent == 10).collect();
         let found = verdicts(&runs);
         assert_eq!(found.len(), 4);
         assert!(found.iter().all(|verdict| verdict.what.ends_with("at 10 %") && verdict.bound.is_some()));
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_bound_that_is_not_kept_is_seen() {
-        let mut runs = canned::runs(Weight::Light);
+        let mut runs = canned::runs(JobWeight::Light);
         let suspended = runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend);
         suspended.for_each(|run| run.makespan_seconds *= 1.02);
         assert!(verdicts(&runs).iter().any(|verdict| verdict.kept == Some(false)));
@@ -297,8 +298,8 @@ mod tests {
 
     #[test]
     fn what_swapping_costs_is_told_per_gib() {
-        assert_eq!(seconds_per_swapped_gib(&canned::runs(Weight::Light)), None);
-        let cost = seconds_per_swapped_gib(&canned::runs(Weight::Hungry)).unwrap();
+        assert_eq!(seconds_per_swapped_gib(&canned::runs(JobWeight::Light)), None);
+        let cost = seconds_per_swapped_gib(&canned::runs(JobWeight::Hungry)).unwrap();
         assert!((cost - 1.6).abs() < 0.01, "{cost}");
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use napreduce_plot::{Curve, Estimate, bars, curves};
 
 use super::report::{Figure, PreemptReport};
-use super::{Strategy, Weight};
+use super::{JobWeight, Strategy};
 use crate::error::LabError;
 use crate::live_cluster::write as write_file;
 use crate::statistics::Summary;
@@ -81,7 +81,7 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
     Ok(figures)
 }
 
-fn curves_of(report: &PreemptReport, weight: Weight, seconds: Figure) -> Vec<Curve> {
+fn curves_of(report: &PreemptReport, weight: JobWeight, seconds: Figure) -> Vec<Curve> {
     let curve = |strategy: &Strategy| {
         let own = report.cells.iter().filter(|cell| (cell.weight, cell.primitive) == (weight, *strategy));
         let points: Vec<_> = own.map(|cell| (f64::from(cell.percent), estimate(seconds(cell)))).collect();

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::cells::{Cell, TwoJobsRun, Verdict, cells, seconds_per_swapped_gib, verdicts};
 use super::four_ways::{Way, WayRun};
-use super::{PreemptSettings, Strategy, TaskForm, Weight};
+use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
 use crate::statistics::{Interval, Summary, ratio_interval};
@@ -30,7 +30,7 @@ pub struct PreemptReport {
     /// How hungry tasks were confined; absent when there were none.
     pub tier: Option<Tier>,
     /// What a job took alone.
-    pub alone_seconds: Vec<(Weight, f64)>,
+    pub alone_seconds: Vec<(JobWeight, f64)>,
     pub runs: Vec<TwoJobsRun>,
     /// The same by cell.
     pub cells: Vec<Cell>,
@@ -181,7 +181,7 @@ impl PreemptReport {
         text
     }
 
-    fn by_percent(&self, weight: Weight, seconds: Figure) -> String {
+    fn by_percent(&self, weight: JobWeight, seconds: Figure) -> String {
         let own: Vec<&Cell> = self.cells.iter().filter(|cell| cell.weight == weight).collect();
         let strategies: Vec<Strategy> = Strategy::ALL
             .iter()
@@ -261,7 +261,7 @@ pub mod canned {
             repetitions: 3,
             percents: vec![10, 50, 90],
             strategies: Strategy::ALL.to_vec(),
-            weights: Weight::ALL.to_vec(),
+            weights: JobWeight::ALL.to_vec(),
             form: TaskForm::Map,
             task_seconds: 8.0,
             fill: ByteSize::new(512 << 20),
@@ -274,8 +274,8 @@ pub mod canned {
         };
         let mut report = PreemptReport::new(Machine::describe(), &settings);
         report.tier = Some(Tier::Own { groups_version: 1 });
-        report.alone_seconds = vec![(Weight::Light, 8.0), (Weight::Hungry, 8.3)];
-        report.runs = [canned::runs(Weight::Light), canned::runs(Weight::Hungry)].concat();
+        report.alone_seconds = vec![(JobWeight::Light, 8.0), (JobWeight::Hungry, 8.3)];
+        report.runs = [canned::runs(JobWeight::Light), canned::runs(JobWeight::Hungry)].concat();
         for repetition in 1..=3 {
             for (way, production_seconds, research_seconds) in
                 [(Way::Ideal, 7.0, 19.0), (Way::HardCap, 7.0, 29.0), (Way::Kill, 7.2, 23.0)]

@@ -11,7 +11,7 @@ use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, PreemptionSummary};
 
 use super::cells::TwoJobsRun;
 use super::report::PreemptReport;
-use super::{PreemptSettings, Setting, Strategy, TaskForm, Weight};
+use super::{JobWeight, PreemptSettings, Setting, Strategy, TaskForm};
 use crate::confinement::Confinement;
 use crate::error::LabError;
 use crate::guard::Guard;
@@ -90,7 +90,7 @@ fn name(role: &str, number: u32) -> String {
 /// Runs all of it with tasks of one weight.
 pub fn run(
     setting: &Setting<'_>,
-    weight: Weight,
+    weight: JobWeight,
     confinement: Option<&Confinement>,
     guard: &mut Guard,
     raw: &mut RawFile,
@@ -136,7 +136,7 @@ fn minutes(seconds: f64) -> String {
 
 struct TwoJobs<'a> {
     setting: &'a Setting<'a>,
-    weight: Weight,
+    weight: JobWeight,
     cluster: LiveCluster<'a>,
     folder: PathBuf,
     /// What an undisturbed job writes.
@@ -207,7 +207,7 @@ impl TwoJobs<'_> {
 
     fn submit(&mut self, name: &str) -> Result<JobId, LabError> {
         let settings = self.setting.settings;
-        let fill = if self.weight == Weight::Hungry { settings.fill.bytes() >> 20 } else { 0 };
+        let fill = if self.weight == JobWeight::Hungry { settings.fill.bytes() >> 20 } else { 0 };
         let rounds = self.setting.rounds_per_second / steps_per_second(settings.form);
         let job = match settings.form {
             TaskForm::Map => "steps",
@@ -218,7 +218,7 @@ impl TwoJobs<'_> {
         let (input, output) = (self.folder.join("steps.txt"), self.folder.join(name));
         // What is said of a task's memory is what the worker goes by when it decides whether to move another
         // one's out.
-        let task_memory = if self.weight == Weight::Hungry { settings.fill } else { LIGHT_MEMORY };
+        let task_memory = if self.weight == JobWeight::Hungry { settings.fill } else { LIGHT_MEMORY };
         let order = JobOrder { task_memory, ..JobOrder::new(name, work, &input, &output) };
         self.cluster.submit(&order)
     }

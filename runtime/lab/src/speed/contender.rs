@@ -13,12 +13,12 @@ use crate::job_result::peak_task_bytes;
 use crate::machine::load_average;
 use crate::peers::{InstalledPeer, Places};
 use crate::process::{CommandLine, Interrupt, Sampling, Usage, run};
-use crate::program::{Program, Resources};
+use crate::program::{BenchmarkJob, Resources};
 use crate::workspace::WorkError;
 
 /// One run that ended well with the right output.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct Timing {
     /// What it took.
     #[serde(flatten)]
     pub usage: Usage,
@@ -30,7 +30,7 @@ pub struct Run {
 
 enum Kind {
     Ours { binary: PathBuf },
-    Peer(InstalledPeer),
+    PeerTool(InstalledPeer),
 }
 
 /// Someone who takes part.
@@ -39,8 +39,8 @@ pub struct Contender {
     pub version: String,
     /// The command of the latest run.
     pub command: String,
-    pub warm_up: Option<Run>,
-    pub runs: Vec<Run>,
+    pub warm_up: Option<Timing>,
+    pub runs: Vec<Timing>,
     /// Why it is out.
     pub failure: Option<String>,
     kind: Kind,
@@ -55,7 +55,7 @@ impl Contender {
 
     /// Another program.
     pub fn peer(peer: InstalledPeer) -> Contender {
-        Contender::new(peer.peer.name(), peer.version.clone(), Kind::Peer(peer))
+        Contender::new(peer.peer.name(), peer.version.clone(), Kind::PeerTool(peer))
     }
 
     fn new(name: &str, version: String, kind: Kind) -> Contender {
@@ -75,12 +75,12 @@ impl Contender {
     }
 
     /// The folder of its runs inside the work folder.
-    pub fn folder_name(&self, program: Program) -> String {
+    pub fn folder_name(&self, program: BenchmarkJob) -> String {
         format!("run-{program}-{}", self.name)
     }
 
     /// Keeps a run; round 0 is the warm-up.
-    pub fn keep(&mut self, round: u32, run: Run) {
+    pub fn keep(&mut self, round: u32, run: Timing) {
         match round {
             0 => self.warm_up = Some(run),
             _ => self.runs.push(run),
@@ -90,13 +90,13 @@ impl Contender {
     /// Runs once in the empty `folder` and holds the output against the truth.
     pub fn run(
         &mut self,
-        program: Program,
+        program: BenchmarkJob,
         input: &Input,
         folder: &Path,
         truth: &Truth,
         resources: Resources,
         interrupt: &Interrupt,
-    ) -> Result<Run, LabError> {
+    ) -> Result<Timing, LabError> {
         let output = folder.join("out");
         let command = self.command(program, &input.file, folder, &output, resources)?;
         self.command = command.typed();
@@ -104,12 +104,12 @@ impl Contender {
         let usage = run(&command, folder, Sampling::Tree, interrupt)?;
         truth.verify(&output, interrupt)?;
         let task_peak_bytes = if self.is_ours() { peak_task_bytes(&output)? } else { None };
-        Ok(Run { usage, task_peak_bytes, load_before })
+        Ok(Timing { usage, task_peak_bytes, load_before })
     }
 
     fn command(
         &self,
-        program: Program,
+        program: BenchmarkJob,
         input: &Path,
         folder: &Path,
         output: &Path,
@@ -117,7 +117,7 @@ impl Contender {
     ) -> Result<CommandLine, LabError> {
         match &self.kind {
             Kind::Ours { binary } => Ok(program.command(binary, input, output, resources)),
-            Kind::Peer(peer) => {
+            Kind::PeerTool(peer) => {
                 fs::create_dir(output).map_err(|source| WorkError::Use {
                     action: "make",
                     path: output.to_owned(),

@@ -5,9 +5,9 @@ use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use super::Conditions;
-use super::contender::{Contender, Run};
+use super::contender::{Contender, Timing};
 use crate::machine::Machine;
-use crate::program::Program;
+use crate::program::BenchmarkJob;
 use crate::statistics::{Interval, Summary, ratio_interval};
 use crate::table::{seconds, table};
 
@@ -26,7 +26,7 @@ pub struct SpeedReport {
 /// One program at one size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
-    pub program: Program,
+    pub program: BenchmarkJob,
     pub size: ByteSize,
     /// The length of the input.
     pub input_bytes: ByteSize,
@@ -56,14 +56,14 @@ pub struct ContenderReport {
     /// Largest anonymous memory of any one task; ours only.
     pub task_peak_bytes: Option<ByteSize>,
     /// The run before the measured ones.
-    pub warm_up: Option<Run>,
+    pub warm_up: Option<Timing>,
     /// Every measured run.
-    pub runs: Vec<Run>,
+    pub runs: Vec<Timing>,
 }
 
 impl Measurement {
     pub(super) fn new(
-        program: Program,
+        program: BenchmarkJob,
         size: ByteSize,
         input_bytes: ByteSize,
         contenders: Vec<Contender>,
@@ -129,7 +129,7 @@ impl ContenderReport {
     }
 }
 
-fn wall_times(runs: &[Run]) -> Vec<f64> {
+fn wall_times(runs: &[Timing]) -> Vec<f64> {
     runs.iter().map(|run| run.usage.wall_seconds).collect()
 }
 

@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use napreduce_core::FaultPlace;
 use napreduce_protocol::{Blob, JobDescription, SideFile, TaskError};
-use napreduce_task::Program;
+use napreduce_task::Executable;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
@@ -26,7 +26,7 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// `None` for the worker's own.
-    pub(super) program: Option<Program>,
+    pub(super) program: Option<Executable>,
     pub(super) files: PathBuf,
     /// Keeps the program where it is.
     pinned: Option<PinnedBlob>,
@@ -55,7 +55,7 @@ pub(super) async fn prepare(
     let (program, pinned) = match description.program {
         Some(blob) => {
             let pinned = fetch_patiently(&environment, blob, "the job's program").await?;
-            let program = Program { path: pinned.path(), name: description.definition.clone().into() };
+            let program = Executable { path: pinned.path(), name: description.definition.clone().into() };
             check_architecture(&environment, &program.path)?;
             (Some(program), Some(pinned))
         }

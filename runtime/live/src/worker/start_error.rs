@@ -8,11 +8,15 @@ use std::path::Path;
 
 use napreduce_core::FaultPlace;
 use napreduce_protocol::{TaskError, is_limit};
-use napreduce_task::Program;
+use napreduce_task::Executable;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 /// The error of an attempt whose process could not be started: another worker may do better.
-pub(super) fn explain_start(error: &io::Error, program: Option<&Program>, host: Option<&str>) -> TaskError {
+pub(super) fn explain_start(
+    error: &io::Error,
+    program: Option<&Executable>,
+    host: Option<&str>,
+) -> TaskError {
     let message = match (program, host) {
         (Some(program), Some(host)) => {
             let (path, why) = (&program.path, explain(error, &program.path));
@@ -65,7 +69,7 @@ mod tests {
         let path = place.path().join("program");
         fs::write(&path, content).expect("written");
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
-        let program = Program { path, name: "program".into() };
+        let program = Executable { path, name: "program".into() };
         let launch = Launch { program: Some(program.clone()), ..Launch::default() };
         let started = Spawner::default().spawn(launch).await;
         let error = started.err().expect("it cannot be executed");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Primitive, Ratio, Span};
 
-use crate::fair::starvation::Patience;
+use crate::fair::starvation::StarvationPatience;
 use crate::serving::DelaySettings;
 
 /// The pool for jobs that name no pool of their own below another.
@@ -199,12 +199,12 @@ pub enum FairConfigurationError {
 
 impl FairConfiguration {
     /// When pools preempt for which nothing else is said.
-    pub fn patience(&self) -> Patience {
+    pub fn patience(&self) -> StarvationPatience {
         let fair_share_threshold = self.root.fair_share_threshold.unwrap_or(Ratio::new(1, 2));
         let never = Timeout(None);
         let min_share_timeout = self.root.min_share_timeout.unwrap_or(never).0;
         let fair_share_timeout = self.root.fair_share_timeout.unwrap_or(never).0;
-        Patience { min_share_timeout, fair_share_timeout, fair_share_threshold }
+        StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold }
     }
 
     /// Whether a policy can be built of it.

@@ -22,6 +22,6 @@ pub use configuration::{
 pub use order::{Name, Standing, Weight};
 pub use policy::Fair;
 pub use shares::{Claim, UNBOUNDED, shares};
-pub use starvation::{JobNeed, Patience, PoolNeed, starvation};
+pub use starvation::{JobNeed, PoolNeed, StarvationPatience, starvation};
 pub use update::{JobPicture, PoolPicture, Starved, is_utilised, recheck_after, set_shares, starved};
 pub use victims::{Container, Holder, Host, Room, Search};

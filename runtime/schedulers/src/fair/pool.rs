@@ -11,7 +11,7 @@ use napreduce_core::{ByKind, JobId, Ratio, TaskKind, Time};
 use crate::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
 use crate::fair::order::{Standing, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED};
-use crate::fair::starvation::Patience;
+use crate::fair::starvation::StarvationPatience;
 
 /// The place of a pool in the tree.
 pub(super) type PoolId = usize;
@@ -44,7 +44,7 @@ pub(super) struct Pool {
     pub min: ByKind<u64>,
     pub max: ByKind<u64>,
     pub yields: bool,
-    pub patience: Patience,
+    pub patience: StarvationPatience,
     /// It is a pool of pools: jobs go to those.
     pub holds_pools: bool,
     /// Every job in it, whatever it wants.
@@ -83,7 +83,7 @@ impl Pool {
         name: Arc<str>,
         configuration: &PoolConfiguration,
         yields: bool,
-        patience: Patience,
+        patience: StarvationPatience,
         now: Time,
     ) -> Pool {
         let min = ByKind { map: configuration.min_maps.into(), reduce: configuration.min_reduces.into() };
@@ -104,7 +104,7 @@ impl Pool {
             min,
             max: ByKind { map: max(configuration.max_maps), reduce: max(configuration.max_reduces) },
             yields: configuration.allow_preemption_from.unwrap_or(yields),
-            patience: Patience { min_share_timeout, fair_share_timeout, fair_share_threshold },
+            patience: StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold },
             holds_pools: false,
             jobs: BTreeSet::new(),
             held: ByKind::default(),

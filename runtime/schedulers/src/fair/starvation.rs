@@ -8,7 +8,7 @@ use napreduce_core::{Ratio, Span, Time};
 
 /// When a pool preempts on behalf of its jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct StarvationPatience {
     /// How long the pool may be below its minimum; for ever, without.
     pub min_share_timeout: Option<Span>,
     /// How long a job may be below its part of its share; for ever, without.
@@ -27,7 +27,7 @@ pub struct PoolNeed {
     /// What its jobs hold or want.
     pub demand: u64,
     /// When it preempts.
-    pub patience: Patience,
+    pub patience: StarvationPatience,
     /// When it last had its minimum, or came into being.
     pub last_at_min: Time,
 }
@@ -53,12 +53,12 @@ impl JobNeed {
     }
 
     /// Below that it starves. Raised to a whole amount: less than half of one slot is no slot at all.
-    fn bound(&self, patience: &Patience) -> u64 {
+    fn bound(&self, patience: &StarvationPatience) -> u64 {
         patience.fair_share_threshold.of_raised(self.share).min(self.demand)
     }
 
     /// What it lacks to its part of its share, if it has lacked something for long enough.
-    fn below_share(&self, now: Time, patience: &Patience) -> u64 {
+    fn below_share(&self, now: Time, patience: &StarvationPatience) -> u64 {
         let lacks = self.bound(patience).saturating_sub(self.usage);
         let waited = now.since(self.last_at_share);
         if patience.fair_share_timeout.is_some_and(|timeout| waited >= timeout) { lacks } else { 0 }

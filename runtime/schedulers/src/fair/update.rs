@@ -9,7 +9,7 @@ use napreduce_core::{JobId, Ratio, Span, Time};
 
 use crate::fair::order::{Name, Standing, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED, shares};
-use crate::fair::starvation::{JobNeed, Patience, PoolNeed, starvation};
+use crate::fair::starvation::{JobNeed, PoolNeed, StarvationPatience, starvation};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPicture {
@@ -34,7 +34,7 @@ pub struct PoolPicture {
     /// Whether others may take from its jobs.
     pub yields: bool,
     /// When it preempts for its jobs.
-    pub patience: Patience,
+    pub patience: StarvationPatience,
     /// When it last had its minimum.
     pub last_at_min: Time,
     pub jobs: Vec<JobPicture>,

@@ -3,7 +3,9 @@
 //! Owns the clusters. Published outcomes are cases of `fair-preemption`.
 
 use napreduce_core::{Ratio, Span, Time};
-use napreduce_schedulers::fair::{Container, Holder, Host, JobNeed, Patience, PoolNeed, Search, starvation};
+use napreduce_schedulers::fair::{
+    Container, Holder, Host, JobNeed, PoolNeed, Search, StarvationPatience, starvation,
+};
 use proptest::prelude::*;
 
 const NOW: Time = Time(1_000_000);
@@ -20,9 +22,9 @@ fn jobs() -> impl Strategy<Value = Vec<JobNeed>> {
     prop::collection::vec(job, 0..7)
 }
 
-fn patience() -> impl Strategy<Value = Patience> {
+fn patience() -> impl Strategy<Value = StarvationPatience> {
     let timeout = || prop_oneof![Just(None), Just(Some(Span(0))), Just(Some(Span(1)))];
-    (timeout(), timeout(), 0_i128..5).prop_map(|(min, fair, quarters)| Patience {
+    (timeout(), timeout(), 0_i128..5).prop_map(|(min, fair, quarters)| StarvationPatience {
         min_share_timeout: min,
         fair_share_timeout: fair,
         fair_share_threshold: Ratio::new(quarters, 4),
@@ -130,8 +132,11 @@ fn a_job_without_a_slot_starves_though_its_share_is_a_single_one() {
     for (share, usage, lacks) in [(0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 1), (2, 1, 0), (5, 2, 1), (5, 3, 0)]
     {
         let fair_share_timeout = Some(Span(0));
-        let patience =
-            Patience { min_share_timeout: None, fair_share_timeout, fair_share_threshold: Ratio::new(1, 2) };
+        let patience = StarvationPatience {
+            min_share_timeout: None,
+            fair_share_timeout,
+            fair_share_threshold: Ratio::new(1, 2),
+        };
         let mut pool = PoolNeed { usage, min: 0, demand: 9, patience, last_at_min: Time(0) };
         let job = JobNeed { usage, share, demand: 9, last_at_share: Time(0), next_check: Time(0) };
         assert_eq!(starvation(NOW, &mut pool, &mut [job]), [lacks], "{usage} of {share}");

@@ -6,7 +6,7 @@
 use napreduce_core::{Record, Span, TaskKind, Time};
 
 use super::Simulation;
-use crate::job::JobPlan;
+use crate::job::SimulatedJob;
 use crate::run::SimulationError;
 
 /// A run may take so many times as long as all work would on one slot: under a policy that gives slots,
@@ -39,7 +39,7 @@ impl Guard {
 
 impl Simulation {
     /// A job comes, and the run may take longer.
-    pub(super) fn allow_for(&mut self, job: &JobPlan) {
+    pub(super) fn allow_for(&mut self, job: &SimulatedJob) {
         let overheads = &self.settings.overheads;
         let costs =
             [overheads.suspend, overheads.resume, overheads.checkpoint_write, overheads.checkpoint_read];

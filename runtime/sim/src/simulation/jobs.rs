@@ -12,7 +12,7 @@ use super::Simulation;
 use super::attempts::Phase;
 use super::reports::Group;
 use crate::books;
-use crate::job::JobPlan;
+use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, SimulationError};
 
 /// A checkpoint.
@@ -27,7 +27,7 @@ pub(super) struct Kept {
 /// A job that runs.
 #[derive(Debug)]
 pub(super) struct RunningJob {
-    pub plan: JobPlan,
+    pub plan: SimulatedJob,
     pub result: JobResult,
     pub maps_done: u32,
     /// How many maps were done at least once.
@@ -88,7 +88,7 @@ impl Jobs {
 }
 
 impl RunningJob {
-    fn new(plan: JobPlan, result: JobResult) -> RunningJob {
+    fn new(plan: SimulatedJob, result: JobResult) -> RunningJob {
         let bits = |tasks: usize| vec![0; tasks.div_ceil(64)];
         let done = [bits(plan.maps.len()), bits(plan.reduces.len())];
         let seen = if plan.reduces.is_empty() { Vec::new() } else { bits(plan.maps.len()) };
@@ -161,7 +161,7 @@ fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
 
 impl Simulation {
     /// Submits a job now.
-    pub(super) fn submit(&mut self, plan: JobPlan) {
+    pub(super) fn submit(&mut self, plan: SimulatedJob) {
         self.allow_for(&plan);
         let spec = self.spec_of(&plan);
         let result = JobResult::begin(self.jobs.next_id(), &plan, self.now, &self.settings);
@@ -184,12 +184,12 @@ impl Simulation {
         Ok(())
     }
 
-    fn spec_of(&self, plan: &JobPlan) -> JobSpec {
+    fn spec_of(&self, plan: &SimulatedJob) -> JobSpec {
         let on = |machine: &u32| -> Option<WorkerId> {
             let worker = *self.on_machine.get(*machine as usize)?;
             Some(self.workers[worker as usize].id)
         };
-        let map = |task: &crate::job::MapTask| MapSpec {
+        let map = |task: &crate::job::SimulatedMap| MapSpec {
             bytes: task.bytes,
             preferred: task.preferred.iter().filter_map(on).collect(),
         };

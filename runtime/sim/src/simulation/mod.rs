@@ -38,7 +38,7 @@ use self::marks::Marks;
 use self::queue::{Due, Queue};
 use self::reports::Batch;
 use self::workers::VirtualWorker;
-use crate::job::JobPlan;
+use crate::job::SimulatedJob;
 use crate::run::{Run, SimulationError};
 use crate::settings::SimulationSettings;
 use crate::workload::Workload;
@@ -54,10 +54,10 @@ const IDLE_INSTANTS_MAX: u32 = 200_000;
 /// ```
 /// use napreduce_core::{Slots, Span, Time};
 /// use napreduce_schedulers::Fifo;
-/// use napreduce_sim::{JobPlan, Simulation, SimulationSettings, Workload};
+/// use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 ///
-/// let first = JobPlan::new("first", Time(0)).with_maps(3, Span::from_secs(10));
-/// let second = JobPlan::new("second", Time(5)).with_maps(1, Span::from_secs(1));
+/// let first = SimulatedJob::new("first", Time(0)).with_maps(3, Span::from_secs(10));
+/// let second = SimulatedJob::new("second", Time(5)).with_maps(1, Span::from_secs(1));
 /// let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
 /// let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![first, second])).run()?;
 /// let ends: Vec<Time> = run.jobs.iter().map(|job| job.ended).collect();
@@ -67,8 +67,8 @@ const IDLE_INSTANTS_MAX: u32 = 200_000;
 pub struct Simulation {
     engine: Engine,
     settings: SimulationSettings,
-    coming: Peekable<Box<dyn Iterator<Item = JobPlan>>>,
-    triggered: BTreeMap<Arc<str>, JobPlan>,
+    coming: Peekable<Box<dyn Iterator<Item = SimulatedJob>>>,
+    triggered: BTreeMap<Arc<str>, SimulatedJob>,
     now: Time,
     last_submit: Time,
     queue: Queue,

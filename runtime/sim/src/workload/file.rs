@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Workload;
 use super::arrivals::{Arrivals, span};
 use super::distribution::Distribution;
-use crate::job::{JobPlan, MapTask, ReduceTask};
+use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 use crate::settings::Overheads;
 
 /// More tasks of one kind are refused, or not drawn.
@@ -213,11 +213,11 @@ impl WorkloadFile {
     }
 
     /// One job with its tasks. What is drawn depends on the seed, the entry and the number alone.
-    fn plan(&self, entry: usize, number: u32, at: Time, seed: u64) -> JobPlan {
+    fn plan(&self, entry: usize, number: u32, at: Time, seed: u64) -> SimulatedJob {
         let job = &self.jobs[entry];
         let mut random = Pcg64::new(u128::from(seed), ((entry as u128) << 32) | u128::from(number));
         let name = if job.repeat == 1 { job.name.clone() } else { format!("{}-{number}", job.name) };
-        let mut plan = JobPlan::new(name, at);
+        let mut plan = SimulatedJob::new(name, at);
         plan.user = Arc::from(&*job.user);
         plan.queue = Arc::from(&*job.queue);
         plan.class = Arc::from(job.class.as_deref().unwrap_or(&job.name));
@@ -228,7 +228,7 @@ impl WorkloadFile {
         plan.memory = job.memory;
         let maps = whole(job.maps.count.draw(&mut random).min(TASKS_MAX));
         plan.maps = (0..maps)
-            .map(|_| MapTask {
+            .map(|_| SimulatedMap {
                 work: span(job.maps.seconds.draw(&mut random)),
                 bytes: whole(job.maps.bytes.draw(&mut random)),
                 output_bytes: whole(job.maps.output_bytes.draw(&mut random)),
@@ -238,7 +238,7 @@ impl WorkloadFile {
         if let Some(reduces) = &job.reduces {
             let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX));
             let bytes: u64 = plan.maps.iter().map(|task| task.output_bytes).sum();
-            let each = |_| ReduceTask {
+            let each = |_| SimulatedReduce {
                 shuffle: span(reduces.shuffle_seconds.draw(&mut random)),
                 reduce: span(reduces.seconds.draw(&mut random)),
                 bytes: bytes / count,

@@ -20,34 +20,34 @@ pub use swim::{SwimError, SwimJob, SwimTrace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::job::JobPlan;
+use crate::job::SimulatedJob;
 
 /// Jobs in the order of their submission, and jobs that are submitted by a trigger.
 pub struct Workload {
-    pub(crate) timed: Box<dyn Iterator<Item = JobPlan>>,
-    pub(crate) triggered: BTreeMap<Arc<str>, JobPlan>,
+    pub(crate) timed: Box<dyn Iterator<Item = SimulatedJob>>,
+    pub(crate) triggered: BTreeMap<Arc<str>, SimulatedJob>,
 }
 
 impl Workload {
     /// These jobs, each at its time.
-    pub fn of(mut jobs: Vec<JobPlan>) -> Workload {
+    pub fn of(mut jobs: Vec<SimulatedJob>) -> Workload {
         jobs.sort_by_key(|job| job.submit);
         Workload::stream(jobs.into_iter())
     }
 
     /// Jobs that are made when they are needed. They must come in the order of their times.
-    pub fn stream(jobs: impl Iterator<Item = JobPlan> + 'static) -> Workload {
+    pub fn stream(jobs: impl Iterator<Item = SimulatedJob> + 'static) -> Workload {
         Workload { timed: Box::new(jobs), triggered: BTreeMap::new() }
     }
 
     /// All jobs at once: those with a time in its order, then those that wait for a trigger.
-    pub fn into_jobs(self) -> Vec<JobPlan> {
+    pub fn into_jobs(self) -> Vec<SimulatedJob> {
         self.timed.chain(self.triggered.into_values()).collect()
     }
 
     /// The same with one more job, which is submitted when the policy wants it, by its name.
     #[must_use]
-    pub fn with_triggered(mut self, job: JobPlan) -> Workload {
+    pub fn with_triggered(mut self, job: SimulatedJob) -> Workload {
         self.triggered.insert(job.name.clone(), job);
         self
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workload;
 use super::swim::{SwimJob, SwimTrace};
-use crate::job::{JobPlan, MapTask, ReduceTask};
+use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 
 /// How tasks and their times follow from bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -100,8 +100,8 @@ impl SizeModel {
     }
 
     /// The job with its tasks.
-    pub fn plan(&self, job: &SwimJob) -> JobPlan {
-        let mut plan = JobPlan::new(Arc::from(&*job.name), Time(job.submit.saturating_mul(1_000_000)));
+    pub fn plan(&self, job: &SwimJob) -> SimulatedJob {
+        let mut plan = SimulatedJob::new(Arc::from(&*job.name), Time(job.submit.saturating_mul(1_000_000)));
         let (maps, reduces) = (self.maps(job), self.reduces(job));
         let written = if reduces == 0 { job.output } else { job.shuffle };
         let mut random =
@@ -115,7 +115,7 @@ impl SizeModel {
                     (Some(replicas), Some(random)) => drawn(replicas, random),
                     _ => Vec::new(),
                 };
-                MapTask { work: work.max(self.task_minimum), bytes, output_bytes, preferred }
+                SimulatedMap { work: work.max(self.task_minimum), bytes, output_bytes, preferred }
             })
             .collect();
         plan.reduces = (0..reduces)
@@ -124,7 +124,7 @@ impl SizeModel {
                 let shuffle = span(bytes, self.shuffle_rate);
                 let reduce = span(bytes, self.reduce_rate) + span(output, self.write_rate);
                 let rest = Span(self.task_minimum.0.saturating_sub(shuffle.0));
-                ReduceTask { shuffle, reduce: reduce.max(rest), bytes }
+                SimulatedReduce { shuffle, reduce: reduce.max(rest), bytes }
             })
             .collect();
         plan.slowstart_permille = self.slowstart_permille;

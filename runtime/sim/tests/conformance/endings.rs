@@ -13,7 +13,7 @@ use napreduce_core::{
 };
 use napreduce_schedulers::{Fifo, SchedulerName};
 use napreduce_sim::fuzz::Case;
-use napreduce_sim::{Failures, JobPlan, Run, Simulation, SimulationError, SimulationSettings, Workload};
+use napreduce_sim::{Failures, Run, SimulatedJob, Simulation, SimulationError, SimulationSettings, Workload};
 
 /// `NAPREDUCE_SEEDS=N` runs N cases instead; `nap lab fuzz-policies` runs 5,000.
 fn cases() -> u64 {
@@ -172,7 +172,7 @@ impl Scheduler for Unruly {
 fn unruly(kills: bool, preemptions_without_progress_max: u32) -> Result<Run, SimulationError> {
     let mut settings = SimulationSettings::new(2, Slots { map: 2, reduce: 1 });
     settings.engine.preemption.preemptions_without_progress_max = preemptions_without_progress_max;
-    let job = JobPlan::new("job", Time(0)).with_maps(6, Span::from_secs(10));
+    let job = SimulatedJob::new("job", Time(0)).with_maps(6, Span::from_secs(10));
     assert_eq!(job.tasks(TaskKind::Map), 6);
     let policy = Unruly { giving: Fifo::default(), kills, next: Time(0) };
     Simulation::new(Box::new(policy), settings, Workload::of(vec![job])).run()

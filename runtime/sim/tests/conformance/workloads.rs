@@ -3,7 +3,7 @@
 //! Owns the drawing. Does not own what is checked.
 
 use napreduce_core::{Slots, Span, Time};
-use napreduce_sim::{JobPlan, MapTask, ReduceTask, SimulationSettings};
+use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, SimulationSettings};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -19,13 +19,13 @@ pub fn one_slot() -> SimulationSettings {
 }
 
 /// Jobs of all kinds.
-pub fn jobs(seed: u64) -> Vec<JobPlan> {
+pub fn jobs(seed: u64) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
     (0..16).map(|number| job(number, &mut random)).collect()
 }
 
-fn job(number: u32, random: &mut Pcg64) -> JobPlan {
-    let mut job = JobPlan::new(format!("job{number}"), Time(random.random_range(0..90_000_000)));
+fn job(number: u32, random: &mut Pcg64) -> SimulatedJob {
+    let mut job = SimulatedJob::new(format!("job{number}"), Time(random.random_range(0..90_000_000)));
     job.queue = ["production", "research", "default"][random.random_range(0..3)].into();
     job.user = ["ada", "bob"][random.random_range(0..2)].into();
     job.priority = random.random_range(-1..=1);
@@ -39,7 +39,7 @@ fn job(number: u32, random: &mut Pcg64) -> JobPlan {
         _ => (random.random_range(1..6), random.random_range(0..3)),
     };
     job.maps = (0..maps)
-        .map(|_| MapTask {
+        .map(|_| SimulatedMap {
             work: Span(random.random_range(0..12_000_000)),
             bytes: random.random_range(0..1_000_000),
             output_bytes: random.random_range(0..1_000_000),
@@ -47,7 +47,7 @@ fn job(number: u32, random: &mut Pcg64) -> JobPlan {
         })
         .collect();
     job.reduces = (0..reduces)
-        .map(|_| ReduceTask {
+        .map(|_| SimulatedReduce {
             shuffle: Span(random.random_range(0..5_000_000)),
             reduce: Span(random.random_range(0..20_000_000)),
             bytes: random.random_range(0..1_000_000),
@@ -57,7 +57,7 @@ fn job(number: u32, random: &mut Pcg64) -> JobPlan {
 }
 
 /// One-task jobs, in busy periods of several.
-pub fn single_tasks(seed: u64) -> Vec<JobPlan> {
+pub fn single_tasks(seed: u64) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
     let one = |number: u32| {
         let mut job = job(number, &mut random);
@@ -69,15 +69,15 @@ pub fn single_tasks(seed: u64) -> Vec<JobPlan> {
 }
 
 /// A long job in the background, and short ones of production and research in turns.
-pub fn alternating(seed: u64) -> Vec<JobPlan> {
+pub fn alternating(seed: u64) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
-    let mut jobs = vec![JobPlan::new("background", Time(0)).with_maps(60, Span::from_secs(15))];
+    let mut jobs = vec![SimulatedJob::new("background", Time(0)).with_maps(60, Span::from_secs(15))];
     jobs[0] = jobs[0].clone().with_reduces(12, Span::from_secs(2), Span::from_secs(40));
     jobs[0].queue = "research".into();
     jobs[0].deadline = Some(Span::from_secs(3_000));
     for number in 1..=20_u32 {
         let (queue, priority) = if number.is_multiple_of(2) { ("research", 0) } else { ("production", 1) };
-        let mut job = JobPlan::new(format!("short{number}"), Time(u64::from(number) * 4_000_000));
+        let mut job = SimulatedJob::new(format!("short{number}"), Time(u64::from(number) * 4_000_000));
         job = job.with_maps(random.random_range(1..4), Span::from_secs(random.random_range(1..4)));
         job = job.with_reduces(random.random_range(0..3), Span::from_secs(1), Span::from_secs(3));
         job.queue = queue.into();

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_core::{JobId, Ratio, Span, Time};
 use napreduce_schedulers::fair::{
-    Claim, Container, Holder, Host, JobNeed, JobPicture, Patience, PoolPicture, Search, Starved, UNBOUNDED,
-    is_utilised, recheck_after, set_shares, starved,
+    Claim, Container, Holder, Host, JobNeed, JobPicture, PoolPicture, Search, StarvationPatience, Starved,
+    UNBOUNDED, is_utilised, recheck_after, set_shares, starved,
 };
 use serde_json::Value;
 
@@ -37,14 +37,15 @@ fn oracle_fair_preemption() {
 #[derive(Clone)]
 struct Queue {
     min: u64,
-    patience: Patience,
+    patience: StarvationPatience,
     yields: bool,
 }
 
 impl Default for Queue {
     fn default() -> Queue {
         let fair_share_threshold = Ratio::new(1, 2);
-        let patience = Patience { min_share_timeout: None, fair_share_timeout: None, fair_share_threshold };
+        let patience =
+            StarvationPatience { min_share_timeout: None, fair_share_timeout: None, fair_share_threshold };
         Queue { min: 0, patience, yields: true }
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use napreduce_core::{Ratio, Slots, Span, TaskKind, Time};
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
-use napreduce_sim::{Cost, JobPlan, ProgressMark, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 
 use crate::cases::{check, exact};
@@ -87,8 +87,8 @@ fn two_tasks(case: &Value, primitive: &str, suspend: Span, resume: Span) -> Resu
     settings.overheads.resume = Cost::fixed(resume);
     settings.overheads.checkpoint_loss = Span::from_secs(1);
     settings.marks = vec![ProgressMark { job: "low".into(), kind: TaskKind::Map, index: 0, share }];
-    let low = JobPlan::new("low", Time(0)).with_maps(1, span(&case["low_seconds"]));
-    let high = JobPlan::new("high", Time(0)).with_maps(1, span(&case["high_seconds"]));
+    let low = SimulatedJob::new("low", Time(0)).with_maps(1, span(&case["low_seconds"]));
+    let high = SimulatedJob::new("high", Time(0)).with_maps(1, span(&case["high_seconds"]));
     let workload = Workload::of(vec![low]).with_triggered(high);
     Simulation::new(trigger(&rules)?, settings, workload).run().map_err(|error| error.to_string())
 }
@@ -107,8 +107,8 @@ fn heartbeat(case: &Value) -> Result<(), String> {
             other => return Err(format!("unknown mode {other}")),
         };
         let arrival = Time(span(&case["high_arrival_s"]).0);
-        let low = JobPlan::new("low", Time(0)).with_maps(1, span(&case["low_seconds"]));
-        let high = JobPlan::new("high", arrival).with_maps(1, span(&case["high_seconds"]));
+        let low = SimulatedJob::new("low", Time(0)).with_maps(1, span(&case["low_seconds"]));
+        let high = SimulatedJob::new("high", arrival).with_maps(1, span(&case["high_seconds"]));
         let log = Shared::default();
         let simulation = Simulation::new(trigger(&rules)?, settings, Workload::of(vec![low, high]));
         let run = simulation.with_log(Box::new(log.clone())).run().map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@
 
 use napreduce_core::{Conversion, Converted, Ratio, Slots, TaskKind};
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
-use napreduce_sim::{Cost, JobPlan, ProgressMark, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 
 use crate::{at, end, seconds};
 
@@ -22,9 +22,9 @@ fn settings(convert: Option<Converted>) -> SimulationSettings {
 fn run(settings: SimulationSettings) -> Run {
     let rules = "when progress(low) >= 1/4 do submit(high), suspend(low)\nwhen started(high) do release(low)";
     let policy = Trigger::new(&TriggerSettings { rules: rules.to_owned() }).unwrap();
-    let low = JobPlan::new("low", at(0)).with_maps(1, seconds(20));
-    let other = JobPlan::new("other", at(0)).with_maps(1, seconds(12));
-    let high = JobPlan::new("high", at(0)).with_maps(1, seconds(30));
+    let low = SimulatedJob::new("low", at(0)).with_maps(1, seconds(20));
+    let other = SimulatedJob::new("other", at(0)).with_maps(1, seconds(12));
+    let high = SimulatedJob::new("high", at(0)).with_maps(1, seconds(30));
     let workload = Workload::of(vec![low, other]).with_triggered(high);
     Simulation::new(Box::new(policy), settings, workload).run().unwrap()
 }

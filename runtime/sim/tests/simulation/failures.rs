@@ -6,11 +6,11 @@
 use crate::{at, fifo, machines, seconds};
 use napreduce_core::{Slots, Span};
 use napreduce_schedulers::Fifo;
-use napreduce_sim::{Ending, Failures, JobPlan, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Ending, Failures, SimulatedJob, Simulation, SimulationSettings, Workload};
 
-fn jobs(count: u64) -> Vec<JobPlan> {
+fn jobs(count: u64) -> Vec<SimulatedJob> {
     let job = |number: u64| {
-        let mut job = JobPlan::new(format!("job{number}"), at(number * 3));
+        let mut job = SimulatedJob::new(format!("job{number}"), at(number * 3));
         job = job.with_maps(7, seconds(5 + number % 3)).with_reduces(3, seconds(2), seconds(4));
         job.slowstart_permille = 500;
         job.attempts_max = 50;
@@ -35,7 +35,7 @@ fn failed_attempts_are_tried_again_and_their_work_is_wasted() {
 fn a_task_that_always_fails_ends_its_job() {
     let mut settings = machines(1);
     settings.failures = Failures { attempt: 1.0, ..Failures::default() };
-    let run = fifo(settings, vec![JobPlan::new("doomed", at(0)).with_maps(2, seconds(5))]);
+    let run = fifo(settings, vec![SimulatedJob::new("doomed", at(0)).with_maps(2, seconds(5))]);
     assert_eq!((run.jobs[0].ending, run.books.useful), (Ending::Failed, 0));
 }
 

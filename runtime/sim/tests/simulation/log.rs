@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crate::{at, machines, seconds};
 use napreduce_core::Span;
 use napreduce_schedulers::Fifo;
-use napreduce_sim::{Failures, JobPlan, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Failures, SimulatedJob, Simulation, SimulationSettings, Workload};
 
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
@@ -24,7 +24,7 @@ impl Write for Shared {
     }
 }
 
-fn log_of(settings: SimulationSettings, jobs: Vec<JobPlan>) -> String {
+fn log_of(settings: SimulationSettings, jobs: Vec<SimulatedJob>) -> String {
     let to = Shared::default();
     let simulation = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(jobs));
     simulation.with_log(Box::new(to.clone())).run().unwrap();
@@ -34,7 +34,7 @@ fn log_of(settings: SimulationSettings, jobs: Vec<JobPlan>) -> String {
 
 #[test]
 fn it_tells_every_event_and_what_followed() {
-    let log = log_of(machines(1), vec![JobPlan::new("sort", at(2)).with_maps(1, seconds(3))]);
+    let log = log_of(machines(1), vec![SimulatedJob::new("sort", at(2)).with_maps(1, seconds(3))]);
     let expected = "\
 0.000000s worker_0001 joined with 1 map and 1 reduce slots
 2.000000s job_0001 sort submitted by user to default with 1 maps and 0 reduces
@@ -57,7 +57,7 @@ fn equal_seeds_give_equal_bytes_and_others_do_not() {
         settings.progress_period = Some(Span::from_millis(1500));
         settings.failures = Failures { attempt: 0.2, ..Failures::default() };
         let job = |number: u64| {
-            let job = JobPlan::new(format!("job{number}"), at(number));
+            let job = SimulatedJob::new(format!("job{number}"), at(number));
             job.with_maps(4, seconds(3)).with_reduces(1, seconds(1), seconds(1))
         };
         log_of(settings, (0..20).map(job).collect())

@@ -3,12 +3,12 @@
 //! Owns answers worked out by hand. Does not own preemption: the numeric cases have that.
 
 use crate::{at, end, fifo, machines, seconds};
-use napreduce_sim::JobPlan;
+use napreduce_sim::SimulatedJob;
 
-fn two() -> Vec<JobPlan> {
+fn two() -> Vec<SimulatedJob> {
     vec![
-        JobPlan::new("a", at(0)).with_maps(1, seconds(10)),
-        JobPlan::new("b", at(1)).with_maps(1, seconds(5)),
+        SimulatedJob::new("a", at(0)).with_maps(1, seconds(10)),
+        SimulatedJob::new("b", at(1)).with_maps(1, seconds(5)),
     ]
 }
 
@@ -47,7 +47,7 @@ fn a_task_that_ends_with_a_heartbeat_is_heard_by_it() {
 fn an_order_given_between_heartbeats_leaves_with_the_next() {
     let mut settings = machines(1);
     settings.overheads.heartbeat = seconds(4);
-    let run = fifo(settings, vec![JobPlan::new("a", at(1)).with_maps(1, seconds(4))]);
+    let run = fifo(settings, vec![SimulatedJob::new("a", at(1)).with_maps(1, seconds(4))]);
     // Ordered at 1, leaves at 4, ends at 8 and is heard at once.
     assert_eq!((end(&run, "a"), run.books.orders), (8.0, 3_000_000));
 }
@@ -56,7 +56,7 @@ fn an_order_given_between_heartbeats_leaves_with_the_next() {
 fn a_map_away_from_its_input_takes_longer_to_start() {
     let mut settings = machines(2);
     settings.overheads.remote_input = seconds(3);
-    let mut job = JobPlan::new("job", at(0)).with_maps(2, seconds(10));
+    let mut job = SimulatedJob::new("job", at(0)).with_maps(2, seconds(10));
     job.maps[0].preferred = vec![1];
     job.maps[1].preferred = vec![1];
     let run = fifo(settings, vec![job]);

@@ -3,12 +3,12 @@
 //! Owns answers worked out by hand. Does not own the maps.
 
 use crate::{at, end, fifo, machines, seconds};
-use napreduce_sim::JobPlan;
+use napreduce_sim::SimulatedJob;
 
 /// Four maps of 10 s on one slot, and a reduce that fetches for 8 s and works for 4 s.
-fn job(slowstart_permille: u32) -> JobPlan {
+fn job(slowstart_permille: u32) -> SimulatedJob {
     let mut job =
-        JobPlan::new("job", at(0)).with_maps(4, seconds(10)).with_reduces(1, seconds(8), seconds(4));
+        SimulatedJob::new("job", at(0)).with_maps(4, seconds(10)).with_reduces(1, seconds(8), seconds(4));
     job.slowstart_permille = slowstart_permille;
     job
 }
@@ -34,7 +34,7 @@ fn with_slow_start_it_holds_its_slot_and_waits_for_outputs() {
 #[test]
 fn a_reduce_that_fetches_slowly_never_waits() {
     let mut job =
-        JobPlan::new("job", at(0)).with_maps(4, seconds(1)).with_reduces(1, seconds(20), seconds(1));
+        SimulatedJob::new("job", at(0)).with_maps(4, seconds(1)).with_reduces(1, seconds(20), seconds(1));
     job.slowstart_permille = 250;
     let run = fifo(machines(1), vec![job]);
     assert_eq!((end(&run, "job"), run.books.waiting), (22.0, 0));
@@ -43,8 +43,8 @@ fn a_reduce_that_fetches_slowly_never_waits() {
 #[test]
 fn waiting_for_a_reduce_slot_counts_from_the_last_map() {
     let jobs = vec![
-        JobPlan::new("first", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(9)),
-        JobPlan::new("second", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(1)),
+        SimulatedJob::new("first", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(9)),
+        SimulatedJob::new("second", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(1)),
     ];
     let run = fifo(machines(1), jobs);
     assert_eq!(run.job("first").unwrap().reduce_wait, seconds(0));

@@ -5,7 +5,7 @@
 use napreduce_core::{Slots, Span, TaskKind, Time};
 use napreduce_schedulers::Fifo;
 use napreduce_sim::metrics::Summary;
-use napreduce_sim::{JobPlan, PUBLISHED, Run, Simulation, SimulationSettings, WorkloadFile, published};
+use napreduce_sim::{PUBLISHED, Run, SimulatedJob, Simulation, SimulationSettings, WorkloadFile, published};
 
 fn read(text: &str) -> WorkloadFile {
     WorkloadFile::read("day.toml", text).expect("a workload file")
@@ -15,7 +15,7 @@ fn refused(text: &str) -> String {
     WorkloadFile::read("day.toml", text).expect_err("it is malformed").to_string()
 }
 
-fn jobs(name: &str, seed: u64) -> Vec<JobPlan> {
+fn jobs(name: &str, seed: u64) -> Vec<SimulatedJob> {
     let file = published(name).expect("a published mix").expect("it can be read");
     file.workload(seed).into_jobs()
 }
@@ -123,7 +123,7 @@ fn the_fb_dataset_has_its_classes() {
     let jobs = jobs("hfsp-fb-dataset", 2);
     let of = |class: &str| jobs.iter().filter(|job| &*job.class == class).count();
     assert_eq!((of("small"), of("medium"), of("large")), (53, 41, 6));
-    let large = |job: &&JobPlan| job.reduces.len() == 1000 && job.maps.len() == 200;
+    let large = |job: &&SimulatedJob| job.reduces.len() == 1000 && job.maps.len() == 200;
     assert_eq!(jobs.iter().filter(large).count(), 1);
     for job in jobs.iter().filter(|job| &*job.class == "medium") {
         assert!((5..=500).contains(&job.maps.len()) && job.reduces.len() <= 100, "{}", job.name);

@@ -11,7 +11,7 @@ use napreduce_protocol::{FromTask, TaskError, WireError};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::RunningCommand;
-use crate::context::{SuspendHooks, TaskContext, Worker};
+use crate::context::{Supervisor, SuspendHooks, TaskContext};
 use crate::process::CommandPlace;
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ struct Scene {
 
 struct Told(Sender<FromTask>);
 
-impl Worker for Told {
+impl Supervisor for Told {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         self.0.send(message.clone()).map_err(|_| WireError::CutShort)
     }

@@ -75,7 +75,7 @@ impl Script {
 }
 
 /// The worker's ear, and the way to take in what the worker has said.
-pub trait Worker: Send + Sync {
+pub trait Supervisor: Send + Sync {
     fn tell(&self, message: &FromTask) -> Result<(), WireError>;
 
     /// Takes in what waits to be heard.
@@ -109,7 +109,7 @@ pub struct Gate {
     script: Option<Mutex<Script>>,
     boundaries: AtomicU64,
     restored: AtomicBool,
-    worker: OnceLock<Box<dyn Worker>>,
+    worker: OnceLock<Box<dyn Supervisor>>,
     /// Made by the first who waits for somebody else than the worker.
     bell: OnceLock<Bell>,
 }
@@ -120,7 +120,7 @@ impl Gate {
     }
 
     /// Says who is told; once.
-    pub fn attach(&self, worker: Box<dyn Worker>) {
+    pub fn attach(&self, worker: Box<dyn Supervisor>) {
         // A process runs one attempt and has one worker.
         let _ = self.worker.set(worker);
     }

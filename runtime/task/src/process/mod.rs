@@ -35,6 +35,6 @@ pub use memory::{
 pub use paging::{PagedProcess, Paging, page_out_self};
 pub use pauses::{PauseSignal, Pauses, stop_this_process};
 pub use signals::{Interrupts, heed_hang_ups, signal_name};
-pub use spawn::{Launch, Program, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
+pub use spawn::{Executable, Launch, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
 pub use stop_signals::StopSignals;
 pub use stops::{Awaited, Turn, await_turn};

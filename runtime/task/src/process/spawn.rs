@@ -46,7 +46,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 pub struct Launch {
     pub variables: Vec<Variable>,
     /// `None` for this program.
-    pub program: Option<Program>,
+    pub program: Option<Executable>,
     /// Where it starts; `None` for where this program is.
     pub directory: Option<PathBuf>,
     /// Where its output goes; `None` for this program's standard error.
@@ -57,7 +57,7 @@ pub struct Launch {
 
 /// A program of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct Executable {
     pub path: PathBuf,
     /// What it finds as its own name.
     pub name: OsString,
@@ -200,7 +200,7 @@ fn start(launch: Launch) -> io::Result<Started> {
     let (control, theirs) = StdUnixStream::pair()?;
     control.set_nonblocking(true)?;
     let mut command = match launch.program {
-        Some(Program { path, name }) => {
+        Some(Executable { path, name }) => {
             let mut command = Command::new(path);
             command.arg0(name);
             command

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
 use super::memory::sample_memory;
-use crate::context::{Signs, TaskContext, Worker};
+use crate::context::{Signs, Supervisor, TaskContext};
 use crate::fetch_inputs::InputEvent;
 use crate::process::StopSignals;
 
@@ -87,7 +87,7 @@ impl ControlChannel {
     }
 }
 
-impl Worker for ControlChannel {
+impl Supervisor for ControlChannel {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         self.send(message)
     }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use napreduce_lab::{Peer, Program};
+use napreduce_lab::{BenchmarkJob, PeerTool};
 use napreduce_live::ByteSize;
 
 use crate::fuzz::FuzzArguments;
@@ -44,7 +44,7 @@ pub struct SpeedArguments {
 
     /// Programs: wordcount, terasort
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
-    pub programs: Vec<Program>,
+    pub programs: Vec<BenchmarkJob>,
 
     /// Measured runs of each contender, after one that warms up
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -53,7 +53,7 @@ pub struct SpeedArguments {
     /// Exactly these peers: sort, coreutils, duckdb, polars [default: all that are found but coreutils, which
     /// is slow]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    pub peers: Option<Vec<Peer>>,
+    pub peers: Option<Vec<PeerTool>>,
 
     /// A Python that has DuckDB or Polars installed
     #[arg(long, value_name = "PATH")]
@@ -79,7 +79,7 @@ pub struct MemoryArguments {
 
     /// Programs: wordcount, terasort
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
-    pub programs: Vec<Program>,
+    pub programs: Vec<BenchmarkJob>,
 
     /// The bound of a task process, as a multiple of its budget
     #[arg(long, value_name = "FACTOR", default_value = "1.3", value_parser = factor)]

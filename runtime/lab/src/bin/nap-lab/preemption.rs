@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_lab::{
-    IdentitySettings, LatencySettings, MemoryLimit, PreemptSettings, Session, Strategy, TaskForm, Way, Weight,
+    IdentitySettings, JobWeight, LatencySettings, MemoryLimit, PreemptSettings, Session, Strategy, TaskForm,
+    Way,
 };
 use napreduce_live::{ByteSize, parse_time};
 
@@ -50,7 +51,7 @@ pub struct PreemptArguments {
 
     /// With which tasks: light, hungry; empty leaves the two jobs out
     #[arg(long, value_name = "NAME,...", default_value = "light,hungry", value_parser = weights)]
-    pub tasks: List<Weight>,
+    pub tasks: List<JobWeight>,
 
     /// What the two jobs consist of: one map, or one reduce
     #[arg(long, value_name = "KIND", default_value = "map")]
@@ -144,7 +145,7 @@ fn list<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<List
     read.collect::<Result<_, _>>().map(List)
 }
 
-fn weights(text: &str) -> Result<List<Weight>, String> {
+fn weights(text: &str) -> Result<List<JobWeight>, String> {
     list(text)
 }
 

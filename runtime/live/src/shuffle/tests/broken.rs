@@ -110,7 +110,7 @@ fn what_a_dead_server_holds_is_reported_once_and_replaced() {
     let (mut dead, alive) = (Served::start().with_maps(3, 1_000), Served::start());
     dead.die();
     let again = |index| attempt(TaskKind::Map, index, 2);
-    (0..3).for_each(|index| alive.shelf.seal(again(index), 1_000, Compression::None));
+    (0..3).for_each(|index| alive.shelf.seal(again(index), 1_000, BlockCompression::None));
     let mut reduce = Reduce::new(3);
     let gathered = reduce
         .gather_with(dead.inputs(3), |lost| {
@@ -130,7 +130,7 @@ fn what_a_dead_server_holds_is_reported_once_and_replaced() {
 fn a_server_that_dies_while_it_sends_loses_only_what_has_not_come() {
     let served = Served::start().with_maps(2, 12_000);
     let again = attempt(TaskKind::Map, 1, 2);
-    served.shelf.seal(again, 12_000, Compression::None);
+    served.shelf.seal(again, 12_000, BlockCompression::None);
     // It is cut after a block, and nobody answers from then on.
     let cuts = [Trick::Cut(200_000), Trick::Cut(0), Trick::Cut(0), Trick::Cut(0)];
     let dying = Proxy::before(&served.address, &cuts);

@@ -50,7 +50,7 @@ fn check_lost(spoil: impl FnOnce(&Path), parts: &[&str]) {
     let served = Served::start().with_maps(3, 12_000);
     spoil(&served.shelf.path(map(1)));
     let again = attempt(TaskKind::Map, 1, 2);
-    served.shelf.seal(again, 12_000, Compression::None);
+    served.shelf.seal(again, 12_000, BlockCompression::None);
     let mut reduce = Reduce::new(3).partition(2);
     let gathered = reduce
         .gather_with(served.inputs(3), |lost| {

@@ -7,7 +7,7 @@ use napreduce_data::{ReduceInput, ReduceSettings};
 use super::*;
 
 #[track_caller]
-fn check_fetch(encrypt: bool, compression: Compression, maps: u32, records: u32) {
+fn check_fetch(encrypt: bool, compression: BlockCompression, maps: u32, records: u32) {
     let served = Served::start();
     (0..maps).for_each(|index| served.shelf.seal(map(index), records, compression));
     for partition in 0..PARTITIONS {
@@ -26,30 +26,30 @@ fn check_fetch(encrypt: bool, compression: Compression, maps: u32, records: u32)
 
 #[test]
 fn blocks_as_they_are() {
-    check_fetch(false, Compression::None, 5, 20_000);
+    check_fetch(false, BlockCompression::None, 5, 20_000);
 }
 
 #[test]
 fn blocks_encrypted() {
-    check_fetch(true, Compression::None, 5, 20_000);
+    check_fetch(true, BlockCompression::None, 5, 20_000);
 }
 
 #[test]
 fn compressed_blocks_are_neither_compressed_nor_decompressed_on_their_way() {
-    check_fetch(false, Compression::Lz4, 3, 20_000);
-    check_fetch(true, Compression::Lz4, 3, 20_000);
+    check_fetch(false, BlockCompression::Lz4, 3, 20_000);
+    check_fetch(true, BlockCompression::Lz4, 3, 20_000);
 }
 
 #[test]
 fn many_small_segments_come_in_batches() {
-    check_fetch(false, Compression::None, 300, 20);
-    check_fetch(true, Compression::None, 300, 20);
+    check_fetch(false, BlockCompression::None, 300, 20);
+    check_fetch(true, BlockCompression::None, 300, 20);
 }
 
 #[test]
 fn the_server_may_want_encryption_when_the_client_does_not() {
     let served = Served::start_with(DataServerSettings { encrypt: true, ..DataServerSettings::default() });
-    served.shelf.seal(map(0), 5_000, Compression::None);
+    served.shelf.seal(map(0), 5_000, BlockCompression::None);
     let mut reduce = Reduce::new(1);
     let gathered = reduce.gather(served.inputs(1));
     check_equal(&gathered, &served.shelf, 0);
@@ -64,15 +64,15 @@ fn several_servers_and_local_files_make_one_input() {
     let named: Vec<MapInput> = (0..maps)
         .map(|index| match index % 3 {
             0 => {
-                here.seal(map(index), 3_000, Compression::None);
+                here.seal(map(index), 3_000, BlockCompression::None);
                 local(map(index), here.path(map(index)))
             }
             1 => {
-                there.shelf.seal(map(index), 3_000, Compression::None);
+                there.shelf.seal(map(index), 3_000, BlockCompression::None);
                 remote(map(index), &there.address)
             }
             _ => {
-                elsewhere.shelf.seal(map(index), 3_000, Compression::None);
+                elsewhere.shelf.seal(map(index), 3_000, BlockCompression::None);
                 remote(map(index), &elsewhere.address)
             }
         })
@@ -109,7 +109,7 @@ fn several_servers_and_local_files_make_one_input() {
 #[test]
 fn a_partition_without_a_record_is_fetched_too() {
     let served = Served::start();
-    served.shelf.seal(map(0), 1, Compression::None);
+    served.shelf.seal(map(0), 1, BlockCompression::None);
     let counts: Vec<usize> = (0..PARTITIONS)
         .map(|partition| {
             let mut reduce = Reduce::new(1).partition(partition);

@@ -77,7 +77,7 @@ fn an_output_that_was_lost_may_be_named_again() {
     let mut reduce = Reduce::new(1);
     let gathered = reduce
         .gather_with(served.inputs(1), |lost| {
-            served.shelf.seal(map(0), 500, Compression::None);
+            served.shelf.seal(map(0), 500, BlockCompression::None);
             vec![remote(lost[0], &served.address)]
         })
         .unwrap();

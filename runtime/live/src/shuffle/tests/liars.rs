@@ -69,7 +69,7 @@ const OPENED: FromDataServer = FromDataServer::Opened { encrypted: false };
 
 /// The truth about a segment, to be changed.
 fn extent(shelf: &Shelf) -> Vec<u8> {
-    shelf.seal(map(0), 2_000, Compression::None);
+    shelf.seal(map(0), 2_000, BlockCompression::None);
     let path = shelf.path(map(0));
     let index = SegmentIndex::read(&std::fs::File::open(&path).unwrap(), &path).unwrap();
     index.extent(0, 0).unwrap().encode()
@@ -82,7 +82,7 @@ fn segment(extent: Vec<u8>) -> FromDataServer {
 #[track_caller]
 fn check_not_believed(opened: FromDataServer, lies: Vec<FromDataServer>, reason: &str) {
     let (liar, shelf) = (Liar::telling(opened, lies), Shelf::new());
-    shelf.seal(map(0), 100, Compression::None);
+    shelf.seal(map(0), 100, BlockCompression::None);
     let mut reduce = Reduce::new(1);
     let truth = local(map(0), shelf.path(map(0)));
     let gathered = reduce.gather_with(vec![remote(map(0), &liar.address)], |_| vec![truth.clone()]).unwrap();
@@ -148,7 +148,7 @@ fn answers_about_something_else() {
 fn a_segment_that_is_not_the_one_it_is_called() {
     let shelf = Shelf::new();
     let of_another = attempt(TaskKind::Map, 0, 3);
-    shelf.seal(of_another, 100, Compression::None);
+    shelf.seal(of_another, 100, BlockCompression::None);
     let path = shelf.path(of_another);
     let index = SegmentIndex::read(&std::fs::File::open(&path).unwrap(), &path).unwrap();
     let lie = segment(index.extent(0, 0).unwrap().encode());
@@ -167,7 +167,7 @@ fn refusals_and_other_first_words() {
 #[test]
 fn encryption_that_was_asked_for_cannot_be_denied() {
     let (liar, shelf) = (Liar::telling(OPENED, vec![]), Shelf::new());
-    shelf.seal(map(0), 100, Compression::None);
+    shelf.seal(map(0), 100, BlockCompression::None);
     let mut reduce = Reduce::new(1).encrypted(true);
     let truth = local(map(0), shelf.path(map(0)));
     reduce.gather_with(vec![remote(map(0), &liar.address)], |_| vec![truth.clone()]).unwrap();
@@ -177,7 +177,7 @@ fn encryption_that_was_asked_for_cannot_be_denied() {
 #[test]
 fn a_server_that_says_nothing() {
     let (liar, shelf) = (Liar::telling(OPENED, vec![]), Shelf::new());
-    shelf.seal(map(0), 100, Compression::None);
+    shelf.seal(map(0), 100, BlockCompression::None);
     let mut reduce = Reduce::new(1).silence_max(Duration::from_millis(400));
     let truth = local(map(0), shelf.path(map(0)));
     let before = reduce.context.progress().signs_of_life();

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use logs::{LogPiece, read_log};
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_data::{Collector, CollectorSettings, Compression, Partitioning, Segment};
+use napreduce_data::{BlockCompression, Collector, CollectorSettings, Partitioning, Segment};
 use napreduce_protocol::blocking::BlockingConnection;
 use napreduce_protocol::{
     Counter, DataConnection, DataNetwork, FetchLimits, FromDataServer, Listener, LogStream, MapInput, Place,
@@ -78,7 +78,7 @@ impl Shelf {
     }
 
     /// Seals what a map wrote: `records` of about 100 bytes.
-    pub(super) fn seal(&self, attempt: AttemptId, records: u32, compression: Compression) {
+    pub(super) fn seal(&self, attempt: AttemptId, records: u32, compression: BlockCompression) {
         let path = self.path(attempt);
         let settings = CollectorSettings {
             compression,
@@ -147,7 +147,7 @@ impl Served {
 
     /// With a segment of each of so many maps.
     pub(super) fn with_maps(self, maps: u32, records: u32) -> Served {
-        (0..maps).for_each(|index| self.shelf.seal(map(index), records, Compression::None));
+        (0..maps).for_each(|index| self.shelf.seal(map(index), records, BlockCompression::None));
         self
     }
 

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_protocol::{FromTask, WireError};
-use napreduce_task::Worker;
+use napreduce_task::Supervisor;
 
 use super::*;
 
@@ -14,7 +14,7 @@ const SUSPENDS_MAX: u32 = 100;
 
 struct Ear(Sender<FromTask>);
 
-impl Worker for Ear {
+impl Supervisor for Ear {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         self.0.send(message.clone()).map_err(|_| WireError::CutShort)
     }

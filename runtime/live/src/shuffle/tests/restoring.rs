@@ -186,7 +186,7 @@ fn positions_in_an_output_that_was_replaced_are_of_no_use() {
     let first = Reduce::new(3);
     saved_merge(&served, &first, 500);
     let again = attempt(TaskKind::Map, 1, 2);
-    served.shelf.seal(again, 20_000, Compression::None);
+    served.shelf.seal(again, 20_000, BlockCompression::None);
     let mut second = first.next();
     // The others are fetched for the sake of the checkpoint before the one that contradicts it is named.
     let (later, scratch) = (second.arrived.clone(), second.scratch.path().to_owned());

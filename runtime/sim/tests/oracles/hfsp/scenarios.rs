@@ -12,7 +12,7 @@ use napreduce_core::{
 use napreduce_schedulers::hfsp::ranking::Order;
 use napreduce_schedulers::hfsp::size::{self, Confidence, Size};
 use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes};
-use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 
 use super::{equal, exact, ids, job_id, list, span, whole};
@@ -50,15 +50,15 @@ impl Scheduler for Watched {
 }
 
 /// A job of equal maps.
-fn plan(job: &Value) -> JobPlan {
+fn plan(job: &Value) -> SimulatedJob {
     let submit = Time(0) + job.get("submit").map_or(Span(0), span);
     let name = job["id"].as_str().unwrap();
-    JobPlan::new(name, submit).with_maps(whole(&job["tasks"]), span(&job["task_seconds"]))
+    SimulatedJob::new(name, submit).with_maps(whole(&job["tasks"]), span(&job["task_seconds"]))
 }
 
 /// The times of all tasks, for a policy that knows them.
-fn known_times(jobs: &[JobPlan]) -> BTreeMap<String, KnownTimes> {
-    let times = |job: &JobPlan| KnownTimes {
+fn known_times(jobs: &[SimulatedJob]) -> BTreeMap<String, KnownTimes> {
+    let times = |job: &SimulatedJob| KnownTimes {
         map: job.maps.iter().map(|map| KnownTime(map.work)).collect(),
         reduce: Vec::new(),
     };
@@ -99,7 +99,7 @@ fn outcome(run: &Run, word: &str) -> Result<Vec<Ratio>, String> {
 }
 
 pub fn slots(case: &Value) -> Result<(), String> {
-    let jobs: Vec<JobPlan> = list(&case["jobs"]).iter().map(plan).collect();
+    let jobs: Vec<SimulatedJob> = list(&case["jobs"]).iter().map(plan).collect();
     for (primitive, expected) in case["expect"].as_object().unwrap() {
         let primitive = match primitive.as_str() {
             "eager_suspend" => Primitive::Suspend,
@@ -125,7 +125,7 @@ pub fn slots(case: &Value) -> Result<(), String> {
 
 pub fn ordering(case: &Value) -> Result<(), String> {
     let names = ids(&case["jobs"]);
-    let jobs: Vec<JobPlan> = list(&case["jobs"]).iter().map(plan).collect();
+    let jobs: Vec<SimulatedJob> = list(&case["jobs"]).iter().map(plan).collect();
     for (order, expected) in case["expect"].as_object().unwrap() {
         let by = match order.as_str() {
             "projected_finish" => Order::ProjectedFinish,
@@ -154,14 +154,14 @@ pub fn initial_order(case: &Value) -> Result<(), String> {
     let names = ids(&case["jobs"]);
     let assumed = span(&case["default_task_seconds"]);
     let tasks = |job: &Value, kind| whole(&job[if kind == TaskKind::Map { "maps" } else { "reduces" }]);
-    let jobs: Vec<JobPlan> = list(&case["jobs"])
+    let jobs: Vec<SimulatedJob> = list(&case["jobs"])
         .iter()
         .map(|job| {
-            let plan = JobPlan::new(job["id"].as_str().unwrap(), Time(0));
+            let plan = SimulatedJob::new(job["id"].as_str().unwrap(), Time(0));
             let plan = plan.with_maps(tasks(job, TaskKind::Map), assumed);
             let plan = plan.with_reduces(tasks(job, TaskKind::Reduce), Span(0), assumed);
             let share = exact(&case["slowstart"]) * Ratio::whole(1000);
-            JobPlan { slowstart_permille: u32::try_from(share.numerator()).unwrap(), ..plan }
+            SimulatedJob { slowstart_permille: u32::try_from(share.numerator()).unwrap(), ..plan }
         })
         .collect();
     let configuration = HfspConfiguration { assumed_task_time: assumed, ..HfspConfiguration::default() };

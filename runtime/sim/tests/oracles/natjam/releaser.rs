@@ -11,7 +11,7 @@ use napreduce_core::{
     SuspendedMax, TaskEviction, TaskId, TaskKind, Time,
 };
 use napreduce_schedulers::serving;
-use napreduce_sim::{JobPlan, MapTask, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{SimulatedJob, SimulatedMap, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 
 use super::{count, same};
@@ -128,8 +128,9 @@ fn run<'a>(
     let stopped = Arc::new(Mutex::new(BTreeSet::new()));
     let go_on = stop + Span(resume_after.of(SECOND));
     let policy = StopSome { eviction, evicted, stop, go_on, asked: false, stopped: Arc::clone(&stopped) };
-    let mut plan = JobPlan::new("research", Time(0));
-    let task = |left: &Ratio| MapTask { work: BEFORE + Span(left.of(SECOND)), ..MapTask::default() };
+    let mut plan = SimulatedJob::new("research", Time(0));
+    let task =
+        |left: &Ratio| SimulatedMap { work: BEFORE + Span(left.of(SECOND)), ..SimulatedMap::default() };
     plan.maps = remaining.iter().map(|(_, left)| task(left)).collect();
     let slots = Slots { map: remaining.len() as u32, reduce: 0 };
     let mut settings = SimulationSettings::new(1, slots);

@@ -6,7 +6,7 @@ use napreduce_core::{Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, Tim
 use napreduce_schedulers::Fifo;
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration, Mode, QueueConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
-use napreduce_sim::{JobPlan, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 
 use super::{count, same};
@@ -48,11 +48,11 @@ pub fn scenario(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn plan(case: &Value, class: &str) -> Result<JobPlan, String> {
+fn plan(case: &Value, class: &str) -> Result<SimulatedJob, String> {
     let span = |what: &str| Span(exact(&case[class][what]).of(SECOND));
-    let plan = JobPlan::new(class, Time(0) + span("submit"));
+    let plan = SimulatedJob::new(class, Time(0) + span("submit"));
     let plan = plan.with_maps(count(&case[class]["tasks"])?, span("seconds"));
-    Ok(JobPlan { queue: class.into(), ..plan })
+    Ok(SimulatedJob { queue: class.into(), ..plan })
 }
 
 /// Every task of a machine may be suspended, as in the source.
@@ -90,7 +90,11 @@ fn natjam(primitive: Primitive) -> Result<Box<dyn Scheduler>, String> {
     Ok(Box::new(Natjam::new(configuration).map_err(|error| error.to_string())?))
 }
 
-fn run(policy: Box<dyn Scheduler>, settings: SimulationSettings, jobs: Vec<JobPlan>) -> Result<Run, String> {
+fn run(
+    policy: Box<dyn Scheduler>,
+    settings: SimulationSettings,
+    jobs: Vec<SimulatedJob>,
+) -> Result<Run, String> {
     Simulation::new(policy, settings, Workload::of(jobs)).run().map_err(|error| error.to_string())
 }
 

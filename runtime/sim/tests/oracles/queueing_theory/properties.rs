@@ -4,7 +4,7 @@
 
 use crate::fluid::{FluidJob, FluidPolicy, completions, jobs_over_time};
 use napreduce_core::{Primitive, Ratio, Slots, Span, SuspendedMax, Time};
-use napreduce_sim::{Cost, JobPlan, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Cost, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::Value;
@@ -119,10 +119,10 @@ fn on_slots(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn one_slot_jobs(seed: u64) -> Vec<JobPlan> {
+fn one_slot_jobs(seed: u64) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
     let job = |number: u64| {
-        let mut job = JobPlan::new(format!("job{number}"), Time(random.random_range(0..60_000_000)));
+        let mut job = SimulatedJob::new(format!("job{number}"), Time(random.random_range(0..60_000_000)));
         job = job.with_maps(1, Span(random.random_range(1..10_000_000)));
         job.priority = random.random_range(0..3);
         job

@@ -9,7 +9,7 @@ use napreduce_core::{
     ClusterView, Event, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
 };
 use napreduce_schedulers::Fifo;
-use napreduce_sim::{Distribution, JobPlan, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{Distribution, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand_pcg::Pcg64;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn one_machine(slots: u32) -> SimulationSettings {
     settings
 }
 
-fn run(policy: Box<dyn Scheduler>, slots: u32, jobs: impl Iterator<Item = JobPlan> + 'static) -> Run {
+fn run(policy: Box<dyn Scheduler>, slots: u32, jobs: impl Iterator<Item = SimulatedJob> + 'static) -> Run {
     Simulation::new(policy, one_machine(slots), Workload::stream(jobs)).run().unwrap()
 }
 
@@ -37,12 +37,12 @@ fn stream(
     priority: i32,
     rate: f64,
     sizes: Distribution,
-) -> impl FnMut(&mut Pcg64) -> JobPlan {
+) -> impl FnMut(&mut Pcg64) -> SimulatedJob {
     let (gaps, name): (_, Arc<str>) = (Distribution::Exponential(1.0 / rate), name.into());
     let mut now = 0.0;
     move |random| {
         now += gaps.draw(random);
-        let mut job = JobPlan::new(name.clone(), Time(time(now)));
+        let mut job = SimulatedJob::new(name.clone(), Time(time(now)));
         job = job.with_maps(1, Span(time(sizes.draw(random))));
         job.priority = priority;
         job
@@ -79,7 +79,7 @@ pub fn several_slots(case: &Value) -> Result<(), String> {
 }
 
 /// High and low jobs in the order of their arrivals, `count` in all.
-fn two_streams(case: &Value) -> Result<impl Iterator<Item = JobPlan> + use<>, String> {
+fn two_streams(case: &Value) -> Result<impl Iterator<Item = SimulatedJob> + use<>, String> {
     let class = |name: &'static str, priority| {
         let params = &case["params"][name];
         let sizes = Distribution::Exponential(number(&params["mean"]));
@@ -216,7 +216,7 @@ pub fn repeat(case: &Value) -> Result<(), String> {
 /// One low job of many tasks, each of which begins when the one before is done, and high jobs without end.
 fn low_tasks(case: &Value, primitive: Primitive) -> Result<(Watched, f64), String> {
     let (params, mut random, tasks) = (&case["params"], random(), count(case)?);
-    let low = JobPlan::new("low", Time(0)).with_maps(tasks as u32, Span(time(number(&params["s"]))));
+    let low = SimulatedJob::new("low", Time(0)).with_maps(tasks as u32, Span(time(number(&params["s"]))));
     let sizes = Distribution::Exponential(number(&params["mean_high"]));
     let mut next = stream("high", 1, number(&params["lam_high"]), sizes);
     let jobs = std::iter::once(low).chain(std::iter::from_fn(move || Some(next(&mut random))));

@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 struct Told(Sender<FromTask>);
 
-impl Worker for Told {
+impl Supervisor for Told {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         self.0.send(message.clone()).map_err(|_| WireError::CutShort)
     }
