@@ -40,10 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use arguments::Face;
 pub use driver::{Driver, JobRun};
-pub use ended::{
-    ClientError, ClusterDirectoryError, CounterValues, DirectoryKind, DirectoryMarkError, JobError,
-    JobReport, PartReport, SecretError,
-};
+pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;
 
 /// A number of bytes with a unit, for parameters of one's own.
