@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::splits::InputSplit;
 use crate::text::check_name;
 
-/// A job ready to run: what a submitter hands to [`run_embedded`](napreduce_live::run_embedded) or to a cluster.
+/// A job ready to run: what a submitter hands to `run_embedded` or to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobPlan {
     /// Which definition of the program to build in each task process.
     pub definition: String,
-    /// Its encoded parameters, handed to [`Definitions::build`](napreduce_live::build) as they are.
+    /// Its encoded parameters, handed to `Definitions::build` as they are.
     pub parameters: Vec<u8>,
     /// Name of the job, for people.
     pub name: String,
@@ -52,7 +52,7 @@ pub struct JobPlan {
     pub task_timeout: Duration,
     /// Which of its tasks can be checkpointed.
     pub checkpoint: CheckpointSupport,
-    /// The chain it belongs to, on a cluster: see [`Chain::token`](napreduce_live::token).
+    /// The chain it belongs to, on a cluster: see `Chain::token`.
     pub chain: Option<u128>,
     /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
     pub durable: bool,
