@@ -62,7 +62,6 @@ pub struct JobSummary {
     pub queue: String,
     /// Higher is more important.
     pub priority: i32,
-    /// Where it is.
     pub phase: JobPhase,
     /// Why it failed or was killed, or what holds it.
     pub reason: Option<String>,
@@ -159,7 +158,6 @@ impl fmt::Display for TaskPhase {
 pub struct TaskSummary {
     /// The task.
     pub task: TaskId,
-    /// Where it is.
     pub state: TaskPhase,
     /// Why it is suspended or checkpointed, and who wanted that.
     pub reason: Option<String>,
@@ -176,7 +174,6 @@ pub struct LiveAttempt {
     pub attempt: AttemptId,
     /// The worker it is on.
     pub worker: WorkerId,
-    /// Where it is.
     pub state: AttemptState,
     /// Why it is to give or gave up its slot, and who wanted that.
     pub reason: Option<String>,
@@ -225,7 +222,6 @@ pub struct WorkerSummary {
     pub name: String,
     /// The host it is on.
     pub host: String,
-    /// Where it is.
     pub state: WorkerPhase,
     /// What there is to add, such as what it lacks.
     pub remarks: Vec<String>,

@@ -5,10 +5,13 @@
 use std::fs;
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, FaultPlace, JobId, Order, Report, TaskId, TaskKind};
-use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, TaskCommand, TaskPhase, ToWorker};
+use napreduce_core::{Event, FailureClass, FaultPlace, JobId, Order, Report, TaskId, TaskKind};
+use napreduce_protocol::{
+    CounterValues, JobDetail, JobEnd, JobPhase, JobReport, TaskCommand, TaskPhase, ToWorker, WorkerReport,
+};
 
 use super::{Scene, Worker, attempt};
+use crate::coordinator::replay::{Recording, ReplayedBatch};
 use crate::output::Owner;
 
 #[tokio::test]
@@ -207,5 +210,29 @@ async fn explain_says_why_nothing_runs() {
     let lines = coordinator.explain(job, task).await.expect("known");
     assert_eq!(lines[0], "job_0001_m_0000 is pending");
     assert!(lines[1..].iter().any(|line| line.contains("no worker")), "{lines:?}");
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn attempts_of_one_job_that_end_together_all_count_in_one_decision() {
+    let scene = Scene::new();
+    let recording = Recording::default();
+    let coordinator = scene.start_recorded(Some(Recording::clone(&recording)));
+    let mut worker = Worker::join(&coordinator, "w", 2).await;
+    let job = coordinator.submit(scene.submission(1, 2, 1)).await;
+    let maps = [worker.launched().await, worker.launched().await];
+    for (map, records) in maps.into_iter().zip([3, 4]) {
+        worker.started(map);
+        let mut counters = CounterValues::default();
+        counters.add("MAP_INPUT_RECORDS", records);
+        worker.report(WorkerReport::Finished { attempt: map, counters, part: None });
+    }
+    worker.launched().await;
+    let detail = coordinator.job(job).await.expect("it runs");
+    assert_eq!(detail.counters.get("MAP_INPUT_RECORDS"), 7);
+    let is_done = |event: &&Event| matches!(event, Event::Reported { report: Report::Done { .. }, .. });
+    let ends = |batch: &ReplayedBatch| batch.events.iter().filter(is_done).count();
+    let most = recording.lock().expect("nobody panicked").iter().map(ends).max();
+    assert_eq!(most, Some(2), "what has arrived together is decided about together");
     coordinator.stop().await;
 }
