@@ -44,12 +44,12 @@ pub struct Report {
     /// The last record's key.
     pub last: Option<Key>,
     /// The first record that is out of order.
-    pub first_unordered: Option<Place>,
+    pub first_unordered: Option<RecordPosition>,
 }
 
 /// A record of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPosition {
     pub file: PathBuf,
     /// Its number in that file, from 0.
     pub record: u64,
@@ -158,8 +158,10 @@ fn append(report: &mut Report, chunk: &Chunk<'_>, summary: &Summary) {
         _ => {}
     }
     if report.first_unordered.is_none() {
-        report.first_unordered = first_unordered
-            .map(|record| Place { file: chunk.file.path.clone(), record: chunk.first_record() + record });
+        report.first_unordered = first_unordered.map(|record| RecordPosition {
+            file: chunk.file.path.clone(),
+            record: chunk.first_record() + record,
+        });
     }
     report.records += summary.records;
     report.unordered += summary.unordered;

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say so at once.
 
 use datagen::tera::{Checksum, Format, RECORD_BYTES};
-use datagen::validate::{Place, Report, ValidateError, ValidateSettings, validate, validate_with};
+use datagen::validate::{RecordPosition, Report, ValidateError, ValidateSettings, validate, validate_with};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,9 +39,10 @@ fn check(keys: &[Vec<u64>]) -> Report {
     assert_eq!(report.records, all.len() as u64);
     assert_eq!(report.unordered, unordered.len() as u64);
     assert_eq!(report.duplicates, all.windows(2).filter(|pair| pair[1].2 == pair[0].2).count() as u64);
-    let place = unordered
-        .first()
-        .map(|&(file, record, _)| Place { file: directory.path().join(format!("part-{file:05}")), record });
+    let place = unordered.first().map(|&(file, record, _)| RecordPosition {
+        file: directory.path().join(format!("part-{file:05}")),
+        record,
+    });
     assert_eq!(report.first_unordered, place);
     let key = |entry: Option<&(usize, u64, u64)>| entry.map(|entry| format!("{:010}", entry.2).into_bytes());
     assert_eq!(report.first.map(Vec::from), key(all.first()));

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use napreduce_data::{Collector, CollectorSettings, RecordEncoding, SavedCollection};
 use napreduce_live::{
-    Checkpoint, Counter, InputSplit, MapResult, MapTask, SavedCheckpoint, Stage, SuspendHooks, TaskContext,
-    TaskError,
+    Checkpoint, CheckpointStage, Counter, InputSplit, MapResult, MapTask, SavedCheckpoint, SuspendHooks,
+    TaskContext, TaskError,
 };
 
 use super::errors::{collect_error, collect_error_after};
-use super::reading::{Place, Read, RecordSink, read_all};
-use super::saving::{Refusal, Saving, Start, UserState, base_of, give_back, start, unsaved};
+use super::reading::{Read, ReadPosition, RecordSink, read_all};
+use super::saving::{ResumeError, Saving, Start, UserState, base_of, give_back, start, unsaved};
 use crate::codec::Value;
 use crate::emit::Emit;
 use crate::input::InputFormat;
@@ -49,33 +49,44 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         }
     }
 
-    fn fresh(&self) -> Result<(MapSink<'_, M>, Place), TaskError> {
+    fn fresh(&self) -> Result<(MapSink<'_, M>, ReadPosition), TaskError> {
         let collector = self.collector(None).map_err(collect_error)?;
-        let place = Place::start_of(&self.task.split);
+        let place = ReadPosition::start_of(&self.task.split);
         Ok((self.sink(Emit::into_collector(collector), place)?, place))
     }
 
-    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<(MapSink<'_, M>, Place), Refusal> {
-        let Stage::Map { split, part, offset, repeated, records, emitted, collection: Some(collection) } =
-            checkpoint.stage
+    fn resume(
+        &self,
+        directory: &Path,
+        checkpoint: Checkpoint,
+    ) -> Result<(MapSink<'_, M>, ReadPosition), ResumeError> {
+        let CheckpointStage::Map {
+            split,
+            part,
+            offset,
+            repeated,
+            records,
+            emitted,
+            collection: Some(collection),
+        } = checkpoint.stage
         else {
-            return Err(Refusal::other_stage());
+            return Err(ResumeError::other_stage());
         };
         check_split(&split, part, self.task)?;
         let collector =
             self.collector(Some((collection, base_of(directory)))).map_err(|error| {
                 match error.blames_checkpoint() {
-                    true => Refusal::Checkpoint(error.to_string()),
-                    false => Refusal::Task(collect_error(error)),
+                    true => ResumeError::Checkpoint(error.to_string()),
+                    false => ResumeError::Task(collect_error(error)),
                 }
             })?;
-        let place = Place { part: part as usize, offset, repeated, records };
+        let place = ReadPosition { part: part as usize, offset, repeated, records };
         let mut sink = self.sink(Emit::resuming(collector, emitted), place)?;
         give_back(checkpoint.user_state.as_deref(), |state| sink.mapper.restore(state))?;
         Ok((sink, place))
     }
 
-    fn sink(&self, out: Emit<M::Key, M::Value>, place: Place) -> Result<MapSink<'_, M>, TaskError> {
+    fn sink(&self, out: Emit<M::Key, M::Value>, place: ReadPosition) -> Result<MapSink<'_, M>, TaskError> {
         let fresh = Fresh { prototype: self.mapper, task: self.task, context: self.context };
         Ok(MapSink { mapper: fresh.set_up(place.path(self.task))?, out, saved: None, fresh })
     }
@@ -114,28 +125,28 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         Ok(MapResult::Done { part: None })
     }
 
-    fn save(&self, sink: MapSink<'_, M>, place: Place) -> Result<SavedCheckpoint, TaskError> {
+    fn save(&self, sink: MapSink<'_, M>, place: ReadPosition) -> Result<SavedCheckpoint, TaskError> {
         let task = self.task;
         let mut saving = Saving::begin(&task.checkpoint, task.durable, self.context)?;
         let emitted = sink.out.records();
         let collection = sink.out.save(&saving.place()).map_err(unsaved)?;
         saving.count(collection.files());
-        let Place { part, offset, repeated, records } = place;
+        let ReadPosition { part, offset, repeated, records } = place;
         let (split, part, collection) = (task.split.clone(), part as u32, Some(collection));
-        let stage = Stage::Map { split, part, offset, repeated, records, emitted, collection };
+        let stage = CheckpointStage::Map { split, part, offset, repeated, records, emitted, collection };
         saving.finish(stage, Vec::new(), sink.saved.unwrap_or_default())
     }
 }
 
 /// A checkpoint of another split would be none of this task.
-pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Result<(), Refusal> {
+pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Result<(), ResumeError> {
     let ranges = |split: &InputSplit| -> Vec<(u64, u64, u64)> {
         split.parts.iter().map(|part| (part.offset, part.length, part.file_length)).collect()
     };
     if ranges(split) == ranges(&task.split) && (part as usize) < split.parts.len() {
         return Ok(());
     }
-    Err(Refusal::Checkpoint(format!("it is of another split of {split}")))
+    Err(ResumeError::Checkpoint(format!("it is of another split of {split}")))
 }
 
 /// Where mappers come from, one for each file.

@@ -5,12 +5,13 @@
 use std::path::Path;
 
 use napreduce_live::{
-    Checkpoint, Counter, MapResult, MapTask, SavedCheckpoint, Stage, SuspendHooks, TaskContext, TaskError,
+    Checkpoint, CheckpointStage, Counter, MapResult, MapTask, SavedCheckpoint, SuspendHooks, TaskContext,
+    TaskError,
 };
 
 use super::map::check_split;
-use super::reading::{Place, Read, RecordSink, read_all};
-use super::saving::{Refusal, Saving, Start, UserState, base_of, part_error, restored_format, start};
+use super::reading::{Read, ReadPosition, RecordSink, read_all};
+use super::saving::{ResumeError, Saving, Start, UserState, base_of, part_error, restored_format, start};
 use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat, Pieces};
 use crate::user_code::{PartMap, TaskInfo};
@@ -32,7 +33,7 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
         },
         || {
             let out = Output::create(format.clone(), &task.output)?;
-            let place = Place::start_of(&task.split);
+            let place = ReadPosition::start_of(&task.split);
             Ok((set_up(map, place.path(task), (task, context))?, out, place))
         },
     )?;
@@ -65,30 +66,32 @@ fn resume<O: OutputFormat>(
     task: &MapTask,
     directory: &Path,
     checkpoint: Checkpoint,
-) -> Result<(Output<O>, Place), Refusal> {
-    let Stage::Map { split, part, offset, repeated, records, collection: None, .. } = checkpoint.stage else {
-        return Err(Refusal::other_stage());
+) -> Result<(Output<O>, ReadPosition), ResumeError> {
+    let CheckpointStage::Map { split, part, offset, repeated, records, collection: None, .. } =
+        checkpoint.stage
+    else {
+        return Err(ResumeError::other_stage());
     };
     check_split(&split, part, task)?;
     let pieces = Pieces::find(&base_of(directory), checkpoint.pieces)?;
     let format = restored_format(format, &checkpoint.format_state)?;
     let out = Output::after(format, pieces, &task.output).map_err(TaskError::from)?;
-    Ok((out, Place { part: part as usize, offset, repeated, records }))
+    Ok((out, ReadPosition { part: part as usize, offset, repeated, records }))
 }
 
 fn save<O: OutputFormat>(
     out: Output<O>,
     saved: Option<UserState>,
-    place: Place,
+    place: ReadPosition,
     task: &MapTask,
     context: &TaskContext,
 ) -> Result<SavedCheckpoint, TaskError> {
     let mut saving = Saving::begin(&task.checkpoint, task.durable, context)?;
     let emitted = out.records();
     let pieces = out.cut(&mut saving.directory)?;
-    let Place { part, offset, repeated, records } = place;
+    let ReadPosition { part, offset, repeated, records } = place;
     let (split, part, collection) = (task.split.clone(), part as u32, None);
-    let stage = Stage::Map { split, part, offset, repeated, records, emitted, collection };
+    let stage = CheckpointStage::Map { split, part, offset, repeated, records, emitted, collection };
     saving.finish(stage, pieces, saved.unwrap_or_default())
 }
 

@@ -31,7 +31,7 @@ pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
 
 /// A place between two records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ReadPosition {
     /// Which part of the split.
     pub(crate) part: usize,
     /// For the reader of that.
@@ -42,11 +42,11 @@ pub(crate) struct Place {
     pub(crate) records: u64,
 }
 
-impl Place {
+impl ReadPosition {
     /// Before the first record.
-    pub(crate) fn start_of(split: &InputSplit) -> Place {
+    pub(crate) fn start_of(split: &InputSplit) -> ReadPosition {
         let offset = split.parts.first().map_or(0, |part| part.offset);
-        Place { part: 0, offset, repeated: 0, records: 0 }
+        ReadPosition { part: 0, offset, repeated: 0, records: 0 }
     }
 
     /// The file it is in.
@@ -59,7 +59,7 @@ impl Place {
 pub(crate) enum Read {
     ToTheEnd,
     /// By a checkpoint.
-    UpTo(Place),
+    UpTo(ReadPosition),
 }
 
 /// Why a batch ends before its time.
@@ -83,7 +83,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     input: &I,
     task: &MapTask,
     context: &TaskContext,
-    (place, restored): (Place, bool),
+    (place, restored): (ReadPosition, bool),
     sink: &mut S,
 ) -> Result<Read, TaskError> {
     let parts = &task.split.parts;
@@ -93,7 +93,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     for (number, part) in parts.iter().enumerate().skip(place.part) {
         context.position().enter(part.path.display().to_string(), PositionUnit::Byte);
         if number > place.part {
-            loop_state.place = Place { part: number, offset: part.offset, ..loop_state.place };
+            loop_state.place = ReadPosition { part: number, offset: part.offset, ..loop_state.place };
             sink.begin(&part.path)?;
         }
         if let Some(place) = read_part::<I, S>(input, (part, before), &mut loop_state, sink)? {
@@ -122,7 +122,7 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
     (part, before): (&Split, u64),
     loop_state: &mut RecordLoop<'_>,
     sink: &mut S,
-) -> Result<Option<Place>, TaskError> {
+) -> Result<Option<ReadPosition>, TaskError> {
     let context = loop_state.context;
     let mut reader = input.open_at(part, loop_state.place.offset, context.memory() as usize)?;
     context.progress().set_reading(before, reader.position());
@@ -162,7 +162,7 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
 struct RecordLoop<'a> {
     context: &'a TaskContext,
     /// Its offset is that of the start; `repeated` counts down.
-    place: Place,
+    place: ReadPosition,
     /// Until the first record after a restore is done.
     restored: bool,
     /// A checkpoint was asked for and cannot be made.
@@ -219,8 +219,8 @@ impl RecordLoop<'_> {
         Ok(prepared)
     }
 
-    fn at<I: InputFormat>(&self, reader: &impl RecordReader<I>) -> Place {
-        Place { offset: reader.offset(), repeated: reader.records_before(), ..self.place }
+    fn at<I: InputFormat>(&self, reader: &impl RecordReader<I>) -> ReadPosition {
+        ReadPosition { offset: reader.offset(), repeated: reader.records_before(), ..self.place }
     }
 }
 

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use napreduce_data::{ReduceInput, ReduceSettings};
 use napreduce_live::{
-    Checkpoint, Counter, NeededInput, PositionUnit, ReduceResult, ReduceTask, SavedCheckpoint, Stage,
-    TaskContext, TaskError,
+    Checkpoint, CheckpointStage, Counter, NeededInput, PositionUnit, ReduceResult, ReduceTask,
+    SavedCheckpoint, TaskContext, TaskError,
 };
 
 use super::errors::reduce_error;
 use super::groups::{GroupLoop, Reduced};
 use super::saving::{
-    Refusal, Saving, Start, base_of, give_back, part_error, restored_format, start, unsaved,
+    ResumeError, Saving, Start, base_of, give_back, part_error, restored_format, start, unsaved,
 };
 use crate::output::{Output, Pieces};
 use crate::settings::Settings;
@@ -80,17 +80,17 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         Ok(Parts { reducer, input, out, in_group: false })
     }
 
-    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Parts<R>, Refusal> {
-        let Stage::Reducing { inputs, position, in_group } = checkpoint.stage else {
-            return Err(Refusal::other_stage());
+    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Parts<R>, ResumeError> {
+        let CheckpointStage::Reducing { inputs, position, in_group } = checkpoint.stage else {
+            return Err(ResumeError::other_stage());
         };
         let base = base_of(directory);
         check_inputs(&inputs, self.task)?;
         let pieces = Pieces::find(&base, checkpoint.pieces)?;
         let input = self.combine.reduce_input_at(self.reduce_settings(), &position, &base);
         let input = input.map_err(|error| match error.blames_checkpoint() {
-            true => Refusal::Checkpoint(error.to_string()),
-            false => Refusal::Task(reduce_error(error, self.task, None)),
+            true => ResumeError::Checkpoint(error.to_string()),
+            false => ResumeError::Task(reduce_error(error, self.task, None)),
         })?;
         // What is written at the set-up, the first attempt has written.
         let mut reducer = self.set_up(&mut Output::discarding(self.format.clone()))?;
@@ -158,20 +158,26 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         for (input, block) in position.blocks_needed() {
             inputs[input].first_block = Some(block);
         }
-        saving.finish(Stage::Reducing { inputs, position, in_group }, pieces, saved.unwrap_or_default())
+        saving.finish(
+            CheckpointStage::Reducing { inputs, position, in_group },
+            pieces,
+            saved.unwrap_or_default(),
+        )
     }
 }
 
 /// Positions are those in the outputs of certain attempts; those of others may hold other records in other blocks.
-fn check_inputs(saved: &[NeededInput], task: &ReduceTask) -> Result<(), Refusal> {
+fn check_inputs(saved: &[NeededInput], task: &ReduceTask) -> Result<(), ResumeError> {
     if saved.len() != task.inputs.len() {
         let (saved, inputs) = (saved.len(), task.inputs.len());
-        return Err(Refusal::Checkpoint(format!("it is of a reduce of {saved} inputs, not of {inputs}")));
+        return Err(ResumeError::Checkpoint(format!("it is of a reduce of {saved} inputs, not of {inputs}")));
     }
     for (saved, (attempt, _)) in saved.iter().zip(&task.inputs) {
         if saved.first_block.is_some() && saved.attempt != *attempt {
             let read = saved.attempt;
-            return Err(Refusal::Checkpoint(format!("it stands in the output of {read}, not of {attempt}")));
+            return Err(ResumeError::Checkpoint(format!(
+                "it stands in the output of {read}, not of {attempt}"
+            )));
         }
     }
     Ok(())

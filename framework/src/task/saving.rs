@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use napreduce_core::FaultPlace;
 use napreduce_data::{SavePlace, SavedFile};
 use napreduce_live::{
-    Checkpoint, CheckpointDirectory, CheckpointError, OutputPiece, SavedCheckpoint, Stage, TaskContext,
-    TaskError, set_user_counters, user_counters,
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, OutputPiece, SavedCheckpoint,
+    TaskContext, TaskError, set_user_counters, user_counters,
 };
 
 use crate::output::{CutError, OutputFormat, PiecesError};
@@ -84,7 +84,7 @@ impl<'a> Saving<'a> {
     /// The last step.
     pub(crate) fn finish(
         self,
-        stage: Stage,
+        stage: CheckpointStage,
         pieces: Vec<OutputPiece>,
         user: UserState,
     ) -> Result<SavedCheckpoint, TaskError> {
@@ -125,38 +125,38 @@ impl From<CutError> for TaskError {
 }
 
 /// Why a task does not start from its checkpoint.
-pub(crate) enum Refusal {
+pub(crate) enum ResumeError {
     /// It starts from scratch, then.
     Checkpoint(String),
     /// It could not start from scratch either.
     Task(TaskError),
 }
 
-impl From<TaskError> for Refusal {
-    fn from(error: TaskError) -> Refusal {
-        Refusal::Task(error)
+impl From<TaskError> for ResumeError {
+    fn from(error: TaskError) -> ResumeError {
+        ResumeError::Task(error)
     }
 }
 
-impl From<CheckpointError> for Refusal {
-    fn from(error: CheckpointError) -> Refusal {
-        Refusal::Checkpoint(error.to_string())
+impl From<CheckpointError> for ResumeError {
+    fn from(error: CheckpointError) -> ResumeError {
+        ResumeError::Checkpoint(error.to_string())
     }
 }
 
-impl From<PiecesError> for Refusal {
-    fn from(error: PiecesError) -> Refusal {
+impl From<PiecesError> for ResumeError {
+    fn from(error: PiecesError) -> ResumeError {
         match error {
-            PiecesError::Damaged { .. } => Refusal::Checkpoint(error.to_string()),
-            PiecesError::Output(error) => Refusal::Task(error.into()),
+            PiecesError::Damaged { .. } => ResumeError::Checkpoint(error.to_string()),
+            PiecesError::Output(error) => ResumeError::Task(error.into()),
         }
     }
 }
 
-impl Refusal {
+impl ResumeError {
     /// A checkpoint of a task of another kind, or in another stage than this one starts from.
-    pub(crate) fn other_stage() -> Refusal {
-        Refusal::Checkpoint("it was made in another stage of the work".to_owned())
+    pub(crate) fn other_stage() -> ResumeError {
+        ResumeError::Checkpoint("it was made in another stage of the work".to_owned())
     }
 }
 
@@ -171,13 +171,13 @@ pub(crate) struct Start<T> {
 pub(crate) fn start<T>(
     (restore, fresh_possible): (Option<&Path>, bool),
     context: &TaskContext,
-    resume: impl FnOnce(&Path, Checkpoint) -> Result<T, Refusal>,
+    resume: impl FnOnce(&Path, Checkpoint) -> Result<T, ResumeError>,
     fresh: impl FnOnce() -> Result<T, TaskError>,
 ) -> Result<Start<T>, TaskError> {
     let Some(directory) = restore else { return Ok(Start { with: fresh()?, restored: false }) };
     let counted = user_counters();
-    let resumed =
-        Checkpoint::read(directory, context.attempt().task).map_err(Refusal::from).and_then(|checkpoint| {
+    let resumed = Checkpoint::read(directory, context.attempt().task).map_err(ResumeError::from).and_then(
+        |checkpoint| {
             let (counters, active_millis) = (checkpoint.counters.clone(), checkpoint.active_millis);
             let with = resume(directory, checkpoint)?;
             context.goes_on_after(active_millis);
@@ -185,11 +185,12 @@ pub(crate) fn start<T>(
             // What the user's set-up has counted was counted by the first attempt.
             set_user_counters(&counters);
             Ok(with)
-        });
+        },
+    );
     match resumed {
         Ok(with) => Ok(Start { with, restored: true }),
-        Err(Refusal::Task(error)) => Err(error),
-        Err(Refusal::Checkpoint(reason)) => {
+        Err(ResumeError::Task(error)) => Err(error),
+        Err(ResumeError::Checkpoint(reason)) => {
             eprintln!(
                 "{}: starts from scratch, since its checkpoint is of no use: {reason}",
                 context.attempt()
@@ -208,12 +209,12 @@ pub(crate) fn start<T>(
 pub(crate) fn give_back(
     state: Option<&[u8]>,
     restore: impl FnOnce(&[u8]) -> Result<(), TaskError>,
-) -> Result<(), Refusal> {
-    state.map_or(Ok(()), restore).map_err(|error| Refusal::Checkpoint(error.message))
+) -> Result<(), ResumeError> {
+    state.map_or(Ok(()), restore).map_err(|error| ResumeError::Checkpoint(error.message))
 }
 
 /// An output format that goes on from what was saved.
-pub(crate) fn restored_format<F: OutputFormat>(format: &F, state: &[u8]) -> Result<F, Refusal> {
+pub(crate) fn restored_format<F: OutputFormat>(format: &F, state: &[u8]) -> Result<F, ResumeError> {
     let mut format = format.clone();
     let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
     if !stateless {

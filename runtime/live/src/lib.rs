@@ -97,11 +97,11 @@ pub use napreduce_protocol::{
     is_gone, no_try_helps, one_line, parse_time, several_lines,
 };
 pub use napreduce_task::{
-    Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CommandError, CommandPlace, Definitions,
-    FetchedInput, MapResult, NeededInput, OutputPiece, Position, PositionUnit, Presence, ReadPosition,
-    ReduceResult, RunningCommand, SavedCheckpoint, Script, Stage, SuspendHooks, TakeOutput, TaskContext,
-    TaskProgress, TaskRunner, UserCounter, counter, progress, set_user_counters, task_process_main,
-    task_process_requested, user_counters,
+    Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,
+    CommandPlace, Definitions, FetchedInput, MapResult, NeededInput, OutputPiece, Position, PositionUnit,
+    Presence, ReadPosition, ReduceResult, RunningCommand, SavedCheckpoint, Script, SuspendHooks, TakeOutput,
+    TaskContext, TaskProgress, TaskRunner, UserCounter, counter, progress, set_user_counters,
+    task_process_main, task_process_requested, user_counters,
 };
 pub use output::{OutputReservation, check_output};
 pub use progress::ProgressMode;

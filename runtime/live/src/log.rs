@@ -108,14 +108,14 @@ where
 {
     let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
-        LogFormat::Text => Box::new(layer.event_format(Line)),
+        LogFormat::Text => Box::new(layer.event_format(TextFormat)),
         LogFormat::Json => Box::new(layer.json().flatten_event(true)),
     };
     tracing_subscriber::registry().with(layer.with_filter(filter)).try_init().map_err(|_| LogError::Twice)
 }
 
 /// `2026-11-22T13:04:05.678Z worker w1: text`, with the level when it is not the usual one, and what it is about.
-struct Line;
+struct TextFormat;
 
 /// The fields of an event.
 #[derive(Default)]
@@ -138,7 +138,7 @@ impl Visit for Fields {
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Line
+impl<S, N> FormatEvent<S, N> for TextFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -198,7 +198,7 @@ mod tests {
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(move || writer.clone())
             .with_ansi(false)
-            .event_format(Line)
+            .event_format(TextFormat)
             .with_filter(filter(filter_text.map(str::to_owned)).expect("a filter"));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
         let bytes = kept.0.lock().expect("nobody panicked").clone();

@@ -82,6 +82,39 @@ pub struct PreemptionSummary {
     pub work_lost_millis: u64,
 }
 
+impl PreemptionSummary {
+    /// A slot that is wanted back as of now; by whom and why, whoever wants it adds.
+    pub fn wanted(
+        at_micros: u64,
+        attempt: AttemptId,
+        worker: WorkerId,
+        primitive: Primitive,
+    ) -> PreemptionSummary {
+        PreemptionSummary {
+            attempt,
+            worker,
+            primitive,
+            asked: primitive,
+            by: String::new(),
+            reason: String::new(),
+            beneficiary: None,
+            requested_micros: at_micros,
+            ordered_micros: None,
+            freed_micros: None,
+            end: None,
+            worker_micros: None,
+            active_millis: 0,
+            suspended_millis: None,
+            resident_bytes: 0,
+            swapped_bytes: 0,
+            swapped_out_bytes: 0,
+            checkpoint_bytes: 0,
+            work_saved_millis: 0,
+            work_lost_millis: 0,
+        }
+    }
+}
+
 /// A suspended attempt that goes on. Times likewise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeSummary {

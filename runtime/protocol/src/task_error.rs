@@ -28,7 +28,7 @@ pub struct TaskError {
 
 /// What a refusal of the system is about, whatever the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refusal {
+enum IoCause {
     /// No space, or no quota.
     Full,
     /// The device does not read or write any more.
@@ -79,9 +79,9 @@ impl TaskError {
     /// Fatal when it is full, as another try would fill it again; else it is tried again.
     pub fn shared(message: impl Into<String>, error: &io::Error) -> TaskError {
         let (class, place) = match refusal(error) {
-            Refusal::Full => (FailureClass::Fatal, FaultPlace::SharedStorage),
-            Refusal::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
-            Refusal::Broken | Refusal::Other => (FailureClass::Retryable, FaultPlace::SharedStorage),
+            IoCause::Full => (FailureClass::Fatal, FaultPlace::SharedStorage),
+            IoCause::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
+            IoCause::Broken | IoCause::Other => (FailureClass::Retryable, FaultPlace::SharedStorage),
         };
         TaskError::of(class, place, message)
     }
@@ -91,10 +91,10 @@ impl TaskError {
         let passes_elsewhere =
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
         let (class, place) = match refusal(error) {
-            Refusal::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
-            Refusal::Full | Refusal::Broken => (FailureClass::Retryable, FaultPlace::LocalDisk),
-            Refusal::Other if passes_elsewhere => (FailureClass::Retryable, FaultPlace::LocalDisk),
-            Refusal::Other => (FailureClass::Task, FaultPlace::LocalDisk),
+            IoCause::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
+            IoCause::Full | IoCause::Broken => (FailureClass::Retryable, FaultPlace::LocalDisk),
+            IoCause::Other if passes_elsewhere => (FailureClass::Retryable, FaultPlace::LocalDisk),
+            IoCause::Other => (FailureClass::Task, FaultPlace::LocalDisk),
         };
         TaskError::of(class, place, message)
     }
@@ -124,20 +124,20 @@ pub fn is_gone(error: &io::Error) -> bool {
 
 /// Whether a limit of the host is used up: files, maps, processes or memory.
 pub fn is_limit(error: &io::Error) -> bool {
-    refusal(error) == Refusal::Limit
+    refusal(error) == IoCause::Limit
 }
 
-fn refusal(error: &io::Error) -> Refusal {
+fn refusal(error: &io::Error) -> IoCause {
     match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN) => return Refusal::Limit,
-        Some(libc::EIO | libc::EROFS) => return Refusal::Broken,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN) => return IoCause::Limit,
+        Some(libc::EIO | libc::EROFS) => return IoCause::Broken,
         _ => {}
     }
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Refusal::Full,
-        io::ErrorKind::OutOfMemory => Refusal::Limit,
-        io::ErrorKind::ReadOnlyFilesystem => Refusal::Broken,
-        _ => Refusal::Other,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => IoCause::Full,
+        io::ErrorKind::OutOfMemory => IoCause::Limit,
+        io::ErrorKind::ReadOnlyFilesystem => IoCause::Broken,
+        _ => IoCause::Other,
     }
 }
 

@@ -56,7 +56,7 @@ pub fn check_with(policy: impl Scheduler + 'static, script: &str) {
 
 /// Runs a scenario under a policy with these settings.
 pub fn check_settings(policy: impl Scheduler + 'static, settings: EngineSettings, script: &str) {
-    let mut stage = Stage::new(Box::new(policy), settings);
+    let mut stage = Scene::new(Box::new(policy), settings);
     let said = |line: &&str| !line.is_empty() && *line != "lenient" && *line != "speculating";
     let mut lines = script.lines().map(str::trim).filter(said).peekable();
     while let Some(line) = lines.next() {
@@ -123,7 +123,7 @@ impl Scheduler for Ordered {
     }
 }
 
-struct Stage {
+struct Scene {
     engine: Engine,
     held: Arc<AtomicBool>,
     orders: Arc<Mutex<Vec<Action>>>,
@@ -134,14 +134,14 @@ struct Stage {
     show_wakes: bool,
 }
 
-impl Stage {
-    fn new(policy: Box<dyn Scheduler>, settings: EngineSettings) -> Stage {
+impl Scene {
+    fn new(policy: Box<dyn Scheduler>, settings: EngineSettings) -> Scene {
         let orders = Arc::new(Mutex::new(Vec::new()));
         let held = Arc::new(AtomicBool::new(false));
         let scheduler = Ordered { policy, held: Arc::clone(&held), orders: Arc::clone(&orders) };
         let engine = Engine::new(Box::new(scheduler), settings);
         let places = BTreeMap::new();
-        Stage { engine, held, orders, now: Time(0), places, show_records: false, show_wakes: false }
+        Scene { engine, held, orders, now: Time(0), places, show_records: false, show_wakes: false }
     }
 
     /// Plays one line and returns what followed.

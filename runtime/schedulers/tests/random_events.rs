@@ -9,7 +9,7 @@ use napreduce_core::{Primitive, Ratio, Scheduler, Span, TaskEviction};
 use napreduce_schedulers::fair::{Fair, FairConfiguration, Timeout};
 use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
 use napreduce_schedulers::hfsp::misjudgement::Misjudgement;
-use napreduce_schedulers::hfsp::ranking::Order;
+use napreduce_schedulers::hfsp::ranking::RankingOrder;
 use napreduce_schedulers::hfsp::size::Confidence;
 use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, Late};
 use napreduce_schedulers::natjam::{
@@ -127,7 +127,11 @@ fn natjam_r_under_random_events() {
 fn hfsp_under_random_events() {
     let hfsp = |seed: u64| {
         let configuration = HfspConfiguration {
-            order: if seed.is_multiple_of(5) { Order::RemainingSize } else { Order::ProjectedFinish },
+            order: if seed.is_multiple_of(5) {
+                RankingOrder::RemainingSize
+            } else {
+                RankingOrder::ProjectedFinish
+            },
             late: if seed.is_multiple_of(3) { Late::Share } else { Late::Fifo },
             sample_maps: 1 + (seed % 3) as u32,
             sample_reduces: 1 + (seed % 2) as u32,

@@ -14,7 +14,7 @@ mod task_process;
 mod user_counters;
 
 pub use checkpoint::{
-    Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, OutputPiece, Stage,
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, NeededInput, OutputPiece,
 };
 pub use command::{CommandError, RunningCommand, TakeOutput};
 pub use context::{

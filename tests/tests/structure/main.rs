@@ -25,7 +25,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 19] = [
     ("a source file has at most 400 lines", shape::file_length),
     ("a function has at most 70 lines", shape::function_length),
     ("a source file opens with `//!`: two lines or more on what it owns and what not", shape::module_header),
@@ -44,6 +44,7 @@ const RULES: [Rule; 18] = [
     ("what a user of the framework can call is called in an example", examples::every_method),
     ("what a signature of the framework shows can be named with it alone", nameable::every_type),
     ("no two crates show a type of the same name", names::one_type_each),
+    ("a general word names one type at most", names::one_idea_each),
     ("what a page links to or names is there", docs::names_are_there),
     ("no tracked file names a path of one machine", words::machine_paths),
     ("nothing is left for later in a comment", words::unfinished),

@@ -1,4 +1,4 @@
-//! One name for one thing: no two crates show types of the same name.
+//! One name for one thing: no two crates show types of the same name, and a word that many ideas once had names one.
 //! Owns finding what a crate shows at its root and on its shelves. What a name should be, readers decide.
 
 use super::files::{SourceFile, Violation};
@@ -27,10 +27,30 @@ pub fn one_type_each(files: &[SourceFile]) -> Vec<Violation> {
         .collect()
 }
 
-/// The types that files of a crate define; files that cannot be parsed are other rules' business.
-fn defined(folder: &str, files: &[SourceFile]) -> BTreeSet<String> {
-    let inside = files.iter().filter(|file| file.path.starts_with(folder) && file.is_rust());
-    let items = inside.filter_map(|file| file.syntax().ok()).flat_map(|syntax| syntax.items);
+/// Words so general that several ideas were once called so; each names one type at most, also where it is private.
+const GENERAL: [&str; 11] =
+    ["Arrival", "Gate", "Line", "Order", "Place", "Refusal", "Stage", "Standing", "State", "Turn", "Wish"];
+
+pub fn one_idea_each(files: &[SourceFile]) -> Vec<Violation> {
+    let mut called_so: BTreeMap<String, Vec<&SourceFile>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
+        let names =
+            file.syntax().map(|syntax| types_in(syntax).collect()).unwrap_or_else(|_| BTreeSet::new());
+        for name in names.into_iter().filter(|name| GENERAL.contains(&name.as_str())) {
+            called_so.entry(name).or_default().push(file);
+        }
+    }
+    let twice = called_so.into_iter().filter(|(_, at)| at.len() > 1);
+    twice
+        .map(|(word, at)| {
+            let paths: Vec<&str> = at.iter().map(|file| file.path.as_str()).collect();
+            at[0].at(0, format!("{word} is a type in {}", paths.join(" and ")))
+        })
+        .collect()
+}
+
+/// The names of the types that a file defines.
+fn types_in(syntax: syn::File) -> impl Iterator<Item = String> {
     let name = |item| match item {
         Item::Struct(one) => Some(one.ident),
         Item::Enum(one) => Some(one.ident),
@@ -38,7 +58,13 @@ fn defined(folder: &str, files: &[SourceFile]) -> BTreeSet<String> {
         Item::Type(one) => Some(one.ident),
         _ => None,
     };
-    items.filter_map(name).map(|ident| ident.to_string()).collect()
+    syntax.items.into_iter().filter_map(name).map(|ident| ident.to_string())
+}
+
+/// The types that files of a crate define; files that cannot be parsed are other rules' business.
+fn defined(folder: &str, files: &[SourceFile]) -> BTreeSet<String> {
+    let inside = files.iter().filter(|file| file.path.starts_with(folder) && file.is_rust());
+    inside.filter_map(|file| file.syntax().ok()).flat_map(types_in).collect()
 }
 
 /// The types that a crate defines and shows.
@@ -145,5 +171,22 @@ mod tests {
             ("runtime/c/src/lib.rs", "mod x; pub(crate) use x::Run; struct Run; struct Turn;"),
         ];
         assert_eq!(found(&files), [""; 0]);
+    }
+
+    #[test]
+    fn a_general_word_names_one_idea_also_inside_a_crate() {
+        let files = [
+            ("runtime/a/src/x.rs", "struct Order; struct Entry;"),
+            ("runtime/a/src/y.rs", "type Order = u8; struct Entry;"),
+            ("runtime/b/tests/z.rs", "enum Stage {}"),
+            ("runtime/b/src/z.rs", "enum Stage {}"),
+        ];
+        let files: Vec<SourceFile> =
+            files.iter().map(|(path, text)| SourceFile::sample(path, text)).collect();
+        let found: Vec<String> = one_idea_each(&files).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            ["runtime/a/src/x.rs: Order is a type in runtime/a/src/x.rs and runtime/a/src/y.rs"]
+        );
     }
 }

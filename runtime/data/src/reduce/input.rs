@@ -51,7 +51,7 @@ pub struct ReduceInput {
     grouping: Option<Grouping>,
     group_key: Vec<u8>,
     group_code: KeyCode,
-    state: State,
+    state: RecordState,
     groups: u64,
     records: u64,
     bytes: u64,
@@ -61,7 +61,7 @@ pub struct ReduceInput {
 
 /// Where the merge stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RecordState {
     /// Before its first record.
     Fresh,
     /// On a record of the current group that was not handed out.
@@ -142,7 +142,7 @@ impl ReduceInput {
         if let Some(group) = &saved.group {
             // What is left of the group comes with the next step, as if the record before it had been handed
             // out here.
-            input.state = State::Taken;
+            input.state = RecordState::Taken;
             input.group_key.clone_from(group);
             // Of a prefix, the code of the key that it is the prefix of is not known.
             input.group_code = if grouping.is_none() { KeyCode::of(group) } else { KeyCode::unknown() };
@@ -163,7 +163,7 @@ impl ReduceInput {
             sources,
             grouping,
             group_key: Vec::new(),
-            state: State::Fresh,
+            state: RecordState::Fresh,
             groups: 0,
             records: 0,
             bytes: 0,
@@ -183,7 +183,7 @@ impl ReduceInput {
         }
         // A record that was handed out is behind, the current one of any other source is not.
         let positions = match self.state {
-            State::Taken => self.merge.positions_after_current(),
+            RecordState::Taken => self.merge.positions_after_current(),
             _ => self.merge.positions(),
         };
         let ends = self.merge.cursors().iter().map(Cursor::end_ordinal);
@@ -200,18 +200,18 @@ impl ReduceInput {
     /// `Input` when a segment proves damaged, `Intermediate` when a merged one does.
     pub fn next_group(&mut self) -> Result<bool, ReduceError> {
         match self.state {
-            State::Fresh => self.step(|_| State::Beyond)?,
-            State::Offered | State::Taken => while self.next_value()?.is_some() {},
-            State::Beyond | State::Ended => {}
+            RecordState::Fresh => self.step(|_| RecordState::Beyond)?,
+            RecordState::Offered | RecordState::Taken => while self.next_value()?.is_some() {},
+            RecordState::Beyond | RecordState::Ended => {}
         }
-        if self.state == State::Ended {
+        if self.state == RecordState::Ended {
             return Ok(false);
         }
         let key = prefix(self.merge.key(), self.grouping);
         self.group_key.clear();
         self.group_key.extend_from_slice(key);
         self.group_code = self.merge.key_code();
-        self.state = State::Offered;
+        self.state = RecordState::Offered;
         self.groups += 1;
         Ok(true)
     }
@@ -228,13 +228,13 @@ impl ReduceInput {
     /// As `next_group`.
     #[inline]
     pub fn next_value(&mut self) -> Result<Option<KeyValue<'_>>, ReduceError> {
-        if self.state == State::Taken {
-            self.step(|input| if input.belongs() { State::Offered } else { State::Beyond })?;
+        if self.state == RecordState::Taken {
+            self.step(|input| if input.belongs() { RecordState::Offered } else { RecordState::Beyond })?;
         }
-        if self.state != State::Offered {
+        if self.state != RecordState::Offered {
             return Ok(None);
         }
-        self.state = State::Taken;
+        self.state = RecordState::Taken;
         let (key, value) = (self.merge.key(), self.merge.value());
         self.records += 1;
         self.bytes += (key.len() + value.len()) as u64;
@@ -266,10 +266,10 @@ impl ReduceInput {
     }
 
     #[inline]
-    fn step(&mut self, state: impl FnOnce(&Self) -> State) -> Result<(), ReduceError> {
+    fn step(&mut self, state: impl FnOnce(&Self) -> RecordState) -> Result<(), ReduceError> {
         match self.merge.advance() {
             Ok(true) => self.state = state(self),
-            Ok(false) => self.state = State::Ended,
+            Ok(false) => self.state = RecordState::Ended,
             Err(error) => {
                 self.failed = true;
                 return Err(self.sources.blame(error));

@@ -5,9 +5,9 @@
 use napreduce_core::{
     Attempt, AttemptId, AttemptState, Order, Primitive, Record, Requester, Start, WorkerId,
 };
-use napreduce_protocol::PreemptionAccount;
+use napreduce_protocol::{PreemptionAccount, PreemptionSummary};
 
-use super::preemptions::{OPERATOR, PreemptionBook, Requested};
+use super::preemptions::{OPERATOR, PreemptionBook};
 use super::state::CoordinatorState;
 
 impl CoordinatorState {
@@ -21,12 +21,13 @@ impl CoordinatorState {
         if known.state() == AttemptState::Killing {
             return;
         }
-        let (primitive, asked) = (Primitive::Kill, Primitive::Kill);
-        let (worker, by, beneficiary) = (known.worker(), OPERATOR, None);
-        let wish = Requested { attempt, worker, primitive, asked, by, reason, beneficiary };
-        let at = self.unix_micros();
-        if let Some(book) = self.book(attempt) {
-            book.requested(at, &wish);
+        let wanted = PreemptionSummary::wanted(self.unix_micros(), attempt, known.worker(), Primitive::Kill);
+        self.note(PreemptionSummary { by: OPERATOR.to_owned(), reason: reason.to_owned(), ..wanted });
+    }
+
+    fn note(&mut self, preemption: PreemptionSummary) {
+        if let Some(book) = self.book(preemption.attempt) {
+            book.requested(preemption);
         }
     }
 
@@ -47,11 +48,9 @@ impl CoordinatorState {
             Requester::Operator => OPERATOR.to_owned(),
             Requester::Engine => "engine".to_owned(),
         };
-        let at = self.unix_micros();
-        let wish = Requested { attempt, worker, primitive, asked, by: &by, reason, beneficiary };
-        if let Some(book) = self.book(attempt) {
-            book.requested(at, &wish);
-        }
+        let wanted = PreemptionSummary::wanted(self.unix_micros(), attempt, worker, primitive);
+        let reason = reason.clone();
+        self.note(PreemptionSummary { asked, by, reason, beneficiary, ..wanted });
     }
 
     /// What a worker accounts for.

@@ -3,7 +3,7 @@
 //! Owns what becomes of each request, continuation and restored attempt, from what the engine records, what is ordered
 //! and what workers account for; as plain data that a snapshot holds. Does not own a decision (the engine).
 
-use napreduce_core::{AttemptId, JobId, Primitive, TaskId, WorkerId};
+use napreduce_core::{AttemptId, TaskId, WorkerId};
 use napreduce_protocol::{
     Counter, CounterValues, Preempted, PreemptionAccount, PreemptionEnd, PreemptionSummary, RestoreSummary,
     ResumeSummary,
@@ -15,18 +15,6 @@ pub(super) const OPERATOR: &str = "operator";
 
 /// So many preemptions of a task are told with its explanation.
 const LINES_MAX: usize = 5;
-
-/// What is known of a request when it is made.
-#[derive(Debug, Clone)]
-pub(super) struct Requested<'r> {
-    pub(super) attempt: AttemptId,
-    pub(super) worker: WorkerId,
-    pub(super) primitive: Primitive,
-    pub(super) asked: Primitive,
-    pub(super) by: &'r str,
-    pub(super) reason: &'r str,
-    pub(super) beneficiary: Option<JobId>,
-}
 
 /// Every preemption of a job, oldest first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -40,32 +28,11 @@ pub(super) struct PreemptionBook {
 
 impl PreemptionBook {
     /// A slot is wanted back. An earlier wish for the same attempt that came to nothing is over.
-    pub(super) fn requested(&mut self, at_micros: u64, wish: &Requested<'_>) {
-        if let Some(earlier) = self.open(wish.attempt) {
+    pub(super) fn requested(&mut self, preemption: PreemptionSummary) {
+        if let Some(earlier) = self.open(preemption.attempt) {
             earlier.end = Some(PreemptionEnd::Withdrawn);
         }
-        self.preemptions.push(PreemptionSummary {
-            attempt: wish.attempt,
-            worker: wish.worker,
-            primitive: wish.primitive,
-            asked: wish.asked,
-            by: wish.by.to_owned(),
-            reason: wish.reason.to_owned(),
-            beneficiary: wish.beneficiary,
-            requested_micros: at_micros,
-            ordered_micros: None,
-            freed_micros: None,
-            end: None,
-            worker_micros: None,
-            active_millis: 0,
-            suspended_millis: None,
-            resident_bytes: 0,
-            swapped_bytes: 0,
-            swapped_out_bytes: 0,
-            checkpoint_bytes: 0,
-            work_saved_millis: 0,
-            work_lost_millis: 0,
-        });
+        self.preemptions.push(preemption);
     }
 
     /// The worker is told; the first of several orders for one request counts.

@@ -115,7 +115,7 @@ async fn serve(configuration: CoordinatorConfiguration) -> Result<(), Coordinato
     directory.publish_coordinator(listener.address())?;
     say(&format!("listening at {} for {}", listener.address(), directory.path().display()));
     let desk = ClientDesk::new(requests, Arc::clone(&blobs), secret, ClientLimits::default(), say);
-    let gate = Gate { inputs: inputs.clone(), desk, liveness: configuration.liveness };
+    let gate = Intake { inputs: inputs.clone(), desk, liveness: configuration.liveness };
     let ended = loop {
         tokio::select! {
             arrival = listener.accept() => gate.let_in(arrival),
@@ -134,7 +134,7 @@ async fn serve(configuration: CoordinatorConfiguration) -> Result<(), Coordinato
 }
 
 /// Where connections that have proved to belong to the cluster are taken in.
-struct Gate {
+struct Intake {
     inputs: UnboundedSender<Input>,
     desk: ClientDesk,
     liveness: Duration,
@@ -143,7 +143,7 @@ struct Gate {
 /// Connections of workers are told apart by numbers.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
-impl Gate {
+impl Intake {
     fn let_in(&self, arrival: Incoming) {
         let Incoming { role, connection, peer } = arrival;
         match role {

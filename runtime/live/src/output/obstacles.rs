@@ -23,7 +23,7 @@ const LEASE_SECONDS: i64 = 60;
 
 /// An older claim.
 #[derive(Debug)]
-pub(super) enum Standing {
+pub(super) enum OlderClaim {
     InUse,
     /// Its holder is gone.
     Left {
@@ -35,23 +35,27 @@ pub(super) enum Standing {
 }
 
 /// Looks at a `_temporary`, under whatever name.
-fn standing(storage: &Storage, temporary: &Path, request: &ClaimRequest<'_>) -> io::Result<Option<Standing>> {
+fn standing(
+    storage: &Storage,
+    temporary: &Path,
+    request: &ClaimRequest<'_>,
+) -> io::Result<Option<OlderClaim>> {
     let lock = match storage.lock(temporary) {
         Ok(Locked::Now(lock)) => lock,
-        Ok(Locked::Busy) => return Ok(Some(Standing::InUse)),
+        Ok(Locked::Busy) => return Ok(Some(OlderClaim::InUse)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let path = claim_in(temporary);
     let text = storage.read(&path)?;
     let record = text.and_then(|text| ClaimRecord::parse(&text, &path).ok());
-    let Some(known) = &record else { return Ok(Some(Standing::Left { lock, record })) };
+    let Some(known) = &record else { return Ok(Some(OlderClaim::Left { lock, record })) };
     let in_use = match life_of(&known.holder, known.token)? {
         Life::Alive => true,
         Life::Dead => false,
         Life::Unknown => lease_age(storage, &path, request)? < LEASE_SECONDS,
     };
-    Ok(Some(if in_use { Standing::InUse } else { Standing::Left { lock, record } }))
+    Ok(Some(if in_use { OlderClaim::InUse } else { OlderClaim::Left { lock, record } }))
 }
 
 /// How long ago a claim was renewed, in seconds. The clocks of two hosts may differ; that of the storage is one.
@@ -74,10 +78,10 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
     for name in names.iter().map(Path::new).filter(|name| is_remains(name.as_os_str())) {
         match standing(storage, name, request).map_err(unusable)? {
             // Somebody is removing it.
-            Some(Standing::InUse) if name.extension().is_some_and(|old| old == "old") => {}
-            Some(Standing::InUse) => return Err(in_use()),
+            Some(OlderClaim::InUse) if name.extension().is_some_and(|old| old == "old") => {}
+            Some(OlderClaim::InUse) => return Err(in_use()),
             // Nothing was ever done in it, or all is done. What cannot be removed is in nobody's way.
-            Some(Standing::Left { .. }) => drop(storage.remove_tree(name)),
+            Some(OlderClaim::Left { .. }) => drop(storage.remove_tree(name)),
             None => {}
         }
     }
@@ -85,8 +89,8 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
     let mut unfinished = false;
     match standing(storage, Path::new(TEMPORARY), request).map_err(unusable)? {
         None => {}
-        Some(Standing::InUse) => return Err(in_use()),
-        Some(Standing::Left { lock, record }) => match may_go(record.as_ref(), request) {
+        Some(OlderClaim::InUse) => return Err(in_use()),
+        Some(OlderClaim::Left { lock, record }) => match may_go(record.as_ref(), request) {
             true => made = settle_left(storage, request, record, lock)?,
             false => unfinished = true,
         },

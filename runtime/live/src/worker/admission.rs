@@ -26,24 +26,24 @@ const PRESSURE_AGAIN_TENTHS: u64 = 5;
 #[derive(Debug)]
 pub(super) struct Admission {
     rules: SuspendRules,
-    state: Mutex<State>,
+    state: Mutex<AdmissionState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AdmissionState {
     suspended: BTreeMap<AttemptId, Pid>,
-    memory: Gate,
-    pressure: Gate,
+    memory: Limit,
+    pressure: Limit,
     samples: VecDeque<(Instant, u64)>,
 }
 
 /// One limit.
 #[derive(Debug, Default)]
-struct Gate {
+struct Limit {
     closed: bool,
 }
 
-impl Gate {
+impl Limit {
     /// Closes beyond `limit` and opens again at `tenths` of it.
     fn admits(&mut self, value: u64, limit: u64, tenths: u64) -> bool {
         let bound = if self.closed { limit / 10 * tenths + limit % 10 * tenths / 10 } else { limit };
@@ -62,7 +62,7 @@ impl Admission {
     }
 
     /// Nothing is left half-changed under this lock.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AdmissionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,7 +120,7 @@ impl Admission {
     }
 }
 
-impl State {
+impl AdmissionState {
     fn sample(&mut self, now: Instant, micros: u64) {
         // One sample that is older than the window stays, to measure from.
         while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= PRESSURE_WINDOW) {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_was_reached_opens_again_only_well_below() {
-        let mut gate = Gate::default();
+        let mut gate = Limit::default();
         let admitted: Vec<bool> =
             [100, 101, 100, 91, 90, 100].map(|value| gate.admits(value, 100, 9)).to_vec();
         assert_eq!(admitted, [true, false, false, false, true, true]);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn pressure_is_that_of_the_last_seconds() {
-        let (mut state, start) = (State::default(), Instant::now());
+        let (mut state, start) = (AdmissionState::default(), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
         state.sample(at(0), 0);
         assert_eq!(state.pressure_percent(), None);
@@ -186,7 +186,7 @@ mod tests {
         let admission = Admission::new(SuspendRules::default());
         let spare = SpareMemory { available: 100 << 20, swap_free: 1000 << 20 };
         assert_eq!(admission.room(spare) >> 20, 900);
-        let mut gate = Gate::default();
+        let mut gate = Limit::default();
         assert!(!gate.admits(901 << 20, admission.room(spare), MEMORY_AGAIN_TENTHS));
     }
 

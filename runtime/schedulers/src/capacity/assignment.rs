@@ -108,7 +108,7 @@ impl Assignment<'_> {
         false
     }
 
-    /// The order of [`super::Standing`], on whole numbers.
+    /// The order of [`super::QueueStanding`], on whole numbers.
     fn compare(&self, one: usize, other: usize) -> Ordering {
         let queues = &self.books.queues;
         let (first, second) = (queues.queue(one), queues.queue(other));

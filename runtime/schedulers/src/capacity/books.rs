@@ -11,7 +11,7 @@ use super::configuration::ApplicationOrder;
 use super::queues::Queues;
 
 /// The place of a job in the order of its queue.
-pub(super) type Place = (i64, Time, JobId);
+pub(super) type RankKey = (i64, Time, JobId);
 
 /// What a queue, or a user in one, has and wants of one kind of slot.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Sums {
     /// Slots that are being freed or kept for it.
     pub promised: u32,
     /// The jobs that want more, the most deserving first. Of leaves and users only.
-    pub wanting: BTreeSet<Place>,
+    pub wanting: BTreeSet<RankKey>,
     /// How many jobs want more, in all queues below.
     pub wanting_below: u32,
 }
@@ -61,7 +61,7 @@ struct Amounts {
     used: u32,
     pending: u32,
     promised: u32,
-    place: Option<Place>,
+    place: Option<RankKey>,
 }
 
 impl Books {

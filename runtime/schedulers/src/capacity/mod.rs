@@ -21,6 +21,6 @@ pub use configuration::{
     ApplicationOrder, CapacityConfiguration, IntraQueueOrder, Mode, MonitorConfiguration, QueueConfiguration,
 };
 pub use error::CapacityError;
-pub use order::{Need, Standing};
+pub use order::{Need, QueueStanding};
 pub use policy::{Capacity, CapacityMonitor};
 pub use queues::{Queue, Queues};

@@ -8,7 +8,7 @@ use napreduce_core::Ratio;
 
 /// What the order of queues looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing<'a> {
+pub struct QueueStanding<'a> {
     /// Ties go by name.
     pub name: &'a str,
     pub used: Ratio,
@@ -41,20 +41,21 @@ impl Need {
     }
 }
 
-impl Standing<'_> {
+impl QueueStanding<'_> {
     /// The order in which queues below one parent are offered a slot: those without a guarantee after all
     /// others, by priority and then by use; the others by need, then the larger guarantee; at last by name.
-    pub fn compare(&self, other: &Standing<'_>) -> Ordering {
-        let unguaranteed = |standing: &Standing<'_>| standing.guaranteed <= Ratio::ZERO;
+    pub fn compare(&self, other: &QueueStanding<'_>) -> Ordering {
+        let unguaranteed = |standing: &QueueStanding<'_>| standing.guaranteed <= Ratio::ZERO;
         let by_class = unguaranteed(self).cmp(&unguaranteed(other));
         by_class.then_with(|| self.compare_alike(other)).then_with(|| self.name.cmp(other.name))
     }
 
-    fn compare_alike(&self, other: &Standing<'_>) -> Ordering {
+    fn compare_alike(&self, other: &QueueStanding<'_>) -> Ordering {
         if self.guaranteed <= Ratio::ZERO {
             return (Reverse(self.priority), self.used).cmp(&(Reverse(other.priority), other.used));
         }
-        let need = |standing: &Standing<'_>| Need::of(standing.used, standing.guaranteed, standing.priority);
+        let need =
+            |standing: &QueueStanding<'_>| Need::of(standing.used, standing.guaranteed, standing.priority);
         need(self).cmp(&need(other)).then_with(|| other.guaranteed.cmp(&self.guaranteed))
     }
 }
@@ -64,16 +65,16 @@ mod tests {
     use super::*;
 
     fn first<'a>(queues: &[(&'a str, u64, u64, i32)]) -> Vec<&'a str> {
-        let mut standings: Vec<Standing<'_>> = queues
+        let mut standings: Vec<QueueStanding<'_>> = queues
             .iter()
-            .map(|&(name, used, guaranteed, priority)| Standing {
+            .map(|&(name, used, guaranteed, priority)| QueueStanding {
                 name,
                 used: Ratio::whole(used),
                 guaranteed: Ratio::whole(guaranteed),
                 priority,
             })
             .collect();
-        standings.sort_by(Standing::compare);
+        standings.sort_by(QueueStanding::compare);
         standings.into_iter().map(|standing| standing.name).collect()
     }
 

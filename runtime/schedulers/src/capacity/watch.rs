@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::beneficiaries::Beneficiaries;
 use super::books::Books;
 use super::configuration::MonitorConfiguration;
-use super::monitor::{Order, Pass, QueueTree, Round, Rounds, Victim};
+use super::monitor::{Pass, QueueTree, Round, RoundOutcome, Rounds, Victim};
 use super::snapshot;
 
 /// The monitor with what it remembers.
@@ -128,9 +128,9 @@ impl Watch {
         let asked: BTreeSet<AttemptId> = asked
             .into_iter()
             .filter_map(|order| match order {
-                Order::Ask(attempt) => Some(attempt),
+                RoundOutcome::Ask(attempt) => Some(attempt),
                 // The engine does that by itself: the wait is the grace of the request.
-                Order::Kill(_) => None,
+                RoundOutcome::Kill(_) => None,
             })
             .collect();
         for Chosen { attempt, wait, news } in chosen {

@@ -19,7 +19,7 @@ mod weights;
 pub use configuration::{
     FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
 };
-pub use order::{Name, Standing, Weight};
+pub use order::{ChildStanding, Name, Weight};
 pub use policy::Fair;
 pub use shares::{Claim, UNBOUNDED, shares};
 pub use starvation::{JobNeed, PoolNeed, StarvationPatience, starvation};

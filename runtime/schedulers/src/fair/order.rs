@@ -56,7 +56,7 @@ pub enum Name {
 /// A child as the fair order sees it. Smaller is given to first; equal are only standings of one child.
 /// Amounts and names may be shorter than the usual ones.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<A = u64, N = Name> {
+pub struct ChildStanding<A = u64, N = Name> {
     /// What it holds.
     pub usage: A,
     /// What it should hold at least.
@@ -71,14 +71,14 @@ pub struct Standing<A = u64, N = Name> {
     pub name: N,
 }
 
-impl<A: Copy + Into<u64>, N: Ord> Standing<A, N> {
+impl<A: Copy + Into<u64>, N: Ord> ChildStanding<A, N> {
     /// What it holds and what it should hold at least and can use, while it holds less.
     fn need(&self) -> Option<(u64, u64)> {
         let (usage, bound) = (self.usage.into(), self.min.into().min(self.demand.into()));
         (usage < bound).then_some((usage, bound))
     }
 
-    fn compare_needs(&self, other: &Standing<A, N>) -> Ordering {
+    fn compare_needs(&self, other: &ChildStanding<A, N>) -> Ordering {
         match (self.need(), other.need()) {
             (None, None) => Ordering::Equal,
             (Some(_), None) => Ordering::Less,
@@ -89,7 +89,7 @@ impl<A: Copy + Into<u64>, N: Ord> Standing<A, N> {
         }
     }
 
-    fn compare_loads(&self, other: &Standing<A, N>) -> Ordering {
+    fn compare_loads(&self, other: &ChildStanding<A, N>) -> Ordering {
         let (usage, others_usage) = (self.usage.into(), other.usage.into());
         match (self.weight, other.weight) {
             (Some(mine), Some(others)) => mine.compare(usage, others, others_usage),
@@ -100,9 +100,9 @@ impl<A: Copy + Into<u64>, N: Ord> Standing<A, N> {
     }
 }
 
-impl<A: Copy + Into<u64>, N: Ord> Ord for Standing<A, N> {
-    fn cmp(&self, other: &Standing<A, N>) -> Ordering {
-        let without_demand = |standing: &Standing<A, N>| standing.demand.into() == 0;
+impl<A: Copy + Into<u64>, N: Ord> Ord for ChildStanding<A, N> {
+    fn cmp(&self, other: &ChildStanding<A, N>) -> Ordering {
+        let without_demand = |standing: &ChildStanding<A, N>| standing.demand.into() == 0;
         without_demand(self)
             .cmp(&without_demand(other))
             .then_with(|| self.compare_needs(other))
@@ -112,16 +112,16 @@ impl<A: Copy + Into<u64>, N: Ord> Ord for Standing<A, N> {
     }
 }
 
-impl<A: Copy + Into<u64>, N: Ord> PartialEq for Standing<A, N> {
-    fn eq(&self, other: &Standing<A, N>) -> bool {
+impl<A: Copy + Into<u64>, N: Ord> PartialEq for ChildStanding<A, N> {
+    fn eq(&self, other: &ChildStanding<A, N>) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<A: Copy + Into<u64>, N: Ord> Eq for Standing<A, N> {}
+impl<A: Copy + Into<u64>, N: Ord> Eq for ChildStanding<A, N> {}
 
-impl<A: Copy + Into<u64>, N: Ord> PartialOrd for Standing<A, N> {
-    fn partial_cmp(&self, other: &Standing<A, N>) -> Option<Ordering> {
+impl<A: Copy + Into<u64>, N: Ord> PartialOrd for ChildStanding<A, N> {
+    fn partial_cmp(&self, other: &ChildStanding<A, N>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }

@@ -82,7 +82,7 @@ impl Fair {
         let jobs: BTreeSet<JobId> = attempts.map(|attempt| attempt.task.job).collect();
         for job in jobs {
             let Some(entry) = self.tree.jobs.get(&job) else { continue };
-            let only = entry.kinds[offer.kind].wish.is_only_suspended();
+            let only = entry.kinds[offer.kind].demand.is_only_suspended();
             let here = view.job(job).is_some_and(|job| job.suspended_on(offer.kind, offer.worker).is_some());
             if !only || !here || !self.tree.has_room(job, offer.kind) {
                 continue;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use napreduce_core::{ByKind, JobId, Ratio, TaskKind, Time};
 
 use crate::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
-use crate::fair::order::{Standing, Weight};
+use crate::fair::order::{ChildStanding, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED};
 use crate::fair::starvation::StarvationPatience;
 
@@ -19,10 +19,10 @@ pub(super) type PoolId = usize;
 /// Where a child stands among those of its pool that could use a slot. Its name is the place of a pool or the
 /// number of a job: the children of a pool are of one sort. In a pool that serves in turn, what stands for
 /// usage is the priority.
-pub(super) type Key = Standing<u32, u32>;
+pub(super) type Key = ChildStanding<u32, u32>;
 
 /// Children in order, first served first.
-pub(super) type Line = BTreeSet<Key>;
+pub(super) type Children = BTreeSet<Key>;
 
 /// What is held and wanted of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) struct Pool {
     pub jobs: BTreeSet<JobId>,
     pub held: ByKind<Amount>,
     /// Children that could launch something.
-    pub lines: ByKind<Line>,
+    pub lines: ByKind<Children>,
     /// Under which key it stands in the line of its parent.
     pub placed: ByKind<Option<Key>>,
     pub last_at_min: ByKind<Time>,

@@ -87,7 +87,7 @@ impl Fair {
 
     fn job_picture(&self, job: JobId, kind: TaskKind) -> Option<JobPicture> {
         let entry = self.tree.jobs.get(&job)?;
-        let (held, look) = (entry.kinds[kind].wish.held, entry.looks[kind]);
+        let (held, look) = (entry.kinds[kind].demand.held, entry.looks[kind]);
         if held.demand == 0 {
             return None;
         }

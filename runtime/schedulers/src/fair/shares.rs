@@ -55,7 +55,7 @@ impl Step {
 
 /// Where a claim is when the water stands at some level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ClaimLevel {
     AtMin,
     Growing,
     AtMax,
@@ -98,7 +98,7 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
         steps.push(step(claim, *max, false));
     }
     steps.sort_by(Step::cmp);
-    let mut stages = vec![Stage::AtMin; bounds.len()];
+    let mut stages = vec![ClaimLevel::AtMin; bounds.len()];
     // What those hold that do not grow, and the weight of those that do.
     let (mut still, mut growing) = (least, 0_u128);
     for step in steps {
@@ -107,7 +107,7 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
         if growing > 0 && reached >= target * step.weight {
             break;
         }
-        stages[step.claim] = if step.starts { Stage::Growing } else { Stage::AtMax };
+        stages[step.claim] = if step.starts { ClaimLevel::Growing } else { ClaimLevel::AtMax };
         if step.starts {
             still -= u128::from(step.amount);
             growing += step.weight;
@@ -117,9 +117,11 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
         }
     }
     let share = |claim: usize| match stages[claim] {
-        Stage::AtMin => bounds[claim].0,
-        Stage::AtMax => bounds[claim].1,
-        Stage::Growing => u64::try_from(weights[claim] * (target - still) / growing).unwrap_or(UNBOUNDED),
+        ClaimLevel::AtMin => bounds[claim].0,
+        ClaimLevel::AtMax => bounds[claim].1,
+        ClaimLevel::Growing => {
+            u64::try_from(weights[claim] * (target - still) / growing).unwrap_or(UNBOUNDED)
+        }
     };
     (0..bounds.len()).map(share).collect()
 }

@@ -41,7 +41,7 @@ pub(super) struct Look {
 
 /// What a job holds and wants of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct JobDemand {
     pub held: Amount,
     /// It has tasks that could be launched.
     pub open: bool,
@@ -49,17 +49,17 @@ pub(super) struct Wish {
     pub suspended: bool,
 }
 
-impl Wish {
+impl JobDemand {
     /// It has nothing to launch, but something to resume.
     pub(super) fn is_only_suspended(&self) -> bool {
         self.suspended && !self.open
     }
 }
 
-/// A job's wish, and the key under which it stands in the line of its pool.
+/// A job's demand, and the key under which it stands in the line of its pool.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Part {
-    pub wish: Wish,
+    pub demand: JobDemand,
     placed: Option<Key>,
 }
 
@@ -166,7 +166,7 @@ impl Tree {
             let look = Look { last_at_share: now, next_check: Time(0) };
             self.enter(job, pool, ByKind { map: look, reduce: look });
         }
-        let part = |kind| Wish {
+        let part = |kind| JobDemand {
             held: Amount { usage: job.holding(kind).into(), demand: job.demand(kind).into() },
             open: job.eligible_count(kind) > 0,
             suspended: job.suspended(kind) > 0 && job.wants(kind),
@@ -193,23 +193,24 @@ impl Tree {
     }
 
     /// What a job holds and wants is this now: it and every pool above it take their new places.
-    fn set(&mut self, job: JobId, wishes: ByKind<Wish>) {
+    fn set(&mut self, job: JobId, demands: ByKind<JobDemand>) {
         let Some(entry) = self.jobs.get_mut(&job) else { return };
-        let (pool, mut before) = (entry.pool, ByKind::<Wish>::default());
+        let (pool, mut before) = (entry.pool, ByKind::<JobDemand>::default());
         for kind in TaskKind::ALL {
-            let (wish, was) = (wishes[kind], entry.kinds[kind].wish);
+            let (demand, was) = (demands[kind], entry.kinds[kind].demand);
             before[kind] = was;
-            if wish == was {
+            if demand == was {
                 continue;
             }
-            entry.kinds[kind].wish = wish;
-            self.only_suspended[kind] += u32::from(wish.is_only_suspended());
+            entry.kinds[kind].demand = demand;
+            self.only_suspended[kind] += u32::from(demand.is_only_suspended());
             self.only_suspended[kind] -= u32::from(was.is_only_suspended());
-            let moves = was.held.usage != wish.held.usage || self.weights.by_size || wish.open != was.open;
+            let moves =
+                was.held.usage != demand.held.usage || self.weights.by_size || demand.open != was.open;
             if !moves {
                 continue;
             }
-            let key = wish.open.then(|| self.weights.key(job, entry, kind, self.pools[pool].order));
+            let key = demand.open.then(|| self.weights.key(job, entry, kind, self.pools[pool].order));
             let left = std::mem::replace(&mut entry.kinds[kind].placed, key);
             let line = &mut self.pools[pool].lines[kind];
             if let Some(key) = left {
@@ -219,8 +220,8 @@ impl Tree {
                 line.insert(key);
             }
         }
-        for kind in TaskKind::ALL.into_iter().filter(|kind| before[*kind] != wishes[*kind]) {
-            self.update_pools(pool, kind, before[kind].held, wishes[kind].held);
+        for kind in TaskKind::ALL.into_iter().filter(|kind| before[*kind] != demands[*kind]) {
+            self.update_pools(pool, kind, before[kind].held, demands[kind].held);
         }
     }
 

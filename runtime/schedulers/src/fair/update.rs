@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use napreduce_core::{JobId, Ratio, Span, Time};
 
-use crate::fair::order::{Name, Standing, Weight};
+use crate::fair::order::{ChildStanding, Name, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED, shares};
 use crate::fair::starvation::{JobNeed, PoolNeed, StarvationPatience, starvation};
 
@@ -125,8 +125,8 @@ fn set_job_shares(pool: &mut PoolPicture, cap_by_demand: bool) {
     }
 }
 
-fn standing(job: &JobPicture) -> Standing {
-    Standing {
+fn standing(job: &JobPicture) -> ChildStanding {
+    ChildStanding {
         usage: job.need.usage,
         min: 0,
         demand: job.need.demand,

@@ -21,7 +21,7 @@ pub(super) struct JobWeights {
 impl JobWeights {
     /// The part of a job in relation to the other jobs of its pool.
     pub(super) fn of(self, entry: &Entry, kind: TaskKind) -> Ratio {
-        let size = if self.by_size { size_weight(entry.kinds[kind].wish.held.demand) } else { Ratio::ONE };
+        let size = if self.by_size { size_weight(entry.kinds[kind].demand.held.demand) } else { Ratio::ONE };
         if self.by_priority {
             Ratio::whole(u64::from(entry.priority.max(1).unsigned_abs())) * size
         } else {
@@ -31,7 +31,7 @@ impl JobWeights {
 
     /// Where a job stands in a pool of this order.
     pub(super) fn key(self, job: JobId, entry: &Entry, kind: TaskKind, order: PoolOrder) -> Key {
-        let Amount { usage, demand } = entry.kinds[kind].wish.held;
+        let Amount { usage, demand } = entry.kinds[kind].demand.held;
         let (start, name) = (entry.submitted, job.0);
         if order == PoolOrder::Fifo {
             // Higher priorities are smaller.

@@ -10,7 +10,7 @@ use napreduce_core::{
 };
 
 use crate::fcs::estimates::{RunningReduce, is_preemptable};
-use crate::fcs::jobs::Place;
+use crate::fcs::jobs::RankKey;
 use crate::fcs::policy::Fcs;
 use crate::fcs::preempt::{self, RunningJob};
 
@@ -35,12 +35,12 @@ impl Fcs {
         if !everybody && asking.is_empty() {
             return;
         }
-        let claimants: Vec<Place> = if everybody {
+        let claimants: Vec<RankKey> = if everybody {
             self.state.last_round = now;
             self.state.jobs.waiting.iter().take(LOOKS_MAX).copied().collect()
         } else {
             let known = asking.iter().filter_map(|id| self.state.jobs.members.get(id)?.now);
-            let mut places: Vec<Place> = known.map(|standing| standing.place).collect();
+            let mut places: Vec<RankKey> = known.map(|standing| standing.place).collect();
             places.sort_unstable();
             places
         };
@@ -56,7 +56,7 @@ impl Fcs {
     }
 
     /// Takes slots for one job, and says how many of the free ones it counts on.
-    fn claim(&self, place: Place, free: u32, round: &mut Round<'_, '_>, actions: &mut Actions) -> u32 {
+    fn claim(&self, place: RankKey, free: u32, round: &mut Round<'_, '_>, actions: &mut Actions) -> u32 {
         let Some(member) = self.state.jobs.members.get(&place.2) else { return 0 };
         let Some(standing) = member.now else { return 0 };
         let waiting = u32::try_from(member.preempted.len()).unwrap_or(u32::MAX).min(standing.eligible);
@@ -118,7 +118,7 @@ impl Fcs {
 
     /// An attempt on a worker, of the job with the most work left there, that may be preempted for one with
     /// less: a task of that one was preempted there and has no slot promised to go on in.
-    fn able_on(&self, worker: WorkerId, place: Place, round: &mut Round<'_, '_>) -> Option<AttemptId> {
+    fn able_on(&self, worker: WorkerId, place: RankKey, round: &mut Round<'_, '_>) -> Option<AttemptId> {
         let (now, view, kind) = (round.now, round.view, TaskKind::Reduce);
         let known = view.worker(worker)?;
         let reduces = || known.attempts().filter(|id| id.task.kind == kind);

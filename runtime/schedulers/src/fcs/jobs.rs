@@ -16,7 +16,7 @@ use crate::fcs::launch::Patience;
 const MILLION: u64 = 1_000_000;
 
 /// The place of a job: less work left first, then submitted earlier.
-pub(super) type Place = (RemainingWork, Time, JobId);
+pub(super) type RankKey = (RemainingWork, Time, JobId);
 
 /// A job with reduces that are not all done.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -30,13 +30,13 @@ pub(super) struct Member {
     progress: BTreeMap<u32, u32>,
     progress_total: u64,
     /// What was seen of it last, and what follows from that.
-    pub now: Option<Standing>,
+    pub now: Option<JobDemand>,
 }
 
 /// What a job holds and wants as of the last look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Standing {
-    pub place: Place,
+pub(super) struct JobDemand {
+    pub place: RankKey,
     looked_at: Time,
     /// What its estimates follow from, besides the time: with the same, it is not looked at again for a
     /// while.
@@ -55,10 +55,10 @@ pub(super) struct Jobs {
     pub members: BTreeMap<JobId, Member>,
     /// Jobs that could use a slot.
     #[serde(skip)]
-    pub waiting: BTreeSet<Place>,
+    pub waiting: BTreeSet<RankKey>,
     /// Jobs that could give one.
     #[serde(skip)]
-    pub running: BTreeSet<Place>,
+    pub running: BTreeSet<RankKey>,
     /// Those of either, the one first that was not looked at for the longest.
     #[serde(skip)]
     stale: BTreeSet<(Time, JobId)>,
@@ -106,7 +106,7 @@ impl Jobs {
             Some(before) => (before.place, before.looked_at),
             None => ((member.remaining_work(now, job), job.submitted(), id), now),
         };
-        let standing = Standing {
+        let standing = JobDemand {
             place,
             looked_at,
             seen,
@@ -125,7 +125,7 @@ impl Jobs {
 
     /// Lists every job, after a restore: the lists are not remembered.
     pub fn list_all(&mut self) {
-        let all: Vec<Standing> = self.members.values().filter_map(|member| member.now).collect();
+        let all: Vec<JobDemand> = self.members.values().filter_map(|member| member.now).collect();
         all.into_iter().for_each(|standing| self.list(standing));
     }
 
@@ -135,7 +135,7 @@ impl Jobs {
         self.stale.first().filter(|(looked_at, _)| *looked_at < before).map(|(_, job)| *job)
     }
 
-    fn list(&mut self, standing: Standing) {
+    fn list(&mut self, standing: JobDemand) {
         let id = standing.place.2;
         self.promised += standing.promised;
         let waits = standing.eligible + standing.suspended > 0;
@@ -150,7 +150,7 @@ impl Jobs {
         }
     }
 
-    fn unlist(&mut self, id: JobId) -> Option<Standing> {
+    fn unlist(&mut self, id: JobId) -> Option<JobDemand> {
         let standing = self.members.get(&id)?.now?;
         self.promised -= standing.promised;
         self.waiting.remove(&standing.place);

@@ -23,12 +23,12 @@ const REFRESHED_PER_EVENT: usize = 2;
 pub struct Fcs {
     pub(super) configuration: FcsConfiguration,
     pub(super) bounds: Bounds,
-    pub(super) state: State,
+    pub(super) state: FcsState,
 }
 
 /// What it remembers.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct FcsState {
     pub jobs: Jobs,
     pub workers: u32,
     /// When a free slot of each worker was last an opportunity.
@@ -48,7 +48,7 @@ impl Fcs {
     /// Says which choice makes no sense.
     pub fn new(configuration: FcsConfiguration) -> Result<Fcs, FcsError> {
         configuration.check()?;
-        Ok(Fcs { bounds: configuration.bounds(), configuration, state: State::default() })
+        Ok(Fcs { bounds: configuration.bounds(), configuration, state: FcsState::default() })
     }
 
     fn reported(

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use napreduce_core::{Actions, AttemptState, ClusterView, Job, JobId, Offer, Time};
 
 use crate::hfsp::configuration::HfspConfiguration;
-use crate::hfsp::lane::{Lane, Turn};
+use crate::hfsp::lane::Lane;
+use crate::hfsp::ranking::Rank;
 use crate::serving::{Delay, serve};
 
 /// So many jobs may decline a slot until it stays empty for now: offers are to be cheap.
@@ -93,7 +94,7 @@ impl Lane {
     }
 
     /// The jobs that have something suspended on the offered worker, in order.
-    fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<Turn> {
+    fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<Rank> {
         let here =
             if view.has_suspended(offer.kind, offer.worker) { view.worker(offer.worker) } else { None };
         let attempts = here.into_iter().flat_map(|worker| worker.attempts());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use napreduce_core::{Primitive, Ratio, Span, TaskKind};
 
 use crate::hfsp::misjudgement::{Misjudgement, MisjudgementError};
-use crate::hfsp::ranking::Order;
+use crate::hfsp::ranking::RankingOrder;
 use crate::hfsp::shares::WEIGHT_MAX;
 use crate::hfsp::size::Confidence;
 use crate::serving::DelaySettings;
@@ -44,7 +44,7 @@ pub struct KnownTime(#[serde(with = "napreduce_core::time::text")] pub Span);
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct HfspConfiguration {
     /// By what jobs are ordered.
-    pub order: Order,
+    pub order: RankingOrder,
     /// What becomes of late jobs.
     pub late: Late,
     /// How many maps of a job are its sample.
@@ -96,7 +96,7 @@ pub struct HfspConfiguration {
 impl Default for HfspConfiguration {
     fn default() -> HfspConfiguration {
         HfspConfiguration {
-            order: Order::ProjectedFinish,
+            order: RankingOrder::ProjectedFinish,
             late: Late::Fifo,
             sample_maps: 5,
             sample_reduces: 5,
@@ -252,7 +252,7 @@ mod tests {
             "size-error": {"distribution": "uniform", "alpha": 0.5}, "weights": {"etl": 3},
             "known-times": {"sort": {"reduce": ["500s"]}}}"#;
         let read: HfspConfiguration = serde_json::from_str(written).expect("a configuration");
-        assert_eq!((read.order, read.confidence), (Order::RemainingSize, Confidence::Infinite));
+        assert_eq!((read.order, read.confidence), (RankingOrder::RemainingSize, Confidence::Infinite));
         assert_eq!(read.known_times("sort", TaskKind::Reduce), Some(&[KnownTime(Span::from_secs(500))][..]));
         assert_eq!(read.known_times("sort", TaskKind::Map), None);
         let again = serde_json::to_string(&read).expect("text");

@@ -17,9 +17,6 @@ use crate::hfsp::training::{Recent, Training};
 use crate::hfsp::victims::Hysteresis;
 use crate::hfsp::virtual_job::ENDLESS;
 
-/// The place of a job in a queue for slots.
-pub(super) type Turn = Rank;
-
 /// A job with tasks of this kind that are not all done.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Member {
@@ -32,12 +29,12 @@ pub(super) struct Member {
     done: u32,
     worked: Span,
     /// What it holds and wants as of its last change.
-    pub wish: Wish,
+    pub wish: JobDemand,
 }
 
 /// What a job holds and wants, and so where it is listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Wish {
+pub(super) struct JobDemand {
     pub eligible: u32,
     pub suspended: u32,
     pub holding: u32,
@@ -47,7 +44,7 @@ pub(super) struct Wish {
     /// How many tasks of its sample have not started.
     pub untried: u32,
     /// Its place, once it has one.
-    pub turn: Option<Turn>,
+    pub turn: Option<Rank>,
     /// What is left of it at most: of tasks that run, all.
     pub size: Span,
 }
@@ -68,16 +65,16 @@ pub(super) struct Lane {
     pub last_round: Time,
     /// Jobs with tasks to launch that the order may give slots to.
     #[serde(skip)]
-    pub launchable: BTreeSet<Turn>,
+    pub launchable: BTreeSet<Rank>,
     /// Those, and jobs that have something suspended.
     #[serde(skip)]
-    pub waiting: BTreeSet<Turn>,
+    pub waiting: BTreeSet<Rank>,
     /// Jobs whose sample is not started in full: those with fewer tasks left first.
     #[serde(skip)]
     pub untried: BTreeSet<(u32, Time, JobId)>,
     /// Measured jobs that could give a slot, by their turn and by their size.
     #[serde(skip)]
-    pub holders: BTreeSet<Turn>,
+    pub holders: BTreeSet<Rank>,
     #[serde(skip)]
     pub by_size: BTreeSet<(Span, Time, JobId)>,
     /// How many slots jobs in training hold for their samples.
@@ -173,7 +170,7 @@ impl Lane {
             task_time: mean(&groups),
             done: job.tasks_done(kind),
             worked: job.worked(kind).1,
-            wish: Wish::default(),
+            wish: JobDemand::default(),
         };
         self.members.insert(id, member);
     }
@@ -215,7 +212,7 @@ impl Lane {
         let tasks_left = job.tasks_total(kind) - job.tasks_done(kind);
         let wanted = member.wish.eligible + member.wish.suspended;
         let started = job.holding(kind) + job.suspended(kind) + job.tasks_done(kind);
-        member.wish = Wish {
+        member.wish = JobDemand {
             eligible: job.eligible_count(kind),
             suspended: job.demand(kind) - job.holding(kind) - job.eligible_count(kind),
             holding: job.holding(kind),

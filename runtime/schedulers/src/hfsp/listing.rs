@@ -6,13 +6,13 @@
 use napreduce_core::{ClusterView, JobId, Time};
 
 use crate::hfsp::configuration::{HfspConfiguration, Late};
-use crate::hfsp::lane::{Lane, Turn};
+use crate::hfsp::lane::Lane;
 use crate::hfsp::ranking::Rank;
 
 impl Lane {
     /// The turn of a job: its rank, but among late jobs that share slots, the one that holds the fewest is
     /// first.
-    pub(super) fn turn_of(&self, id: JobId, holding: u32, configuration: &HfspConfiguration) -> Option<Turn> {
+    pub(super) fn turn_of(&self, id: JobId, holding: u32, configuration: &HfspConfiguration) -> Option<Rank> {
         let rank = self.ranking.rank(id)?;
         let shares = configuration.late == Late::Share && !rank.on_time;
         Some(if shares { Rank { key: u64::from(holding), ..rank } } else { rank })

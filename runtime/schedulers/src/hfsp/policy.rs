@@ -13,14 +13,14 @@ use napreduce_core::{
 use crate::hfsp::configuration::{HfspConfiguration, HfspError};
 use crate::hfsp::lane::Lane;
 use crate::hfsp::preemption::Round;
-use crate::hfsp::ranking::Order;
+use crate::hfsp::ranking::RankingOrder;
 use crate::serving::Delay;
 
 /// The Hadoop fair sojourn protocol: see `docs/schedulers/hfsp.md`.
 #[derive(Debug)]
 pub struct Hfsp {
     configuration: HfspConfiguration,
-    state: State,
+    state: HfspState,
     /// The kinds it was last asked about: one of several policies must not want to be woken for the others'
     /// slots.
     kinds: &'static [TaskKind],
@@ -28,7 +28,7 @@ pub struct Hfsp {
 
 /// What it remembers.
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct HfspState {
     lanes: ByKind<Lane>,
     delay: Delay,
     /// When reduces of samples are looked at again.
@@ -44,7 +44,7 @@ impl Hfsp {
         configuration.check()?;
         let lane = |kind| Lane::new(kind, &configuration);
         let lanes = ByKind { map: lane(TaskKind::Map), reduce: lane(TaskKind::Reduce) };
-        let state = State { lanes, delay: Delay::new(configuration.delay), due: BTreeSet::new() };
+        let state = HfspState { lanes, delay: Delay::new(configuration.delay), due: BTreeSet::new() };
         Ok(Hfsp { configuration, state, kinds: &TaskKind::ALL })
     }
 
@@ -106,7 +106,7 @@ impl Scheduler for Hfsp {
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         self.kinds = actions.kinds();
-        let State { lanes, delay, .. } = &mut self.state;
+        let HfspState { lanes, delay, .. } = &mut self.state;
         let Some(offer) = actions.offer() else {
             self.measure_due(now, view);
             for &kind in actions.kinds() {
@@ -139,7 +139,7 @@ impl Scheduler for Hfsp {
         let round = rounds.map(|last| last + self.configuration.update_interval).min();
         let round = round.filter(|_| self.configuration.primitive != Primitive::Wait);
         let waits = lanes().any(|lane| !lane.waiting.is_empty());
-        let reorder = waits && self.configuration.order == Order::RemainingSize;
+        let reorder = waits && self.configuration.order == RankingOrder::RemainingSize;
         let reorder = reorder.then(|| now + self.configuration.update_interval);
         [due, round, reorder, self.state.delay.next_wakeup(now)].into_iter().flatten().min()
     }

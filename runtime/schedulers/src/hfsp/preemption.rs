@@ -12,7 +12,8 @@ use napreduce_core::{
 };
 
 use crate::hfsp::configuration::HfspConfiguration;
-use crate::hfsp::lane::{Lane, Turn};
+use crate::hfsp::lane::Lane;
+use crate::hfsp::ranking::Rank;
 use crate::hfsp::victims::{self, Holder, Mode};
 
 /// So many jobs are looked at in one round: the next one looks again.
@@ -39,7 +40,7 @@ pub(super) struct Round<'a, 'b> {
 /// A job that lacks slots.
 struct Claimant<'a> {
     job: &'a Job,
-    turn: Turn,
+    turn: Rank,
     remaining: Span,
     lacking: u32,
 }
@@ -94,7 +95,7 @@ impl Lane {
         if round.configuration.primitive == Primitive::Wait || (asking.is_empty() && !everybody) {
             return;
         }
-        let mut turns: Vec<Turn> = if everybody {
+        let mut turns: Vec<Rank> = if everybody {
             self.last_round = round.now;
             self.waiting.iter().take(LOOKS_MAX).copied().collect()
         } else {

@@ -14,7 +14,7 @@ use crate::hfsp::virtual_cluster::VirtualCluster;
 /// By what jobs are ordered that are not late.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum RankingOrder {
     /// When they end in the virtual cluster if no other comes.
     #[default]
     ProjectedFinish,
@@ -48,7 +48,7 @@ const FREE_WORK: usize = 64;
 /// has just now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ranking {
-    order: Order,
+    order: RankingOrder,
     cluster: VirtualCluster,
     ranks: BTreeMap<JobId, Rank>,
     /// The ranks are not what a projection would say.
@@ -63,7 +63,7 @@ pub struct Ranking {
 
 impl Ranking {
     /// No jobs in a cluster of so many slots.
-    pub fn new(order: Order, slots: u32) -> Ranking {
+    pub fn new(order: RankingOrder, slots: u32) -> Ranking {
         Ranking {
             order,
             cluster: VirtualCluster::new(slots),
@@ -147,14 +147,14 @@ impl Ranking {
         }
         self.cluster.age(now);
         let mut changed = self.find_late();
-        if self.order == Order::RemainingSize {
+        if self.order == RankingOrder::RemainingSize {
             // What is left changes with time, and with that the order.
             self.stale |= self.last_event < now;
         }
         self.last_event = now;
         if self.stale {
             let cost = self.ranks.len() + self.cluster.len() + self.last_steps;
-            if self.order == Order::RemainingSize {
+            if self.order == RankingOrder::RemainingSize {
                 changed.extend(self.rank_by_size());
             } else if cost <= self.credit.max(FREE_WORK) {
                 changed.extend(self.rank_by_projection());
@@ -214,7 +214,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
-    fn two_jobs(order: Order) -> Ranking {
+    fn two_jobs(order: RankingOrder) -> Ranking {
         let mut ranking = Ranking::new(order, 4);
         ranking.enter(Time(0), JobId(1), Time(0), 1, &[(Span::from_secs(30), 1)]);
         ranking.enter(Time(0), JobId(2), Time(0), 1, &[(Span::from_secs(10), 4)]);
@@ -224,13 +224,13 @@ mod tests {
 
     #[test]
     fn jobs_go_by_their_projected_finish_or_by_their_remaining_size() {
-        assert_eq!(two_jobs(Order::ProjectedFinish).jobs(), [JobId(2), JobId(1)]);
-        assert_eq!(two_jobs(Order::RemainingSize).jobs(), [JobId(1), JobId(2)]);
+        assert_eq!(two_jobs(RankingOrder::ProjectedFinish).jobs(), [JobId(2), JobId(1)]);
+        assert_eq!(two_jobs(RankingOrder::RemainingSize).jobs(), [JobId(1), JobId(2)]);
     }
 
     #[test]
     fn a_job_that_ended_virtually_is_late_and_before_all_others() {
-        for order in [Order::ProjectedFinish, Order::RemainingSize] {
+        for order in [RankingOrder::ProjectedFinish, RankingOrder::RemainingSize] {
             let mut ranking = two_jobs(order);
             assert_eq!(ranking.update(Time(20 * SECOND))[0], JobId(2));
             ranking.enter(Time(20 * SECOND), JobId(3), Time(20 * SECOND), 1, &[(Span(1), 1)]);
@@ -242,18 +242,18 @@ mod tests {
 
     #[test]
     fn a_job_that_is_done_keeps_its_virtual_slots_and_one_given_up_does_not() {
-        let mut ranking = two_jobs(Order::ProjectedFinish);
+        let mut ranking = two_jobs(RankingOrder::ProjectedFinish);
         ranking.done(JobId(2));
         ranking.update(Time(SECOND));
         assert_eq!((ranking.jobs(), ranking.cluster().allotted(JobId(2))), (vec![JobId(1)], 3));
-        let mut ranking = two_jobs(Order::ProjectedFinish);
+        let mut ranking = two_jobs(RankingOrder::ProjectedFinish);
         ranking.give_up(Time(0), JobId(2));
         assert!(!ranking.cluster().contains(JobId(2)));
     }
 
     #[test]
     fn with_too_many_jobs_to_project_at_every_event_new_ones_are_placed_by_their_share() {
-        let mut ranking = Ranking::new(Order::ProjectedFinish, 10);
+        let mut ranking = Ranking::new(RankingOrder::ProjectedFinish, 10);
         ranking.credit = 0;
         let job = |id: u32| JobId(id);
         for id in 1..=500 {

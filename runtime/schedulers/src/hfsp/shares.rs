@@ -14,7 +14,7 @@ use napreduce_core::{JobId, Time};
 pub const WEIGHT_MAX: u32 = 1 << 16;
 
 /// The turn at which a job gets a slot: the round, then fewer tasks left, then earlier submitted.
-type Turn = (u64, u32, Time, JobId);
+type ShareKey = (u64, u32, Time, JobId);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Share {
@@ -35,16 +35,16 @@ pub struct Shares {
     given: u32,
     jobs: BTreeMap<JobId, Share>,
     /// The next turn of each job that could use another slot.
-    next: BTreeSet<Turn>,
+    next: BTreeSet<ShareKey>,
     /// The last turn given to each job that has a slot.
-    last: BTreeSet<Turn>,
+    last: BTreeSet<ShareKey>,
     changed: BTreeSet<JobId>,
 }
 
 impl Share {
     /// The round of the slot after `allotted` others. Proportional to one over the weight, and exact enough
     /// to compare any two of them for weights up to `WEIGHT_MAX`.
-    fn turn(&self, job: JobId, allotted: u32) -> Turn {
+    fn turn(&self, job: JobId, allotted: u32) -> ShareKey {
         ((u64::from(allotted) << 32) / u64::from(self.weight), self.tasks, self.submitted, job)
     }
 }

@@ -14,18 +14,18 @@ use crate::serving::Delay;
 const ASKED_MAX: usize = 16;
 
 /// A job under its key.
-type Place<K> = (K, JobId);
+type RankKey<K> = (K, JobId);
 
 /// The jobs of one class.
 #[derive(Debug)]
 pub(super) struct Lines<K> {
     places: BTreeMap<JobId, (K, ByKind<Flags>)>,
     /// Those that could launch something.
-    open: ByKind<BTreeSet<Place<K>>>,
+    open: ByKind<BTreeSet<RankKey<K>>>,
     /// Those that could launch something from a checkpoint.
-    saved: ByKind<BTreeSet<Place<K>>>,
+    saved: ByKind<BTreeSet<RankKey<K>>>,
     /// Those that hold a slot.
-    holders: ByKind<BTreeSet<Place<K>>>,
+    holders: ByKind<BTreeSet<RankKey<K>>>,
     /// How many have something suspended and nothing to launch.
     only_suspended: ByKind<u32>,
 }
@@ -81,7 +81,7 @@ impl<K: Ord + Copy> Lines<K> {
         }
     }
 
-    fn list(&mut self, place: Place<K>, kind: TaskKind, flags: Flags, there: bool) {
+    fn list(&mut self, place: RankKey<K>, kind: TaskKind, flags: Flags, there: bool) {
         let lists = [
             (&mut self.open[kind], flags.open),
             (&mut self.saved[kind], flags.saved),
@@ -108,17 +108,17 @@ impl<K: Ord + Copy> Lines<K> {
     }
 
     /// Those that could launch something, first in order first.
-    pub(super) fn open(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = Place<K>> + '_ {
+    pub(super) fn open(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = RankKey<K>> + '_ {
         self.open[kind].iter().copied()
     }
 
     /// Those that hold a slot.
-    pub(super) fn holders(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = Place<K>> + '_ {
+    pub(super) fn holders(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = RankKey<K>> + '_ {
         self.holders[kind].iter().copied()
     }
 
     /// Those with something suspended where a slot is offered.
-    pub(super) fn suspended_here(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<Place<K>> {
+    pub(super) fn suspended_here(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<RankKey<K>> {
         if !view.has_suspended(offer.kind, offer.worker) {
             return BTreeSet::new();
         }
@@ -146,7 +146,7 @@ impl<K: Ord + Copy> Lines<K> {
         actions: &mut Actions,
     ) -> bool {
         let here = self.suspended_here(view, offer);
-        let known = |(_, job): &Place<K>| view.job(*job);
+        let known = |(_, job): &RankKey<K>| view.job(*job);
         if let Some(attempt) =
             here.iter().filter_map(known).find_map(|job| job.suspended_on(offer.kind, offer.worker))
         {

@@ -18,7 +18,7 @@ use napreduce_core::{
     Action, Actions, AttemptState, ClusterView, Event, Job, JobId, Offer, Preempt, Primitive, Scheduler,
     TaskId, Time,
 };
-use state::{Placement, State};
+use state::{Placement, TriggerState};
 
 /// `[trigger]` of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct TriggerSettings {
 #[derive(Debug, Clone)]
 pub struct Trigger {
     rules: Vec<Rule>,
-    state: State,
+    state: TriggerState,
 }
 
 impl Trigger {
@@ -40,7 +40,7 @@ impl Trigger {
     /// # Errors
     /// Names the first place that is no rule.
     pub fn new(settings: &TriggerSettings) -> Result<Trigger, RuleError> {
-        Ok(Trigger { rules: read_rules(&settings.rules)?, state: State::default() })
+        Ok(Trigger { rules: read_rules(&settings.rules)?, state: TriggerState::default() })
     }
 
     /// Fires the rules whose conditions hold, in their order.
@@ -176,7 +176,7 @@ impl Scheduler for Trigger {
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("what its rules did is not said")?;
         let saved = serde_json::from_str(saved).map_err(|error| format!("what its rules did: {error}"))?;
-        self.state = State::from_saved(saved)?;
+        self.state = TriggerState::from_saved(saved)?;
         Ok(())
     }
 

@@ -23,7 +23,7 @@ pub struct Placement {
 
 /// What is remembered between events.
 #[derive(Debug, Clone, Default)]
-pub struct State {
+pub struct TriggerState {
     /// The last job of each name.
     jobs: BTreeMap<String, JobId>,
     /// Names whose last job is over.
@@ -49,7 +49,7 @@ pub struct Saved {
     pending: Vec<(String, bool)>,
 }
 
-impl State {
+impl TriggerState {
     pub fn job_changed(&mut self, id: JobId, view: &ClusterView<'_>) {
         match view.job(id) {
             Some(job) => {
@@ -194,9 +194,13 @@ impl State {
         }
     }
 
-    pub fn from_saved(saved: Saved) -> Result<State, String> {
-        let mut state =
-            State { jobs: saved.jobs, over: saved.over, held_rules: saved.held_rules, ..State::default() };
+    pub fn from_saved(saved: Saved) -> Result<TriggerState, String> {
+        let mut state = TriggerState {
+            jobs: saved.jobs,
+            over: saved.over,
+            held_rules: saved.held_rules,
+            ..TriggerState::default()
+        };
         for text in saved.held {
             if let Deed::Hold(target) = deed(&text)? {
                 state.held.insert(target);

@@ -3,7 +3,7 @@
 //! Owns the slow walk. Does not own what is taken back.
 
 use napreduce_core::{JobId, Ratio, TaskKind};
-use napreduce_schedulers::capacity::{ApplicationOrder, Queues, Standing};
+use napreduce_schedulers::capacity::{ApplicationOrder, QueueStanding, Queues};
 use rand::{Rng, SeedableRng};
 
 use crate::caps::cluster;
@@ -80,7 +80,7 @@ impl Walk<'_> {
             };
             return wanting.min_by_key(key).map(|seen| seen.job);
         }
-        let standing = |&child: &usize| Standing {
+        let standing = |&child: &usize| QueueStanding {
             name: &self.queues.queue(child).name,
             used: Ratio::whole(u64::from(self.used(child))),
             guaranteed: self.queues.guaranteed(child, SLOTS),

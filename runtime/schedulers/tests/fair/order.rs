@@ -5,17 +5,17 @@
 use std::cmp::Ordering;
 
 use napreduce_core::{JobId, Ratio, Time};
-use napreduce_schedulers::fair::{Name, Standing, Weight};
+use napreduce_schedulers::fair::{ChildStanding, Name, Weight};
 use proptest::prelude::*;
 
 /// A child, and its weight as given.
-type Child = (Standing, Ratio);
+type Child = (ChildStanding, Ratio);
 
 fn child() -> impl Strategy<Value = Child> {
     let amounts = (0_u64..6, 0_u64..6, 0_u64..8);
     let weight = (0_i128..4, 1_i128..4).prop_map(|(above, below)| Ratio::new(above, below));
     (amounts, weight, 0_u64..3, 0_u32..3).prop_map(|((usage, min, demand), weight, start, id)| {
-        let standing = Standing {
+        let standing = ChildStanding {
             usage,
             min,
             demand,
@@ -29,12 +29,12 @@ fn child() -> impl Strategy<Value = Child> {
 
 /// The rules one after the other, in exact ratios.
 fn slowly((left, left_weight): &Child, (right, right_weight): &Child) -> Ordering {
-    let need = |child: &Standing| {
+    let need = |child: &ChildStanding| {
         let bound = child.min.min(child.demand);
         // Not below it: after all that are.
         if child.usage < bound { Ratio::whole(child.usage) / Ratio::whole(bound) } else { Ratio::ONE }
     };
-    let load = |child: &Standing, weight: Ratio| {
+    let load = |child: &ChildStanding, weight: Ratio| {
         let usage = Ratio::whole(child.usage);
         if weight > Ratio::ZERO { (false, usage / weight) } else { (true, usage) }
     };

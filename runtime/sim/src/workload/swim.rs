@@ -65,7 +65,7 @@ pub enum SwimError {
     },
 }
 
-struct Line<'a> {
+struct TraceLine<'a> {
     file: &'a Arc<str>,
     number: u64,
     text: &'a str,
@@ -89,7 +89,7 @@ impl SwimTrace {
                 break;
             }
             let job = parse_line(&file, number, &bytes)?;
-            let line = Line { file: &file, number, text: "" };
+            let line = TraceLine { file: &file, number, text: "" };
             if let Some(last) = jobs.last().filter(|last| job.submit < last.submit) {
                 let column = job.name.len() + 2;
                 let found = format!("submit time {} after {}", job.submit, last.submit);
@@ -124,7 +124,7 @@ impl SwimTrace {
 }
 
 fn parse_line(file: &Arc<str>, number: u64, bytes: &[u8]) -> Result<SwimJob, SwimError> {
-    let line = Line { file, number, text: "" };
+    let line = TraceLine { file, number, text: "" };
     if bytes.len() as u64 > LINE_BYTES_MAX {
         let found = format!("a line of more than {LINE_BYTES_MAX} bytes");
         return Err(line.wrong(1, found, "six or nine fields separated by tabs"));
@@ -134,10 +134,10 @@ fn parse_line(file: &Arc<str>, number: u64, bytes: &[u8]) -> Result<SwimJob, Swi
     let text = std::str::from_utf8(bytes).map_err(|error| {
         line.wrong(error.valid_up_to() + 1, "a byte that is no UTF-8".to_owned(), "UTF-8 text")
     })?;
-    Line { file, number, text }.parse()
+    TraceLine { file, number, text }.parse()
 }
 
-impl Line<'_> {
+impl TraceLine<'_> {
     fn parse(&self) -> Result<SwimJob, SwimError> {
         let mut fields: Vec<(usize, &str)> = Vec::with_capacity(9);
         let mut column = 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use napreduce_core::{Ratio, Time};
 use napreduce_schedulers::capacity;
-use napreduce_schedulers::fair::{Name, Standing, Weight};
+use napreduce_schedulers::fair::{ChildStanding, Name, Weight};
 use serde_json::Value;
 
 use crate::cases::{check, exact};
@@ -29,11 +29,11 @@ fn oracle_assignment_order() {
 /// The names of the children in the order of Fair.
 fn fair(children: &[Value]) -> Vec<String> {
     let amounts = ["usage", "min", "demand", "start"].map(|what| whole(children, what));
-    let mut standings: Vec<(Standing, String)> = Vec::new();
+    let mut standings: Vec<(ChildStanding, String)> = Vec::new();
     for (place, child) in children.iter().enumerate() {
         let [usage, min, demand, start] = [0, 1, 2, 3].map(|of: usize| amounts[of][place]);
         let name = child["name"].as_str().unwrap().to_owned();
-        let standing = Standing {
+        let standing = ChildStanding {
             usage,
             min,
             demand,
@@ -65,15 +65,15 @@ fn capacity(children: &[Value]) -> Vec<String> {
         (name, number(child, "used"), number(child, "guaranteed"), priority)
     };
     let children: Vec<(String, Ratio, Ratio, i32)> = children.iter().map(standing).collect();
-    let mut standings: Vec<capacity::Standing<'_>> = children
+    let mut standings: Vec<capacity::QueueStanding<'_>> = children
         .iter()
-        .map(|&(ref name, used, guaranteed, priority)| capacity::Standing {
+        .map(|&(ref name, used, guaranteed, priority)| capacity::QueueStanding {
             name,
             used,
             guaranteed,
             priority,
         })
         .collect();
-    standings.sort_by(capacity::Standing::compare);
+    standings.sort_by(capacity::QueueStanding::compare);
     standings.into_iter().map(|standing| standing.name.to_owned()).collect()
 }

@@ -6,7 +6,7 @@
 use napreduce_core::{Ratio, Span, Time};
 use napreduce_schedulers::capacity::MonitorConfiguration;
 use napreduce_schedulers::capacity::monitor::{
-    Application, Container, Order, QueueState, QueueTree, Round, RoundSettings, Rounds,
+    Application, Container, QueueState, QueueTree, Round, RoundOutcome, RoundSettings, Rounds,
     after_natural_termination,
 };
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn events(case: &Value) -> Result<(), String> {
     for run in field(case, "runs_ms")?.as_array().into_iter().flatten() {
         let at = run.as_u64().ok_or_else(|| format!("{run} is no time"))?;
         let orders = stage.round(Time(at * 1000));
-        let kills = orders.iter().filter(|order| matches!(order, Order::Kill(_))).count();
+        let kills = orders.iter().filter(|order| matches!(order, RoundOutcome::Kill(_))).count();
         asked.push(orders.len() - kills);
         killed.push(kills);
         stage.change_hands(&orders);
@@ -185,7 +185,7 @@ impl Stage {
         QueueTree::new(std::iter::once(root).chain((0..self.guaranteed.len()).map(child)).collect())
     }
 
-    fn round(&mut self, now: Time) -> Vec<Order<u64>> {
+    fn round(&mut self, now: Time) -> Vec<RoundOutcome<u64>> {
         self.now = now;
         let tree = self.tree();
         let mut source = |leaf: usize| {
@@ -216,10 +216,10 @@ impl Stage {
 
     /// What was marked or killed is given up, and goes to the queue that has least of its guarantee and wants
     /// it.
-    fn change_hands(&mut self, orders: &[Order<u64>]) -> bool {
+    fn change_hands(&mut self, orders: &[RoundOutcome<u64>]) -> bool {
         let given = orders.iter().filter_map(|order| match *order {
-            Order::Ask(container) => self.releases.then_some(container),
-            Order::Kill(container) => Some(container),
+            RoundOutcome::Ask(container) => self.releases.then_some(container),
+            RoundOutcome::Kill(container) => Some(container),
         });
         let given: Vec<u64> = given.collect();
         for queue in &mut self.containers {

@@ -13,7 +13,7 @@ pub struct Checkpoint {
     /// Who saved it.
     pub attempt: AttemptId,
     /// Where in its work the attempt was.
-    pub stage: Stage,
+    pub stage: CheckpointStage,
     /// The output so far, in order. Names are relative to the directory of all checkpoints, as all names here are.
     pub pieces: Vec<OutputPiece>,
     /// What was counted so far, the user's own counters included.
@@ -30,7 +30,7 @@ pub struct Checkpoint {
 
 /// Where in its work an attempt was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Stage {
+pub enum CheckpointStage {
     /// A map, before a record of its split.
     Map {
         /// What it reads.

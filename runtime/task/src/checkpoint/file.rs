@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use napreduce_core::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::description::{Checkpoint, Stage};
+use super::description::{Checkpoint, CheckpointStage};
 use super::error::CheckpointError;
 
 const NAME: &str = "checkpoint";
@@ -93,8 +93,8 @@ impl Checkpoint {
     /// The files that it names itself.
     fn names(&self) -> impl Iterator<Item = &str> {
         let fetched = match &self.stage {
-            Stage::Gathering { fetched } => fetched.as_slice(),
-            Stage::Map { .. } | Stage::Reducing { .. } => &[],
+            CheckpointStage::Gathering { fetched } => fetched.as_slice(),
+            CheckpointStage::Map { .. } | CheckpointStage::Reducing { .. } => &[],
         };
         let fetched = fetched.iter().map(|input| input.file.as_str());
         self.pieces.iter().map(|piece| piece.file.as_str()).chain(fetched)

@@ -21,6 +21,6 @@ mod placement;
 #[cfg(test)]
 mod tests;
 
-pub use description::{Checkpoint, FetchedInput, NeededInput, OutputPiece, Stage};
+pub use description::{Checkpoint, CheckpointStage, FetchedInput, NeededInput, OutputPiece};
 pub use error::CheckpointError;
 pub use placement::CheckpointDirectory;

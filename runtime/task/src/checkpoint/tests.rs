@@ -22,7 +22,8 @@ fn checkpoint() -> Checkpoint {
     let split = Split { path: "data/x".into(), offset: 10, length: 90, file_length: 200 };
     let split = split.into();
     let (part, collection) = (0, None);
-    let stage = Stage::Map { split, part, offset: 50, repeated: 1, records: 7, emitted: 9, collection };
+    let stage =
+        CheckpointStage::Map { split, part, offset: 50, repeated: 1, records: 7, emitted: 9, collection };
     let piece = OutputPiece { file: format!("{}/part", attempt(1)), bytes: 5, records: 2, digest: u64::MAX };
     Checkpoint {
         attempt: attempt(2),
@@ -166,7 +167,8 @@ fn names_lead_to_files_of_checkpoints_only() {
         let error = Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
         assert!(error.to_string().contains("is no file of a checkpoint"), "{error}");
         let fetched = vec![FetchedInput { attempt: attempt(1), file: name.to_owned(), bytes: 1 }];
-        let hostile = Checkpoint { pieces: Vec::new(), stage: Stage::Gathering { fetched }, ..checkpoint() };
+        let hostile =
+            Checkpoint { pieces: Vec::new(), stage: CheckpointStage::Gathering { fetched }, ..checkpoint() };
         Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
     }
 }

@@ -61,11 +61,11 @@ pub enum Gathered {
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) attempt: AttemptId,
-    pub(super) state: State,
+    pub(super) state: InputState,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum InputState {
     /// A worker's file on this host.
     Local(PathBuf),
     /// A file of this attempt's own, or of a checkpoint, from a block of the partition on.
@@ -107,15 +107,17 @@ impl Gathering<'_> {
 
 impl Input {
     fn is_here(&self) -> bool {
-        matches!(self.state, State::Local(_) | State::Fetched { .. } | State::Spared { .. })
+        matches!(self.state, InputState::Local(_) | InputState::Fetched { .. } | InputState::Spared { .. })
     }
 
     /// Whether not all of it is or will be here.
     fn is_partial(&self) -> bool {
         match self.state {
-            State::Fetched { first_block, .. } | State::Awaited { first_block, .. } => first_block > 0,
-            State::Spared { .. } => true,
-            State::Local(_) | State::Lost => false,
+            InputState::Fetched { first_block, .. } | InputState::Awaited { first_block, .. } => {
+                first_block > 0
+            }
+            InputState::Spared { .. } => true,
+            InputState::Local(_) | InputState::Lost => false,
         }
     }
 }
@@ -137,7 +139,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     /// What an earlier attempt has fetched is here.
     fn take_over(&mut self) {
         for (attempt, path) in self.known.take_fetched() {
-            self.put(attempt, State::Fetched { path, first_block: 0, address: String::new() });
+            self.put(attempt, InputState::Fetched { path, first_block: 0, address: String::new() });
         }
     }
 
@@ -194,7 +196,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
             }
         }
         let fetched = self.inputs.values().filter_map(|input| match &input.state {
-            State::Fetched { path, first_block: 0, .. } => Some((input.attempt, path.clone())),
+            InputState::Fetched { path, first_block: 0, .. } => Some((input.attempt, path.clone())),
             _ => None,
         });
         self.known.save(self.gathering.task, self.gathering.context, fetched.collect())
@@ -217,14 +219,14 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
                     if let Some(fetches) = &self.fetches {
                         fetches.forget(map);
                     }
-                    self.put(attempt, State::Local(path));
+                    self.put(attempt, InputState::Local(path));
                 }
                 // What was fetched was verified, and cannot be lost any more.
                 Place::Remote(_)
                     if self
                         .inputs
                         .get(&map)
-                        .is_some_and(|known| matches!(known.state, State::Fetched { .. })) => {}
+                        .is_some_and(|known| matches!(known.state, InputState::Fetched { .. })) => {}
                 Place::Remote(address) => self.want(attempt, address)?,
             }
         }
@@ -235,10 +237,10 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     fn want(&mut self, attempt: AttemptId, address: String) -> Result<(), TaskError> {
         let map = attempt.task.index;
         let Some(first_block) = self.known.first_block(map) else {
-            self.put(attempt, State::Spared { address });
+            self.put(attempt, InputState::Spared { address });
             return Ok(());
         };
-        let state = State::Awaited { address: address.clone(), first_block };
+        let state = InputState::Awaited { address: address.clone(), first_block };
         let known = self.inputs.get(&map);
         if known.is_some_and(|input| input.attempt == attempt && input.state == state) {
             return Ok(());
@@ -255,13 +257,13 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         self.known.refuse(reason, self.gathering.context);
         let partial = self.inputs.values().filter(|input| input.is_partial());
         let partial = partial.filter_map(|input| match &input.state {
-            State::Fetched { address, .. } | State::Awaited { address, .. } | State::Spared { address } => {
-                Some((input.attempt, address.clone()))
-            }
-            State::Local(_) | State::Lost => None,
+            InputState::Fetched { address, .. }
+            | InputState::Awaited { address, .. }
+            | InputState::Spared { address } => Some((input.attempt, address.clone())),
+            InputState::Local(_) | InputState::Lost => None,
         });
         for (attempt, address) in partial.collect::<Vec<_>>() {
-            self.put(attempt, State::Lost);
+            self.put(attempt, InputState::Lost);
             self.want(attempt, address)?;
         }
         Ok(())
@@ -287,7 +289,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         }
     }
 
-    fn put(&mut self, attempt: AttemptId, state: State) {
+    fn put(&mut self, attempt: AttemptId, state: InputState) {
         let input = Input { attempt, state };
         self.here += usize::from(input.is_here());
         if let Some(replaced) = self.inputs.insert(attempt.task.index, input) {
@@ -298,7 +300,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     /// One that was replaced meanwhile is of no use; its file goes with the scratch.
     fn on_fetched(&mut self, attempt: AttemptId, first_block: u64, path: PathBuf) {
         let awaited = self.inputs.get(&attempt.task.index).and_then(|input| match &input.state {
-            State::Awaited { address, first_block } if input.attempt == attempt => {
+            InputState::Awaited { address, first_block } if input.attempt == attempt => {
                 Some((address.clone(), *first_block))
             }
             _ => None,
@@ -306,7 +308,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         if let Some((address, awaited)) = awaited
             && awaited == first_block
         {
-            self.put(attempt, State::Fetched { path, first_block, address });
+            self.put(attempt, InputState::Fetched { path, first_block, address });
         }
     }
 
@@ -318,21 +320,23 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     ) -> Result<(), TaskError> {
         let lost: Vec<AttemptId> = attempts.into_iter().filter(|attempt| self.awaits(*attempt)).collect();
         for attempt in &lost {
-            self.put(*attempt, State::Lost);
+            self.put(*attempt, InputState::Lost);
         }
         if lost.is_empty() { Ok(()) } else { (self.report)(lost, place, reason) }
     }
 
     fn awaits(&self, attempt: AttemptId) -> bool {
         let input = self.inputs.get(&attempt.task.index);
-        input.is_some_and(|input| input.attempt == attempt && matches!(input.state, State::Awaited { .. }))
+        input.is_some_and(|input| {
+            input.attempt == attempt && matches!(input.state, InputState::Awaited { .. })
+        })
     }
 
     fn complete(self) -> ReduceTask {
         let inputs_are_partial = self.inputs.values().any(Input::is_partial);
         let path = |state| match state {
-            State::Local(path) | State::Fetched { path, .. } => path,
-            State::Awaited { .. } | State::Spared { .. } | State::Lost => PathBuf::new(),
+            InputState::Local(path) | InputState::Fetched { path, .. } => path,
+            InputState::Awaited { .. } | InputState::Spared { .. } | InputState::Lost => PathBuf::new(),
         };
         let inputs = self.inputs.into_values().map(|input| (input.attempt, path(input.state))).collect();
         let restore = self.known.restore(self.gathering.task);

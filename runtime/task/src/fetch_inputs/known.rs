@@ -9,7 +9,9 @@ use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_data::Segment;
 use napreduce_protocol::{ReduceTask, TaskError};
 
-use crate::checkpoint::{Checkpoint, CheckpointDirectory, CheckpointError, FetchedInput, NeededInput, Stage};
+use crate::checkpoint::{
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, NeededInput,
+};
 use crate::context::TaskContext;
 use crate::runner::SavedCheckpoint;
 
@@ -104,7 +106,9 @@ impl Known {
             }
             Known::Nothing | Known::Fetched { .. } => Checkpoint {
                 attempt,
-                stage: Stage::Gathering { fetched: take_in(&mut directory, fetched).map_err(unsaved)? },
+                stage: CheckpointStage::Gathering {
+                    fetched: take_in(&mut directory, fetched).map_err(unsaved)?,
+                },
                 pieces: Vec::new(),
                 counters,
                 active_millis,
@@ -154,14 +158,14 @@ fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) 
     let checkpoint =
         Checkpoint::read(directory, context.attempt().task).map_err(|error| error.to_string())?;
     match &checkpoint.stage {
-        Stage::Map { .. } => Err("it is one of a map".to_owned()),
-        Stage::Reducing { inputs, .. } if inputs.len() != maps as usize => {
+        CheckpointStage::Map { .. } => Err("it is one of a map".to_owned()),
+        CheckpointStage::Reducing { inputs, .. } if inputs.len() != maps as usize => {
             Err(format!("it is of a reduce of {} inputs, not of {maps}", inputs.len()))
         }
-        Stage::Reducing { inputs, .. } => {
+        CheckpointStage::Reducing { inputs, .. } => {
             Ok(Known::Positions { inputs: inputs.clone(), checkpoint: Box::new(checkpoint) })
         }
-        Stage::Gathering { fetched } => {
+        CheckpointStage::Gathering { fetched } => {
             let base = directory.parent().unwrap_or(Path::new(""));
             let mut files = Vec::with_capacity(fetched.len());
             for input in fetched {

@@ -37,4 +37,4 @@ pub use pauses::{PauseSignal, Pauses, stop_this_process};
 pub use signals::{Interrupts, heed_hang_ups, signal_name};
 pub use spawn::{Executable, Launch, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
 pub use stop_signals::StopSignals;
-pub use stops::{Awaited, Turn, await_turn};
+pub use stops::{Awaited, ChildEvent, await_turn};

@@ -10,7 +10,7 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 /// What has become of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum ChildEvent {
     /// Every thread of it is stopped.
     Stopped,
     /// It was stopped and runs again.
@@ -30,10 +30,10 @@ pub enum Awaited {
 ///
 /// The kernel reports a stop when the last thread has stopped. A wait for stops alone would fail when the child is killed, so
 /// the end is waited for as well, without taking it; a turn is then taken by itself, so that it is not reported twice.
-pub fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<Turn> {
+pub fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEvent> {
     let (turn, of_interest) = match awaited {
-        Awaited::Stop => (Turn::Stopped, WaitIdOptions::STOPPED),
-        Awaited::Continuation => (Turn::Continued, WaitIdOptions::CONTINUED),
+        Awaited::Stop => (ChildEvent::Stopped, WaitIdOptions::STOPPED),
+        Awaited::Continuation => (ChildEvent::Continued, WaitIdOptions::CONTINUED),
     };
     loop {
         let child = || WaitId::PidFd(child.as_fd());
@@ -41,17 +41,17 @@ pub fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<Turn> {
             Ok(seen) => seen,
             Err(rustix::io::Errno::INTR) => continue,
             // Reaped meanwhile.
-            Err(rustix::io::Errno::CHILD) => return Ok(Turn::Ended),
+            Err(rustix::io::Errno::CHILD) => return Ok(ChildEvent::Ended),
             Err(error) => return Err(error.into()),
         };
         if seen.is_some_and(|status| status.exited() || status.killed() || status.dumped()) {
-            return Ok(Turn::Ended);
+            return Ok(ChildEvent::Ended);
         }
         match waitid(child(), of_interest | WaitIdOptions::NOHANG) {
             Ok(Some(_)) => return Ok(turn),
             // It turned again between the two calls.
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::CHILD) => return Ok(Turn::Ended),
+            Err(rustix::io::Errno::CHILD) => return Ok(ChildEvent::Ended),
             Err(error) => return Err(error.into()),
         }
     }
@@ -81,7 +81,7 @@ mod tests {
             kill_process(Pid::from_child(&self.child), signal).expect("signalled");
         }
 
-        fn turn(&self, awaited: Awaited) -> Turn {
+        fn turn(&self, awaited: Awaited) -> ChildEvent {
             await_turn(&self.pidfd, awaited).expect("a turn")
         }
     }
@@ -98,9 +98,9 @@ mod tests {
         let sleeper = Sleeper::start();
         for _ in 0..3 {
             sleeper.signal(Signal::STOP);
-            assert_eq!(sleeper.turn(Awaited::Stop), Turn::Stopped);
+            assert_eq!(sleeper.turn(Awaited::Stop), ChildEvent::Stopped);
             sleeper.signal(Signal::CONT);
-            assert_eq!(sleeper.turn(Awaited::Continuation), Turn::Continued);
+            assert_eq!(sleeper.turn(Awaited::Continuation), ChildEvent::Continued);
         }
     }
 
@@ -110,12 +110,12 @@ mod tests {
             let mut sleeper = Sleeper::start();
             if awaited == Awaited::Continuation {
                 sleeper.signal(Signal::STOP);
-                assert_eq!(sleeper.turn(Awaited::Stop), Turn::Stopped);
+                assert_eq!(sleeper.turn(Awaited::Stop), ChildEvent::Stopped);
             }
             sleeper.signal(Signal::KILL);
-            assert_eq!(sleeper.turn(awaited), Turn::Ended);
+            assert_eq!(sleeper.turn(awaited), ChildEvent::Ended);
             assert!(!sleeper.child.wait().expect("a status").success());
-            assert_eq!(sleeper.turn(awaited), Turn::Ended, "one that was reaped has ended");
+            assert_eq!(sleeper.turn(awaited), ChildEvent::Ended, "one that was reaped has ended");
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) enum Word {
 
 /// What becomes of the channel after everything was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum ChannelState {
     Open,
     Closed,
 }
@@ -76,7 +76,7 @@ impl ControlChannel {
     }
 
     /// Takes in everything that has arrived.
-    fn hear(&self) -> Result<Line, WireError> {
+    fn hear(&self) -> Result<ChannelState, WireError> {
         let mut ear = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
         let heard = ear.hear(self);
         if let Err(error) = &heard {
@@ -109,7 +109,7 @@ struct Ear {
 }
 
 impl Ear {
-    fn hear(&mut self, answering: &ControlChannel) -> Result<Line, WireError> {
+    fn hear(&mut self, answering: &ControlChannel) -> Result<ChannelState, WireError> {
         if let Some(broken) = &self.broken {
             return Err(WireError::Io(io::Error::other(broken.clone())));
         }
@@ -117,10 +117,10 @@ impl Ear {
         loop {
             let mut interest = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
             match poll(&mut interest, Some(&at_once)) {
-                Ok(0) => return Ok(Line::Open),
+                Ok(0) => return Ok(ChannelState::Open),
                 Ok(_) => match read_message(&self.stream)? {
                     Some(message) => self.follow(message, answering)?,
-                    None => return Ok(Line::Closed),
+                    None => return Ok(ChannelState::Closed),
                 },
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(WireError::Io(error.into())),
@@ -195,7 +195,7 @@ impl Attendant {
                     if self.stops.take() {
                         self.channel.send(&FromTask::StopSignalled)?;
                     }
-                    if self.channel.hear()? == Line::Closed {
+                    if self.channel.hear()? == ChannelState::Closed {
                         return Ok(());
                     }
                 }

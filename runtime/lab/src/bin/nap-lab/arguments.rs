@@ -10,7 +10,7 @@ use napreduce_lab::{BenchmarkJob, PeerTool};
 use napreduce_live::ByteSize;
 
 use crate::fuzz::FuzzArguments;
-use crate::place::Place;
+use crate::place::Workplace;
 use crate::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
 
 /// An experiment.
@@ -152,7 +152,7 @@ pub struct Conditions {
     pub task_memory: ByteSize,
 
     #[command(flatten)]
-    pub place: Place,
+    pub place: Workplace,
 
     /// Also write the report with every single time to this file, as JSON
     #[arg(long, value_name = "FILE")]

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// What every experiment is asked for.
 #[derive(Debug, Args)]
-pub struct Place {
+pub struct Workplace {
     /// Where clusters, inputs and outputs go, in a folder of their own that is removed at the end [default:
     /// the system's folder for temporary files]
     #[arg(long, value_name = "DIR")]
@@ -39,7 +39,7 @@ pub enum Format {
     Json,
 }
 
-impl Place {
+impl Workplace {
     pub fn work(&self) -> WorkSettings {
         WorkSettings { parent: self.work.clone(), keep: self.keep }
     }

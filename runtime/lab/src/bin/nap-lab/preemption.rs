@@ -13,7 +13,7 @@ use napreduce_lab::{
 };
 use napreduce_live::{ByteSize, parse_time};
 
-use crate::place::Place;
+use crate::place::Workplace;
 
 /// Compare wait, kill, suspend and checkpoint on real tasks
 ///
@@ -88,7 +88,7 @@ pub struct PreemptArguments {
     pub report: Option<PathBuf>,
 
     #[command(flatten)]
-    pub place: Place,
+    pub place: Workplace,
 }
 
 /// Measure how long preempting takes
@@ -108,7 +108,7 @@ pub struct LatencyArguments {
     pub samples: u32,
 
     #[command(flatten)]
-    pub place: Place,
+    pub place: Workplace,
 }
 
 /// Search for a preemption that can be told from an output
@@ -132,7 +132,7 @@ pub struct IdentityArguments {
     pub seed: Option<u64>,
 
     #[command(flatten)]
-    pub place: Place,
+    pub place: Workplace,
 }
 
 /// A list that may be empty.

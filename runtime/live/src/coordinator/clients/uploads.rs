@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Uploads(Arc<Mutex<BTreeMap<Digest, Arc<AsyncMutex<()>>>>>);
 
 /// The turn of one client, until it is dropped.
-pub(super) struct Turn {
+pub(super) struct UploadTurn {
     uploads: Uploads,
     digest: Digest,
     /// `None` when the patience was at its end.
@@ -27,17 +27,17 @@ pub(super) struct Turn {
 
 impl Uploads {
     /// Waits until nobody else uploads this blob, within limits.
-    pub(super) async fn turn(&self, digest: Digest) -> Turn {
+    pub(super) async fn turn(&self, digest: Digest) -> UploadTurn {
         let gate = {
             let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(gates.entry(digest).or_default())
         };
         let guard = timeout(PATIENCE, gate.lock_owned()).await.ok();
-        Turn { uploads: self.clone(), digest, guard }
+        UploadTurn { uploads: self.clone(), digest, guard }
     }
 }
 
-impl Drop for Turn {
+impl Drop for UploadTurn {
     fn drop(&mut self) {
         drop(self.guard.take());
         let mut gates = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -35,7 +35,7 @@ pub(in crate::output) enum Done {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     calls: usize,
     fault: Option<(usize, Fault)>,
     dead: bool,
@@ -47,18 +47,18 @@ struct State {
 pub(crate) struct DiskScript {
     /// Paths of calls are relative to it, or absolute.
     root: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<ScriptState>,
 }
 
 /// A disk that does not answer.
 pub(crate) struct Stall<'a> {
-    _answers: MutexGuard<'a, State>,
+    _answers: MutexGuard<'a, ScriptState>,
 }
 
 impl DiskScript {
     /// A disk on which the call of that number, counted from 0, goes wrong, if any; `root` is the output directory.
     pub(crate) fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<DiskScript>) {
-        let state = Mutex::new(State { fault, ..State::default() });
+        let state = Mutex::new(ScriptState { fault, ..ScriptState::default() });
         let script = Arc::new(DiskScript { root: root.to_owned(), state });
         (Disk { script: Some(Arc::clone(&script)) }, script)
     }

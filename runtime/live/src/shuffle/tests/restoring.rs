@@ -5,7 +5,7 @@
 
 use napreduce_data::{ReduceInput, ReduceSettings, SavePlace, SavedReduceInput};
 use napreduce_protocol::CounterValues;
-use napreduce_task::{Checkpoint, CheckpointDirectory, NeededInput, Stage};
+use napreduce_task::{Checkpoint, CheckpointDirectory, CheckpointStage, NeededInput};
 
 use super::*;
 
@@ -52,7 +52,7 @@ impl Reduce {
     }
 
     fn fetched(&self) -> Vec<AttemptId> {
-        let Stage::Gathering { fetched } = self.saved().stage else { panic!("another stage") };
+        let CheckpointStage::Gathering { fetched } = self.saved().stage else { panic!("another stage") };
         fetched.iter().map(|input| input.attempt).collect()
     }
 }
@@ -84,7 +84,7 @@ fn a_fetched_file_that_was_damaged_is_fetched_again() {
     for damage in ["short", "missing", "other"] {
         let mut first = Reduce::new(4);
         first.checkpoint_after(served.inputs(3));
-        let Stage::Gathering { fetched } = first.saved().stage else { panic!("another stage") };
+        let CheckpointStage::Gathering { fetched } = first.saved().stage else { panic!("another stage") };
         let path = first.checkpoints.join(&fetched[0].file);
         match damage {
             "short" => std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap(),
@@ -140,7 +140,7 @@ fn saved_merge(served: &Served, reduce: &Reduce, permille: usize) -> (SavedReduc
     for (index, block) in position.blocks_needed() {
         inputs[index].first_block = Some(block);
     }
-    let stage = Stage::Reducing { inputs, position: position.clone(), in_group: false };
+    let stage = CheckpointStage::Reducing { inputs, position: position.clone(), in_group: false };
     made.finish(&Checkpoint {
         attempt: reduce.context.attempt(),
         stage,
@@ -223,7 +223,7 @@ fn a_merge_that_is_not_yet_gone_on_with_stays_what_is_saved() {
     let gathered = second.gather_task(served.inputs(2), |_| vec![]).expect("no error");
     assert!(matches!(gathered, Gathered::Checkpointed(_)), "{gathered:?}");
     let saved = second.saved();
-    let Stage::Reducing { position: again, .. } = saved.stage else { panic!("another stage") };
+    let CheckpointStage::Reducing { position: again, .. } = saved.stage else { panic!("another stage") };
     assert_eq!((again, saved.attempt), (position, reduce_attempt(2)));
     assert!(saved.active_millis >= 77);
 }

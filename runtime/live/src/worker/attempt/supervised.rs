@@ -16,7 +16,7 @@ use napreduce_core::{FaultPlace, Order, Report};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
-use napreduce_task::{TaskProcess, Turn, describe_exit, oom_kills};
+use napreduce_task::{ChildEvent, TaskProcess, describe_exit, oom_kills};
 use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -165,10 +165,10 @@ impl Supervised {
     fn on_occurrence(&mut self, occurrence: Occurrence, supervision: &Supervision) {
         match occurrence {
             Occurrence::GraceOver => self.step(Input::GraceOver, supervision),
-            Occurrence::Turned(Turn::Stopped) => self.step(Input::Stopped, supervision),
-            Occurrence::Turned(Turn::Continued) => self.step(Input::Continued, supervision),
+            Occurrence::Turned(ChildEvent::Stopped) => self.step(Input::Stopped, supervision),
+            Occurrence::Turned(ChildEvent::Continued) => self.step(Input::Continued, supervision),
             // Its end is noticed by itself.
-            Occurrence::Turned(Turn::Ended) | Occurrence::MovedOut => {}
+            Occurrence::Turned(ChildEvent::Ended) | Occurrence::MovedOut => {}
             Occurrence::Prefetched => self.go_on(),
             Occurrence::Blind(error) => {
                 self.give_up(&format!("cannot see whether the task process stopped: {error}"))

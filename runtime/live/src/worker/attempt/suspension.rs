@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use napreduce_core::AttemptId;
 use napreduce_protocol::{Preempted, PreemptionAccount};
 use napreduce_task::{
-    Awaited, PagedProcess, Paging, ProcessMemory, SpareMemory, Turn, await_stopped_members, await_turn,
+    Awaited, ChildEvent, PagedProcess, Paging, ProcessMemory, SpareMemory, await_stopped_members, await_turn,
     oom_score_adjustment, set_oom_score_adjustment,
 };
 use rustix::process::Pid;
@@ -42,7 +42,7 @@ const SWAP_BYTES_PER_SECOND: u64 = 100_000_000;
 pub(super) enum Occurrence {
     /// Time is over.
     GraceOver,
-    Turned(Turn),
+    Turned(ChildEvent),
     /// What could be brought back is, or is on its way.
     Prefetched,
     /// What could be moved out is.
@@ -54,7 +54,7 @@ pub(super) enum Occurrence {
 /// What a waiting thread has seen.
 #[derive(Debug)]
 struct Seen {
-    turn: Turn,
+    turn: ChildEvent,
     /// Of what the task has started, so many did not stop in time.
     running: usize,
 }
@@ -148,8 +148,8 @@ impl Suspension {
         let waiting = spawn_blocking(move || {
             let turn = await_turn(&watched?, awaited)?;
             let running = match turn {
-                Turn::Stopped => await_stopped_members(process, MEMBERS_PATIENCE),
-                Turn::Continued | Turn::Ended => 0,
+                ChildEvent::Stopped => await_stopped_members(process, MEMBERS_PATIENCE),
+                ChildEvent::Continued | ChildEvent::Ended => 0,
             };
             Ok(Seen { turn, running })
         });

@@ -18,7 +18,7 @@ mod victims;
 
 pub use intra::Claim;
 pub use round::{Outcome, Round};
-pub use rounds::{Order, Rounds};
+pub use rounds::{RoundOutcome, Rounds};
 pub use take::after_natural_termination;
 pub use tree::{QueueState, QueueTree};
 pub use victims::{Application, Container, Pass, Victim};

@@ -9,7 +9,7 @@ use napreduce_core::{Span, Time};
 
 /// What happens to a container that a round chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order<K> {
+pub enum RoundOutcome<K> {
     /// It is asked to go.
     Ask(K),
     /// It was asked long enough ago: it goes now.
@@ -38,7 +38,7 @@ impl<K: Ord + Copy> Rounds<K> {
     /// Says what happens to those that a round chose, each with how long it may take to go by itself. One
     /// that is asked already is left alone until it is chosen again after its wait; then it is killed and
     /// forgotten. One that was not chosen for twice its wait is forgotten, too.
-    pub fn act(&mut self, now: Time, chosen: impl IntoIterator<Item = (K, Span)>) -> Vec<Order<K>> {
+    pub fn act(&mut self, now: Time, chosen: impl IntoIterator<Item = (K, Span)>) -> Vec<RoundOutcome<K>> {
         let mut orders = Vec::new();
         if self.observe_only {
             return orders;
@@ -47,11 +47,11 @@ impl<K: Ord + Copy> Rounds<K> {
             match self.asked.get(&container) {
                 None => {
                     self.asked.insert(container, Asked { since: now, wait });
-                    orders.push(Order::Ask(container));
+                    orders.push(RoundOutcome::Ask(container));
                 }
                 Some(asked) if asked.since + wait <= now => {
                     self.asked.remove(&container);
-                    orders.push(Order::Kill(container));
+                    orders.push(RoundOutcome::Kill(container));
                 }
                 Some(_) => {}
             }
@@ -89,10 +89,14 @@ mod tests {
     #[test]
     fn the_chosen_is_asked_once_and_killed_when_chosen_again_after_its_wait() {
         let mut rounds = Rounds::new(false);
-        assert_eq!(rounds.act(at(0), [(7, WAIT)]), [Order::Ask(7)]);
+        assert_eq!(rounds.act(at(0), [(7, WAIT)]), [RoundOutcome::Ask(7)]);
         assert_eq!(rounds.act(at(9), [(7, WAIT)]), []);
-        assert_eq!(rounds.act(at(10), [(7, WAIT)]), [Order::Kill(7)]);
-        assert_eq!(rounds.act(at(11), [(7, WAIT)]), [Order::Ask(7)], "it was forgotten when it was killed");
+        assert_eq!(rounds.act(at(10), [(7, WAIT)]), [RoundOutcome::Kill(7)]);
+        assert_eq!(
+            rounds.act(at(11), [(7, WAIT)]),
+            [RoundOutcome::Ask(7)],
+            "it was forgotten when it was killed"
+        );
     }
 
     #[test]
@@ -103,7 +107,7 @@ mod tests {
         assert_eq!(rounds.asked().collect::<Vec<_>>(), [(7, at(0), WAIT)]);
         rounds.act(at(21), []);
         assert_eq!(rounds.asked().count(), 0);
-        assert_eq!(rounds.act(at(22), [(7, WAIT)]), [Order::Ask(7)]);
+        assert_eq!(rounds.act(at(22), [(7, WAIT)]), [RoundOutcome::Ask(7)]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use napreduce_core::{
     Actions, ClusterView, Event, JobId, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, TaskKind,
     Time,
 };
-use napreduce_schedulers::hfsp::ranking::Order;
+use napreduce_schedulers::hfsp::ranking::RankingOrder;
 use napreduce_schedulers::hfsp::size::{self, Confidence, Size};
 use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes};
 use napreduce_sim::{Run, SimulatedJob, Simulation, SimulationSettings, Workload};
@@ -128,8 +128,8 @@ pub fn ordering(case: &Value) -> Result<(), String> {
     let jobs: Vec<SimulatedJob> = list(&case["jobs"]).iter().map(plan).collect();
     for (order, expected) in case["expect"].as_object().unwrap() {
         let by = match order.as_str() {
-            "projected_finish" => Order::ProjectedFinish,
-            "remaining_size" => Order::RemainingSize,
+            "projected_finish" => RankingOrder::ProjectedFinish,
+            "remaining_size" => RankingOrder::RemainingSize,
             other => return Err(format!("{other} is no order of this kind")),
         };
         let known_times = known_times(&jobs);
