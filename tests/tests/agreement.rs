@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Effect, Event, Order, PreemptionSettings, Record, Report, Slots, Span, Start, Time};
+use napreduce_core::{Effect, Event, Order, PreemptionSettings, Record, Report, Slots, Span, Time};
 use napreduce_live::{ClusterDirectory, replay_journal};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerTables};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, Simulation, SimulationSettings, Workload};
@@ -158,15 +158,8 @@ fn decided(cluster: &OwnCluster) -> Vec<String> {
         _ => None,
     });
     let decision = |order: &Order| match order {
-        Order::Launch { attempt, from: Start::Fresh, .. } => Some(format!("launch {attempt}")),
-        Order::Launch { attempt, from: Start::Checkpoint(of), .. } => {
-            Some(format!("restore {attempt} from {of}"))
-        }
-        Order::Kill { attempt } => Some(format!("kill {attempt}")),
-        Order::Suspend { attempt } => Some(format!("suspend {attempt}")),
-        Order::Resume { attempt } => Some(format!("resume {attempt}")),
-        Order::Checkpoint { attempt } => Some(format!("checkpoint {attempt}")),
         Order::Commit { .. } | Order::MoreInputs { .. } => None,
+        order => Some(order.to_string()),
     };
     orders.filter_map(decision).collect()
 }

@@ -15,15 +15,11 @@ fn orders(cluster: &OwnCluster, task: &str) -> Vec<String> {
     let effects = batches.iter().flat_map(|batch| &batch.effects);
     let about = effects.filter_map(|effect| match effect {
         Effect::Send { order, .. } => Some(match order {
-            Order::Launch { attempt, from: Start::Fresh, .. } => ("launch".to_owned(), attempt),
             Order::Launch { attempt, from: Start::Checkpoint(of), .. } => {
-                (format!("restore from .{}", of.number), attempt)
+                (format!("restore from .{}", of.number), *attempt)
             }
-            Order::Suspend { attempt } => ("suspend".to_owned(), attempt),
-            Order::Resume { attempt } => ("resume".to_owned(), attempt),
-            Order::Checkpoint { attempt } => ("checkpoint".to_owned(), attempt),
-            Order::Kill { attempt } => ("kill".to_owned(), attempt),
             Order::Commit { .. } | Order::MoreInputs { .. } => return None,
+            order => (order.verb().to_owned(), order.attempt()),
         }),
         _ => None,
     });

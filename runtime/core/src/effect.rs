@@ -2,6 +2,8 @@
 //!
 //! Owns the vocabulary only. Does not own how an order travels nor how a record is stored.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
@@ -105,6 +107,46 @@ pub enum Order {
         /// The attempt.
         attempt: AttemptId,
     },
+}
+
+impl Order {
+    /// The attempt that it is about.
+    pub fn attempt(&self) -> AttemptId {
+        match self {
+            Order::Launch { attempt, .. }
+            | Order::MoreInputs { attempt, .. }
+            | Order::Kill { attempt }
+            | Order::Commit { attempt }
+            | Order::Suspend { attempt }
+            | Order::Resume { attempt }
+            | Order::Checkpoint { attempt } => *attempt,
+        }
+    }
+
+    /// What is to be done, in a word for logs.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Order::Launch { from: Start::Fresh, .. } => "launch",
+            Order::Launch { from: Start::Checkpoint(_), .. } => "restore",
+            Order::MoreInputs { .. } => "tell",
+            Order::Kill { .. } => "kill",
+            Order::Commit { .. } => "commit",
+            Order::Suspend { .. } => "suspend",
+            Order::Resume { .. } => "resume",
+            Order::Checkpoint { .. } => "checkpoint",
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb(), self.attempt())?;
+        match self {
+            Order::Launch { from: Start::Checkpoint(of), .. } => write!(f, " from {of}"),
+            Order::MoreInputs { inputs, .. } => write!(f, " of {} more inputs", inputs.len()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Where the work of a new attempt starts.

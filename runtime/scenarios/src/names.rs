@@ -66,11 +66,7 @@ fn order(worker: WorkerId, order: &Order) -> String {
             format!("launch {} on {}{from}{reading}", name(*attempt), worker.0)
         }
         Order::MoreInputs { attempt, inputs } => format!("tell {} of{}", name(*attempt), names(inputs)),
-        Order::Kill { attempt } => format!("kill {}", name(*attempt)),
-        Order::Commit { attempt } => format!("commit {}", name(*attempt)),
-        Order::Suspend { attempt } => format!("suspend {}", name(*attempt)),
-        Order::Resume { attempt } => format!("resume {}", name(*attempt)),
-        Order::Checkpoint { attempt } => format!("checkpoint {}", name(*attempt)),
+        other => format!("{} {}", other.verb(), name(other.attempt())),
     }
 }
 

@@ -173,13 +173,5 @@ impl Coordinator {
 
 /// The job that an order is about.
 pub fn job_of(order: &Order) -> napreduce_core::JobId {
-    match order {
-        Order::Launch { attempt, .. }
-        | Order::MoreInputs { attempt, .. }
-        | Order::Kill { attempt }
-        | Order::Commit { attempt }
-        | Order::Suspend { attempt }
-        | Order::Resume { attempt }
-        | Order::Checkpoint { attempt } => attempt.task.job,
-    }
+    order.attempt().task.job
 }

@@ -18,7 +18,7 @@ use super::entry::Identity;
 #[derive(Debug)]
 pub(super) struct Link {
     kept: KeptLink,
-    line: Route,
+    route: Route,
     /// When it last said something.
     pub(super) heard: Instant,
 }
@@ -61,7 +61,7 @@ impl Link {
 
     /// As it was when the coordinator ended; the worker has its time to come back from now on.
     pub(super) fn restored(kept: KeptLink) -> Link {
-        Link { kept, line: Route::Down, heard: Instant::now() }
+        Link { kept, route: Route::Down, heard: Instant::now() }
     }
 
     pub(super) fn kept(&self) -> &KeptLink {
@@ -73,7 +73,7 @@ impl Link {
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        !matches!(self.line, Route::Down)
+        !matches!(self.route, Route::Down)
     }
 
     pub(super) fn is_leaving(&self) -> bool {
@@ -122,7 +122,7 @@ impl Link {
     }
 
     pub(super) fn connect_local(&mut self, orders: UnboundedSender<ToWorker>) {
-        self.line = Route::Local(orders);
+        self.route = Route::Local(orders);
     }
 
     /// A connection was made; the worker has orders up to `received`, and `welcome` is the first message to it.
@@ -136,15 +136,15 @@ impl Link {
         // Should it be gone again already, the end of the connection is on its way.
         let _ = messages.send(welcome);
         let acknowledged = self.received();
-        self.line = Route::Connected { connection, messages, sent: received, acknowledged, answer: false };
+        self.route = Route::Connected { connection, messages, sent: received, acknowledged, answer: false };
         self.heard = Instant::now();
     }
 
     /// A connection ended; another one may have taken its place.
     pub(super) fn disconnect(&mut self, ended: u64) -> bool {
-        let current = matches!(self.line, Route::Connected { connection, .. } if connection == ended);
+        let current = matches!(self.route, Route::Connected { connection, .. } if connection == ended);
         if current {
-            self.line = Route::Down;
+            self.route = Route::Down;
         }
         current
     }
@@ -152,19 +152,19 @@ impl Link {
     /// It wants to hear something.
     pub(super) fn ask_for_answer(&mut self) {
         self.heard = Instant::now();
-        if let Route::Connected { answer, .. } = &mut self.line {
+        if let Route::Connected { answer, .. } = &mut self.route {
             *answer = true;
         }
     }
 
     /// Sends what is not on its way; to be called when what led to it is in the journal.
     pub(super) fn flush(&mut self) {
-        match &mut self.line {
+        match &mut self.route {
             Route::Down => {}
-            Route::Local(line) => {
+            Route::Local(orders) => {
                 for (_, message) in self.kept.orders.unacknowledged() {
                     // An embedded worker ends after its coordinator only.
-                    let _ = line.send(message.clone());
+                    let _ = orders.send(message.clone());
                 }
                 let sent = self.kept.orders.sent();
                 self.kept.orders.acknowledge(sent).expect("as many were sent");

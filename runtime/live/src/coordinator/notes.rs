@@ -80,7 +80,7 @@ impl CoordinatorState {
                     book.restore_ordered(at, *attempt, *from, worker);
                 }
             }
-            Order::Launch { .. } | Order::MoreInputs { .. } | Order::Commit { .. } => {}
+            _ => {}
         }
     }
 }

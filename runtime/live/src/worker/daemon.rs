@@ -165,9 +165,8 @@ impl Worker {
             Order::MoreInputs { attempt, inputs } => self.add_inputs(attempt, inputs, peers),
             Order::Kill { attempt } => self.kill(attempt),
             Order::Suspend { attempt } => self.suspend(attempt),
-            Order::Commit { attempt } | Order::Resume { attempt } | Order::Checkpoint { attempt } => {
-                self.order(attempt, order, Vec::new());
-            }
+            // The attempt's supervisor knows what it means.
+            order => self.order(order.attempt(), order, Vec::new()),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use napreduce_core::{Effect, Event, Order, Record, Report, Start, Time};
+use napreduce_core::{Effect, Event, Record, Report, Time};
 
 /// Writes the log.
 pub(super) struct Log {
@@ -51,7 +51,7 @@ impl Log {
     pub fn effects(&mut self, effects: &[Effect]) -> io::Result<()> {
         for effect in effects {
             match effect {
-                Effect::Send { worker, order } => writeln!(self.to, "  {worker}: {}", wanted(order)),
+                Effect::Send { worker, order } => writeln!(self.to, "  {worker}: {}", order),
                 Effect::WakeAt(time) => writeln!(self.to, "  wake at {time}"),
                 Effect::JobEnded { job, outcome } => writeln!(self.to, "  {job} ended: {outcome:?}"),
                 Effect::Warn { message } => writeln!(self.to, "  warning: {message}"),
@@ -96,18 +96,5 @@ fn said(report: &Report) -> String {
         Report::Checkpointed => "checkpointed".to_owned(),
         Report::InputsLost { reason, .. } => format!("lost inputs: {reason}"),
         Report::Done { .. } => "done".to_owned(),
-    }
-}
-
-fn wanted(order: &Order) -> String {
-    match order {
-        Order::Launch { attempt, from: Start::Fresh, .. } => format!("launch {attempt}"),
-        Order::Launch { attempt, from: Start::Checkpoint(of), .. } => format!("restore {attempt} from {of}"),
-        Order::MoreInputs { attempt, inputs } => format!("{} more inputs for {attempt}", inputs.len()),
-        Order::Kill { attempt } => format!("kill {attempt}"),
-        Order::Commit { attempt } => format!("commit {attempt}"),
-        Order::Suspend { attempt } => format!("suspend {attempt}"),
-        Order::Resume { attempt } => format!("resume {attempt}"),
-        Order::Checkpoint { attempt } => format!("checkpoint {attempt}"),
     }
 }
