@@ -192,7 +192,7 @@ impl Cluster {
                 self.killed += 1;
                 (attempt, Report::Killed)
             }
-            Order::Commit { .. } | Order::MoreInputs { .. } => return None,
+            _ => return None,
         };
         Some(Event::Reported { worker, attempt, report })
     }
