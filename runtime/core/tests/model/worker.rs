@@ -77,9 +77,7 @@ impl Worker {
             Order::MoreInputs { attempt, inputs } => self.tell(attempt, |process| process.feed(&inputs)),
             Order::Kill { attempt } => self.tell(attempt, Process::kill),
             Order::Commit { attempt } => self.tell(attempt, Process::grant),
-            Order::Suspend { .. } | Order::Resume { .. } | Order::Checkpoint { .. } => {
-                panic!("FIFO preempts nobody")
-            }
+            other => panic!("FIFO preempts nobody, and so has no reason to {}", other.verb()),
         }
     }
 
