@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
-use napreduce_data::{ReduceInput, ReduceSettings};
+use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings};
 use napreduce_live::{
     Checkpoint, CheckpointStage, Counter, NeededInput, PositionUnit, ReduceResult, ReduceTask,
     SavedCheckpoint, TaskContext, TaskError,
@@ -115,6 +115,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
             scratch: task.scratch.clone(),
             label: context.attempt().to_string(),
             fan_in: self.settings.fan_in as usize,
+            read_max: READ_MAX,
             grouping: self.grouping.prefix_length,
         }
     }

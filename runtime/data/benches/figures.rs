@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use napreduce_data::{
-    BlockCompression, Collector, CollectorSettings, Combiner, Partitioning, RecordEncoding, ReduceInput,
-    ReduceSettings,
+    BlockCompression, Collector, CollectorSettings, Combiner, Partitioning, READ_MAX, RecordEncoding,
+    ReduceInput, ReduceSettings,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -191,6 +191,7 @@ fn reduce_settings(folder: &Path, segments: Vec<PathBuf>, partition: u32) -> Red
         scratch: folder.to_owned(),
         label: "job_0001_r_0000.1".into(),
         fan_in: 64,
+        read_max: READ_MAX,
         grouping: None,
     }
 }

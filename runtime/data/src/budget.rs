@@ -68,6 +68,11 @@ impl Budget {
         (self.shared.limit / 16).clamp(BLOCK_BYTES, WRITE_BUFFER_MAX)
     }
 
+    /// The most that small inputs of a merge may hold that are read into memory.
+    pub(crate) fn read_max(&self) -> usize {
+        self.shared.limit / 4
+    }
+
     /// The most sources that are merged at once, when each needs a buffer for its decompressed block.
     pub(crate) fn fan_in_compressed(&self) -> usize {
         (self.shared.limit / 2 / BLOCK_BYTES).max(2)

@@ -25,6 +25,7 @@
 //!     scratch: folder.clone(),
 //!     label: "job_0001_r_0000.1".into(),
 //!     fan_in: 64,
+//!     read_max: napreduce_data::READ_MAX,
 //!     grouping: None,
 //! })?;
 //! let mut seen = Vec::new();
@@ -67,7 +68,8 @@ pub use merge::{Merge, MergeError};
 pub use partition::{Choose, Grouping, Partitioning, PartitioningError};
 pub use record::RecordEncoding;
 pub use reduce::{
-    KeyValue, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource,
+    KeyValue, READ_MAX, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics, SavedReduceInput,
+    SavedSource,
 };
 pub use saved::{SavePlace, SavedFile, SavedFileError};
 pub use segment::{

@@ -13,6 +13,12 @@ use napreduce_data::{ReduceError, ReduceInput, Segment, SegmentError};
 use proptest::prelude::*;
 use support::{MIB, Pair, Place, Shape, bytes, random, read};
 
+/// Bytes of a trailer, of the entry of a partition, and of that of a block.
+const TRAILER: usize = 56;
+const ENTRY: usize = 56;
+const BLOCK: usize = 56;
+const PARTITIONS: usize = 3;
+
 /// A sealed file with several partitions, one of them empty, ordinary and jumbo blocks.
 fn sealed(place: &Place, shape: Shape) -> Vec<u8> {
     let mut random = random(99);
@@ -22,7 +28,7 @@ fn sealed(place: &Place, shape: Shape) -> Vec<u8> {
     if shape.encoding != Shape::default().encoding {
         pairs = (0..2_000).map(|_| (bytes(&mut random, 10), bytes(&mut random, 90))).collect();
     }
-    place.collect("sealed", shape.memory(8 * MIB).partitions(3), &pairs);
+    place.collect("sealed", shape.memory(8 * MIB).partitions(PARTITIONS as u32), &pairs);
     fs::read(place.path("sealed")).unwrap()
 }
 
@@ -50,7 +56,8 @@ fn check_detected(place: &Place, path: &Path, what: &str) {
     // touched.
     if let Ok(segment) = Segment::open(path) {
         for partition in 0..segment.partitions() {
-            let records = segment.partition(partition).unwrap().records;
+            let Ok(entry) = segment.partition(partition) else { continue };
+            let records = entry.records;
             for ordinal in (0..records).rev().step_by(97) {
                 if let Ok(mut cursor) = segment.cursor_at(partition, ordinal) {
                     while let Ok(true) = cursor.advance() {}
@@ -108,7 +115,7 @@ fn every_cut_near_an_end_is_detected() {
 fn appended_bytes_are_detected() {
     let place = Place::new();
     let mut bytes = sealed(&place, Shape::default());
-    let trailer = bytes[bytes.len() - 48..].to_vec();
+    let trailer = bytes[bytes.len() - TRAILER..].to_vec();
     let path = place.path("damaged");
     for tail in [&[0u8][..], &trailer] {
         bytes.extend_from_slice(tail);
@@ -162,12 +169,11 @@ proptest! {
     ) {
         let place = Place::new();
         let mut bytes = sealed(&place, Shape::default());
-        let end = bytes.len() - 48;
-        let start = u64::from_le_bytes(bytes[end..end + 8].try_into().unwrap()) as usize;
+        let end = bytes.len() - TRAILER;
+        let start = field(&bytes, end);
         if blocks_too {
             // A block's own bytes, with its checksum in the index made right.
-            let table = 3 * 40;
-            let entry = start + table;
+            let entry = start + PARTITIONS * ENTRY;
             let (offset, len) = (field(&bytes, entry), field(&bytes, entry + 8));
             bytes[offset + at.index(len)] ^= byte;
             let crc = crc32c::crc32c(&bytes[offset..offset + len]);
@@ -176,15 +182,13 @@ proptest! {
             let at = start + at.index(end - start);
             bytes[at] ^= byte;
         }
-        let crc = crc32c::crc32c(&bytes[start..end]);
-        bytes[end + 32..end + 36].copy_from_slice(&crc.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[end..end + 36]);
-        bytes[end + 36..end + 40].copy_from_slice(&crc.to_le_bytes());
+        make_right(&mut bytes, start, end);
         let path = place.path("damaged");
         write(&path, &bytes);
-        if let Ok(segment) = Segment::open(&path) {
-            for partition in 0..segment.partitions() {
-                let mut cursor = segment.cursor(partition).unwrap();
+        for partition in 0..PARTITIONS as u32 {
+            for bytes_max in [0, u64::MAX] {
+                let Ok(segment) = Segment::open_partition(&path, partition, bytes_max) else { continue };
+                let Ok(mut cursor) = segment.cursor(partition) else { continue };
                 while let Ok(true) = cursor.advance() {
                     prop_assert!(cursor.key().len() + cursor.value().len() <= bytes.len());
                 }
@@ -195,4 +199,24 @@ proptest! {
 
 fn field(bytes: &[u8], at: usize) -> usize {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+}
+
+/// All checksums of the footer, from the block index to the trailer, as they would be if it did not lie.
+fn make_right(bytes: &mut [u8], start: usize, end: usize) {
+    let index = start + PARTITIONS * ENTRY;
+    for number in 0..PARTITIONS {
+        let entry = start + number * ENTRY;
+        let (first, count) = (field(bytes, entry + 32), field(bytes, entry + 40));
+        let from = first.saturating_mul(BLOCK).saturating_add(index).min(end);
+        let to = count.saturating_mul(BLOCK).saturating_add(from).min(end);
+        let index_crc = crc32c::crc32c(&bytes[from..to]);
+        bytes[entry + 48..entry + 52].copy_from_slice(&index_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&[&(number as u32).to_le_bytes(), &bytes[entry..entry + 52]].concat());
+        bytes[entry + 52..entry + 56].copy_from_slice(&crc.to_le_bytes());
+    }
+    let covered = |entry: &[u8]| entry[..ENTRY - 4].to_vec();
+    let crc = crc32c::crc32c(&bytes[start..index].chunks(ENTRY).flat_map(covered).collect::<Vec<u8>>());
+    bytes[end + 40..end + 44].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[end..end + 44]);
+    bytes[end + 44..end + 48].copy_from_slice(&crc.to_le_bytes());
 }

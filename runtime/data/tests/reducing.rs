@@ -8,7 +8,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use napreduce_data::{Merge, ReduceError, ReduceInput, ReduceSettings, Segment};
+use napreduce_data::{Merge, READ_MAX, ReduceError, ReduceInput, ReduceSettings, Segment};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::Rng;
@@ -44,11 +44,12 @@ proptest! {
         maps in vec(vec((vec(prop_oneof![Just(0u8), Just(b'a'), any::<u8>()], 0..14), vec(any::<u8>(), 0..5)), 0..40), 0..12),
         fan_in in 0usize..12,
         lz4 in any::<bool>(),
+        read_max in prop_oneof![Just(0), 0u64..300, Just(READ_MAX)],
     ) {
         let place = Place::new();
         let shape = if lz4 { Shape::default().lz4() } else { Shape::default() };
         let segments = collect(&place, shape, &maps);
-        let settings = ReduceSettings { fan_in, ..place.reduce_settings(&names(&segments), 0) };
+        let settings = ReduceSettings { fan_in, read_max, ..place.reduce_settings(&names(&segments), 0) };
         let mut input = ReduceInput::open(settings).unwrap();
         prop_assert_eq!(groups(&mut input), naive(&maps));
         let total = maps.iter().map(Vec::len).sum::<usize>() as u64;

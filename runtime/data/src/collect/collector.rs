@@ -106,6 +106,7 @@ impl<V> Collector<V> {
             encoding: settings.encoding,
             compression: settings.compression,
             partitions: partitioner.partitions(),
+            only: None,
             label: settings.label,
         };
         let budget = Budget::new(settings.memory);

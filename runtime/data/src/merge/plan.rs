@@ -27,8 +27,14 @@ pub(crate) fn next_merge(sizes: &[u64], fan_in: usize) -> Option<Range<usize>> {
     }
     let rest = (sizes.len() - 1) % (fan_in - 1);
     let width = if rest == 0 { fan_in } else { rest + 1 };
-    let sums = sizes.windows(width).map(|window| window.iter().sum::<u64>());
-    let (start, _) = sums.enumerate().min_by_key(|&(_, sum)| sum)?;
+    let mut sum: u64 = sizes[..width].iter().sum();
+    let (mut start, mut least) = (0, sum);
+    for end in width..sizes.len() {
+        sum = sum - sizes[end - width] + sizes[end];
+        if sum < least {
+            (start, least) = (end - width + 1, sum);
+        }
+    }
     Some(start..start + width)
 }
 

@@ -11,7 +11,7 @@ use crate::combine::{Combiner, Fold, Folding, Keep};
 use crate::merge::{KeyCode, Merge};
 use crate::partition::Grouping;
 use crate::reduce::sources::Sources;
-use crate::reduce::{ReduceError, ReduceSettings, SavedReduceInput};
+use crate::reduce::{ReduceError, ReduceSettings, SavedReduceInput, opening};
 use crate::saved::SavePlace;
 use crate::segment::Cursor;
 
@@ -97,7 +97,7 @@ impl ReduceInput {
 
     fn open_folding(settings: ReduceSettings, fold: &dyn Fold) -> Result<ReduceInput, ReduceError> {
         let grouping = settings.grouping;
-        ReduceInput::start(Sources::open(settings)?, fold, grouping)
+        ReduceInput::start(opening::open(settings)?, fold, grouping)
     }
 
     /// Goes on where an input was saved: the same groups, values and order follow, and nothing before is read
@@ -136,7 +136,7 @@ impl ReduceInput {
         base: &Path,
     ) -> Result<ReduceInput, ReduceError> {
         let grouping = settings.grouping;
-        let mut input = ReduceInput::start(Sources::open_at(settings, saved, base)?, fold, grouping)?;
+        let mut input = ReduceInput::start(opening::open_at(settings, saved, base)?, fold, grouping)?;
         let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
         (input.groups, input.records, input.bytes) = (groups, records, bytes);
         if let Some(group) = &saved.group {

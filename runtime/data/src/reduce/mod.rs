@@ -5,11 +5,13 @@
 
 mod error;
 mod input;
+mod opening;
 mod saved;
 mod settings;
+mod source;
 mod sources;
 
 pub use error::ReduceError;
 pub use input::{KeyValue, ReduceInput, ReduceStatistics};
 pub use saved::{SavedReduceInput, SavedSource};
-pub use settings::ReduceSettings;
+pub use settings::{READ_MAX, ReduceSettings};

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use crate::partition::Grouping;
 
+/// What is worth reading into memory: mapping a file costs more than to copy so many bytes.
+pub const READ_MAX: u64 = 64 << 10;
+
 /// Settings of one reduce task's input.
 #[derive(Debug, Clone)]
 pub struct ReduceSettings {
@@ -20,8 +23,11 @@ pub struct ReduceSettings {
     pub scratch: PathBuf,
     /// The attempt's id, for the headers of intermediate merges and for errors. At most 4096 bytes.
     pub label: String,
-    /// The most segments merged at once; less than 2 counts as 2.
+    /// The most segments merged at once, unless all are in memory; less than 2 counts as 2.
     pub fan_in: usize,
+    /// A segment with at most so many bytes of the partition is read into memory, while a quarter of `memory` lasts, and
+    /// then neither opened files nor `fan_in` bound how many there may be. See [`READ_MAX`].
+    pub read_max: u64,
     /// The prefix of a key that defines its group; the whole key without one.
     pub grouping: Option<Grouping>,
 }

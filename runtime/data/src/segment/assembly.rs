@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::extent::PartitionExtent;
-use super::format::{BlockEntry, PartitionEntry, Trailer};
+use super::format::{BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc};
 use super::seal::{Seal, partial_name};
 use super::writer::{SealedSegment, WriteError};
 
@@ -174,7 +174,8 @@ impl SegmentAssembly {
             footer_len: footer.len() as u64,
             records: entry.records,
             blocks: self.number,
-            footer_crc: crc32c::crc32c(&footer),
+            raw_len: entry.raw_len,
+            table_crc: table_crc(&footer[..PARTITION_ENTRY_BYTES]),
         };
         let end = [footer.as_slice(), &trailer.encode()].concat();
         self.write_at(&end, footer_offset)?;
@@ -192,16 +193,22 @@ impl SegmentAssembly {
 
     /// The index as it was sealed first, but for the places, which are those in this file.
     fn footer(&self) -> Vec<u8> {
-        let mut footer = Vec::new();
-        PartitionEntry { offset: self.header_len, first_block: 0, ..*self.extent.entry() }
-            .encode(&mut footer);
+        let mut index = Vec::new();
         let moved_from = self.extent.entry().offset;
         for number in 0..self.number {
             if let Some(block) = self.extent.block(number) {
                 let offset = block.offset - moved_from + self.header_len;
-                BlockEntry { offset, ..block }.encode(&mut footer);
+                BlockEntry { offset, ..block }.encode(&mut index);
             }
         }
+        let entry = PartitionEntry {
+            offset: self.header_len,
+            index_crc: crc32c::crc32c(&index),
+            ..*self.extent.entry()
+        };
+        let mut footer = Vec::with_capacity(PARTITION_ENTRY_BYTES + index.len());
+        entry.encode(self.extent.partition(), &mut footer);
+        footer.extend_from_slice(&index);
         footer
     }
 

@@ -1,66 +1,109 @@
 //! The rules that tie the parts of a segment file to each other and to its length.
 //!
-//! Owns the one pass over the footer that `Segment::open` makes, after which every offset and length in it
-//! can be trusted. Does not own the checksums of blocks: each is verified when a cursor enters its block.
+//! Owns what is checked before an offset or a length is believed: the ends of the file when it is opened, an entry of the
+//! partition table and its part of the block index when that partition is read, and all of the footer at once for
+//! whoever serves all of it. Does not own the checksums of blocks: each is verified when a cursor enters its block.
 
 use std::ops::Range;
 
 use super::format::{
     BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockEntry, Codec, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
-    TRAILER_BYTES, Trailer,
+    TRAILER_BYTES, Trailer, table_crc,
 };
 
-/// A file's parts, found and checked.
-pub(super) struct Parts {
+/// The two ends of a file, which fit each other and its length.
+#[derive(Debug)]
+pub(super) struct Ends {
     pub header: Header,
+    pub header_len: usize,
     pub trailer: Trailer,
 }
 
-/// Checks everything but the blocks' contents, or says what does not fit.
-pub(super) fn check(file: &[u8]) -> Result<Parts, String> {
-    let trailer = Trailer::decode(file)?;
-    let (header, header_len) = Header::decode(file)?;
-    let footer = footer_range(&header, &trailer, file.len() as u64)?;
-    check_footer(&header, header_len, &trailer, &file[footer.start as usize..footer.end as usize])?;
-    Ok(Parts { header, trailer })
+impl Ends {
+    /// Reads the header at the start of `start` and the trailer at the end of `end`, or says what does not fit.
+    pub(super) fn check(start: &[u8], end: &[u8], file_len: u64) -> Result<Ends, String> {
+        let trailer = Trailer::decode(end)?;
+        let (header, header_len) = Header::decode(start)?;
+        footer_range(&header, &trailer, file_len)?;
+        Ok(Ends { header, header_len, trailer })
+    }
+
+    /// Where the entry of a partition stands in the file; `row` counts the entries of the table.
+    pub(super) fn entry_at(&self, row: u32) -> u64 {
+        self.trailer.footer_offset + u64::from(row) * PARTITION_ENTRY_BYTES as u64
+    }
+
+    /// Where a partition's part of the block index stands in the file.
+    pub(super) fn index_at(&self, first_block: u64) -> u64 {
+        self.entry_at(self.header.table_len()) + first_block * BLOCK_ENTRY_BYTES as u64
+    }
+
+    /// Reads an entry that points to what there is, or says what does not fit.
+    pub(super) fn entry(&self, row: u32, bytes: &[u8]) -> Result<PartitionEntry, String> {
+        let partition = self.header.partition_of(row);
+        let entry = PartitionEntry::decode(bytes, partition)?;
+        let bytes_end = entry.offset.checked_add(entry.stored_len);
+        let blocks_end = entry.first_block.checked_add(entry.blocks);
+        let inside = entry.offset >= self.header_len as u64
+            && bytes_end.is_some_and(|end| end <= self.trailer.footer_offset)
+            && blocks_end.is_some_and(|end| end <= self.trailer.blocks);
+        if !inside {
+            return Err(format!(
+                "partition {partition} has {} bytes from byte {} on in {} blocks from block {} on",
+                entry.stored_len, entry.offset, entry.blocks, entry.first_block
+            ));
+        }
+        Ok(entry)
+    }
+
+    /// Checks a partition's part of the block index.
+    pub(super) fn check_index(&self, entry: &PartitionEntry, index: &[u8]) -> Result<(), String> {
+        if crc32c::crc32c(index) != entry.index_crc {
+            return Err("the checksum of a part of the block index does not fit".into());
+        }
+        check_partition(&self.header, entry, index)
+    }
 }
 
-/// Checks a footer that has the length its trailer says against the rest of the file.
-pub(super) fn check_footer(
-    header: &Header,
-    header_len: usize,
-    trailer: &Trailer,
-    footer: &[u8],
-) -> Result<(), String> {
-    if crc32c::crc32c(footer) != trailer.footer_crc {
-        return Err("the footer's checksum does not fit".into());
-    }
+/// Checks the whole footer, which has the length that its trailer says: every byte between header and footer must be
+/// covered by exactly one block's checksum.
+pub(super) fn check_footer(ends: &Ends, footer: &[u8]) -> Result<(), String> {
+    let Ends { header, header_len, trailer } = ends;
     let (table, index) = footer.split_at(header.table_len() as usize * PARTITION_ENTRY_BYTES);
-    let mut walk = Walk { header, index, offset: header_len as u64, block: 0 };
-    let mut records = 0u64;
-    for (partition, entry) in table.chunks_exact(PARTITION_ENTRY_BYTES).enumerate() {
-        let entry = PartitionEntry::decode(entry);
-        let next = table.get((partition + 1) * PARTITION_ENTRY_BYTES..).filter(|rest| !rest.is_empty());
-        let end = next.map_or(trailer.blocks, |rest| PartitionEntry::decode(rest).first_block);
-        walk.partition(&entry, end).map_err(|what| format!("partition {partition}: {what}"))?;
+    if table_crc(table) != trailer.table_crc {
+        return Err("the checksum of the partition entries does not fit".into());
+    }
+    let (mut offset, mut block, mut records, mut raw_len) = (*header_len as u64, 0u64, 0u64, 0u64);
+    for (row, bytes) in (0..).zip(table.chunks_exact(PARTITION_ENTRY_BYTES)) {
+        let entry = ends.entry(row, bytes)?;
+        if (entry.offset, entry.first_block) != (offset, block) {
+            return Err(format!(
+                "partition {row} starts at block {}, byte {}",
+                entry.first_block, entry.offset
+            ));
+        }
+        let own = &index[block as usize * BLOCK_ENTRY_BYTES..][..entry.index_len()];
+        ends.check_index(&entry, own).map_err(|what| format!("partition {row}: {what}"))?;
+        offset += entry.stored_len;
+        block += entry.blocks;
         records = records.checked_add(entry.records).ok_or("the numbers of records overflow")?;
+        raw_len = raw_len.checked_add(entry.raw_len).ok_or("the raw lengths overflow")?;
     }
-    if walk.block != trailer.blocks || walk.offset != trailer.footer_offset {
+    let found = (block, offset, records, raw_len);
+    let said = (trailer.blocks, trailer.footer_offset, trailer.records, trailer.raw_len);
+    if found != said {
         return Err(format!(
-            "the blocks end at byte {}, the footer starts at {}",
-            walk.offset, trailer.footer_offset
+            "the partitions have {} blocks, which end at byte {}, and {} records of {} raw bytes; the trailer says \
+             {}, {}, {} and {}",
+            found.0, found.1, found.2, found.3, said.0, said.1, said.2, said.3
         ));
-    }
-    if records != trailer.records {
-        return Err(format!("the partitions hold {records} records, the trailer says {}", trailer.records));
     }
     Ok(())
 }
 
 /// Checks the index of one partition on its own: entries that follow each other from `entry.offset` on.
 pub(super) fn check_partition(header: &Header, entry: &PartitionEntry, index: &[u8]) -> Result<(), String> {
-    let blocks = (index.len() / BLOCK_ENTRY_BYTES) as u64;
-    Walk { header, index, offset: entry.offset, block: 0 }.partition(entry, blocks)
+    Walk { header, index, offset: entry.offset, block: 0 }.partition(entry)
 }
 
 /// Where the footer lies in a file of `file_len` bytes, the trailer included, if that is where it can lie.
@@ -81,8 +124,7 @@ pub(super) fn footer_range(header: &Header, trailer: &Trailer, file_len: u64) ->
     Ok(trailer.footer_offset..end)
 }
 
-/// The walk over all blocks in file order: each must start where the one before ended, so that every byte
-/// between the header and the footer is covered by exactly one block's checksum.
+/// The walk over the blocks of a partition in file order: each must start where the one before ended.
 struct Walk<'a> {
     header: &'a Header,
     index: &'a [u8],
@@ -91,14 +133,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn partition(&mut self, entry: &PartitionEntry, end: u64) -> Result<(), String> {
-        let blocks = (self.index.len() / BLOCK_ENTRY_BYTES) as u64;
-        if entry.first_block != self.block || end < self.block || end > blocks || entry.offset != self.offset
-        {
-            return Err(format!("it starts at block {}, byte {}", entry.first_block, entry.offset));
-        }
-        if (end == self.block) != (entry.records == 0) {
-            return Err(format!("{} records in {} blocks", entry.records, end - self.block));
+    fn partition(&mut self, entry: &PartitionEntry) -> Result<(), String> {
+        let end = (self.index.len() / BLOCK_ENTRY_BYTES) as u64;
+        if entry.blocks != end || (end == 0) != (entry.records == 0) {
+            return Err(format!(
+                "{} records in {} blocks, of which {end} are here",
+                entry.records, entry.blocks
+            ));
         }
         let start = self.offset;
         let first = self.header.first_ordinal();

@@ -1,15 +1,15 @@
 //! The walk over the records of one partition of a segment.
 //!
-//! Owns the current block (borrowed from the mapping, or decompressed into the cursor's own buffer) and the
+//! Owns the current block (borrowed from the segment's bytes, or decompressed into the cursor's own buffer) and the
 //! position in it. Does not own merging several cursors (`merge`).
-#![allow(unsafe_code)] // keeps a pointer into the mapping that its own handle keeps alive
+#![allow(unsafe_code)] // keeps a pointer into the bytes that its own handle keeps alive
 
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::error::SegmentError;
-use super::format::{BLOCK_BYTES, BlockEntry, Codec};
+use super::format::{BlockEntry, Codec};
 use super::reader::Segment;
 use crate::activity::block_moved;
 use crate::record::{Extent, RecordEncoding};
@@ -35,7 +35,7 @@ pub struct Cursor {
     blocks: Range<u64>,
     /// Index of the block after the current one.
     next_block: u64,
-    /// The current block: part of the mapping, or of `buffer`.
+    /// The current block: part of the segment's bytes, or of `buffer`.
     block: NonNull<[u8]>,
     /// Holds the current block when it had to be decompressed; allocated with the first such block.
     buffer: Vec<u8>,
@@ -52,8 +52,8 @@ pub struct Cursor {
     bytes_read: u64,
 }
 
-// SAFETY: `block` points into `segment`'s mapping or into `buffer`, both of which move with the cursor and
-// are only read through it; nothing is shared with another thread.
+// SAFETY: `block` points into the bytes that `segment` keeps or into `buffer`, both of which stay where they are
+// when the cursor moves and are only read through it; nothing is shared with another thread.
 unsafe impl Send for Cursor {}
 
 impl Cursor {
@@ -206,7 +206,7 @@ impl Cursor {
 
     #[inline]
     fn block(&self) -> &[u8] {
-        // SAFETY: `block` is the empty slice, or part of the mapping that `segment` keeps, or of `buffer`,
+        // SAFETY: `block` is the empty slice, or part of the bytes that `segment` keeps, or of `buffer`,
         // which is only written while a new block is entered. All outlive the borrow of `self`.
         unsafe { self.block.as_ref() }
     }
@@ -257,9 +257,13 @@ impl Cursor {
 }
 
 fn decompress<'a>(buffer: &'a mut Vec<u8>, stored: &[u8], entry: &BlockEntry) -> Result<&'a [u8], String> {
-    // `check` refused compressed blocks of more than BLOCK_BYTES, so this is all that is ever allocated.
-    buffer.resize(BLOCK_BYTES, 0);
-    let raw = &mut buffer[..entry.raw_len as usize];
+    // `check` refused compressed blocks of more than BLOCK_BYTES: no more than that is ever allocated.
+    let raw_len = entry.raw_len as usize;
+    if buffer.len() < raw_len {
+        buffer.reserve_exact(raw_len - buffer.len());
+        buffer.resize(raw_len, 0);
+    }
+    let raw = &mut buffer[..raw_len];
     let len = lz4_flex::block::decompress_into(stored, raw).map_err(|error| error.to_string())?;
     if len != raw.len() {
         return Err(format!("{len} bytes where the index says {}", raw.len()));

@@ -3,7 +3,9 @@
 //! Owns the error of reading. Errors of writing belong to whoever writes: `CollectError` and `ReduceError`.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::format::Header;
 
 /// A segment could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -47,4 +49,10 @@ pub enum SegmentError {
         /// The one after the last.
         end: u64,
     },
+}
+
+/// The error for a file that is not a whole segment; `start` is how it begins.
+pub(super) fn damaged(path: &Path, start: &[u8], what: String) -> SegmentError {
+    let label = Header::decode(start).map_or("an unknown attempt".into(), |(header, _)| header.label);
+    SegmentError::Damaged { path: path.to_owned(), label, what }
 }

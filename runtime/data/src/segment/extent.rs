@@ -47,6 +47,8 @@ impl PartitionExtent {
     ) -> PartitionExtent {
         let header =
             Header { excerpt: Some(Excerpt { partition, first_block, first_ordinal }), ..header.clone() };
+        let blocks = (index.len() / BLOCK_ENTRY_BYTES) as u64;
+        let entry = PartitionEntry { first_block: 0, blocks, index_crc: crc32c::crc32c(&index), ..entry };
         PartitionExtent { header, partition, first_block, first_ordinal, entry, index }
     }
 
@@ -98,7 +100,7 @@ impl PartitionExtent {
         bytes.extend_from_slice(&self.partition.to_le_bytes());
         bytes.extend_from_slice(&self.first_block.to_le_bytes());
         bytes.extend_from_slice(&self.first_ordinal.to_le_bytes());
-        self.entry.encode(&mut bytes);
+        self.entry.encode(self.partition, &mut bytes);
         bytes.extend_from_slice(&self.index);
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes
@@ -124,7 +126,7 @@ impl PartitionExtent {
             return Err(cut());
         }
         let (partition, first_block, first_ordinal) = (u32_at(place, 0), u64_at(place, 4), u64_at(place, 12));
-        let entry = PartitionEntry::decode(entry);
+        let entry = PartitionEntry::decode(entry, partition)?;
         let extent =
             PartitionExtent::new(&header, partition, first_block, first_ordinal, entry, index.to_vec());
         extent.check()?;

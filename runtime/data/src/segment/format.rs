@@ -1,16 +1,20 @@
 //! The bytes of a segment file: header, partition table, block index and trailer.
 //!
 //! Owns sizes, magic numbers and the coding of each part, with a checksum over every part. Does not own the
-//! rules that tie the parts to each other and to the file's length: those are checked once, in
-//! `segment::check`.
+//! rules that tie the parts to each other and to the file's length (`segment::check`).
 //!
 //! ```text
 //! header     magic, version, encoding, codec, checksum kind, form, partitions, [partition, first block, first ordinal],
 //!            label, crc32c
 //! blocks     partition 0's blocks, partition 1's blocks, ...
 //! footer     one PartitionEntry per partition, one BlockEntry per block
-//! trailer    footer offset and length, records, blocks, crc32c of the footer, crc32c of the trailer, magic
+//! trailer    footer offset and length, records, blocks, raw length, crc32c of the partition entries, crc32c of the
+//!            trailer, magic
 //! ```
+//!
+//! A reduce reads one partition and nothing of the others: header, trailer, its entry, its part of the block index, its
+//! blocks. So each entry has a checksum of its own, which covers its number, too, and holds that of its part of the
+//! index; what that costs does not grow with the number of partitions.
 //!
 //! The form is 0 for a file with all partitions of a map's output. It is 1 for a file with one of them, or
 //! with the end of one, such as a fetch writes: its table has one entry, and the fields in brackets say what
@@ -23,7 +27,7 @@ pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 
 const HEADER_MAGIC: [u8; 8] = *b"NAPRSEG\n";
 const TRAILER_MAGIC: [u8; 8] = *b"NAPSEAL\n";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const CHECKSUM_CRC32C: u8 = 1;
 const FORM_WHOLE: u8 = 0;
 const FORM_EXCERPT: u8 = 1;
@@ -35,9 +39,11 @@ pub(crate) const CRC_BYTES: usize = 4;
 const LABEL_MAX: usize = 4096;
 /// The longest header, in bytes.
 pub(crate) const HEADER_BYTES_MAX: usize = HEADER_FIXED + EXCERPT_BYTES + LABEL_MAX + CRC_BYTES;
-pub(crate) const PARTITION_ENTRY_BYTES: usize = 40;
+pub(crate) const PARTITION_ENTRY_BYTES: usize = 56;
 pub(crate) const BLOCK_ENTRY_BYTES: usize = 56;
-pub(crate) const TRAILER_BYTES: usize = 48;
+pub(crate) const TRAILER_BYTES: usize = 56;
+/// The bytes of a trailer that its checksum covers.
+const TRAILER_COVERED: usize = 44;
 
 /// Whether blocks are compressed. A block that does not shrink below 0.9 is stored as it is either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +88,10 @@ pub struct PartitionEntry {
     pub records: u64,
     /// Index of its first block in the file's block index.
     pub first_block: u64,
+    /// How many blocks it has.
+    pub blocks: u64,
+    /// Checksum of its part of the block index.
+    pub index_crc: u32,
 }
 
 /// How one block's bytes are stored.
@@ -111,7 +121,10 @@ pub(crate) struct Trailer {
     pub footer_len: u64,
     pub records: u64,
     pub blocks: u64,
-    pub footer_crc: u32,
+    /// Bytes of all records as encoded, before compression.
+    pub raw_len: u64,
+    /// Checksum of the partition entries, which hold that of the block index.
+    pub table_crc: u32,
 }
 
 /// Refuses a label that a header cannot hold.
@@ -149,6 +162,14 @@ impl Header {
         bytes.extend_from_slice(self.label.as_bytes());
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes
+    }
+
+    /// Whether these first bytes of a file end inside its header.
+    pub(crate) fn is_cut(bytes: &[u8]) -> bool {
+        let fixed = bytes.get(..HEADER_FIXED);
+        fixed.is_none_or(|fixed| {
+            HEADER_FIXED + EXCERPT_BYTES + u32_at(fixed, 28) as usize + CRC_BYTES > bytes.len()
+        })
     }
 
     /// Reads the header at the start of `bytes` and its length, or says what does not fit.
@@ -209,6 +230,11 @@ impl Header {
         if self.excerpt.is_some() { 1 } else { self.partitions }
     }
 
+    /// The partition of an entry of the table.
+    pub(crate) fn partition_of(&self, row: u32) -> u32 {
+        self.excerpt.map_or(row, |excerpt| excerpt.partition)
+    }
+
     /// Number in its partition of the first block that each partition of the file starts with.
     pub(crate) fn first_block(&self) -> u64 {
         self.excerpt.map_or(0, |excerpt| excerpt.first_block)
@@ -221,21 +247,52 @@ impl Header {
 }
 
 impl PartitionEntry {
-    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
-        for field in [self.offset, self.stored_len, self.raw_len, self.records, self.first_block] {
+    /// Appends the entry of partition `number`.
+    pub(crate) fn encode(&self, number: u32, into: &mut Vec<u8>) {
+        let start = into.len();
+        let fields =
+            [self.offset, self.stored_len, self.raw_len, self.records, self.first_block, self.blocks];
+        for field in fields {
             into.extend_from_slice(&field.to_le_bytes());
         }
+        into.extend_from_slice(&self.index_crc.to_le_bytes());
+        let crc = entry_crc(number, &into[start..]);
+        into.extend_from_slice(&crc.to_le_bytes());
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> PartitionEntry {
-        PartitionEntry {
+    /// Reads the entry of partition `number`, or says what does not fit.
+    pub(crate) fn decode(bytes: &[u8], number: u32) -> Result<PartitionEntry, String> {
+        let (covered, crc) = bytes[..PARTITION_ENTRY_BYTES].split_at(PARTITION_ENTRY_BYTES - CRC_BYTES);
+        if entry_crc(number, covered) != u32_at(crc, 0) {
+            return Err(format!("the checksum of the entry of partition {number} does not fit"));
+        }
+        Ok(PartitionEntry {
             offset: u64_at(bytes, 0),
             stored_len: u64_at(bytes, 8),
             raw_len: u64_at(bytes, 16),
             records: u64_at(bytes, 24),
             first_block: u64_at(bytes, 32),
-        }
+            blocks: u64_at(bytes, 40),
+            index_crc: u32_at(bytes, 48),
+        })
     }
+
+    /// Bytes of its part of the block index.
+    pub(crate) fn index_len(&self) -> usize {
+        (self.blocks as usize).saturating_mul(BLOCK_ENTRY_BYTES)
+    }
+}
+
+/// The checksum of all entries of a table. Their own checksums are left out: a CRC over bytes and their CRC does not depend
+/// on the bytes.
+pub(crate) fn table_crc(table: &[u8]) -> u32 {
+    let entries = table.chunks_exact(PARTITION_ENTRY_BYTES);
+    entries.fold(0, |crc, entry| crc32c::crc32c_append(crc, &entry[..PARTITION_ENTRY_BYTES - CRC_BYTES]))
+}
+
+/// An entry in another's place has another checksum.
+fn entry_crc(number: u32, fields: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), fields)
 }
 
 impl BlockEntry {
@@ -276,32 +333,31 @@ impl BlockEntry {
 impl Trailer {
     pub(crate) fn encode(&self) -> [u8; TRAILER_BYTES] {
         let mut bytes = [0; TRAILER_BYTES];
-        for (index, field) in
-            [self.footer_offset, self.footer_len, self.records, self.blocks].into_iter().enumerate()
-        {
+        let fields = [self.footer_offset, self.footer_len, self.records, self.blocks, self.raw_len];
+        for (index, field) in fields.into_iter().enumerate() {
             bytes[index * 8..][..8].copy_from_slice(&field.to_le_bytes());
         }
-        bytes[32..36].copy_from_slice(&self.footer_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[..36]);
-        bytes[36..40].copy_from_slice(&crc.to_le_bytes());
-        bytes[40..].copy_from_slice(&TRAILER_MAGIC);
+        bytes[40..TRAILER_COVERED].copy_from_slice(&self.table_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..TRAILER_COVERED]);
+        bytes[TRAILER_COVERED..48].copy_from_slice(&crc.to_le_bytes());
+        bytes[48..].copy_from_slice(&TRAILER_MAGIC);
         bytes
     }
 
-    /// The trailer's own checksum, which stands for the whole file: it covers the footer's, which covers the
-    /// blocks'.
+    /// The trailer's own checksum, which stands for the whole file: it covers that of the partition entries, which cover
+    /// the block index, which covers the blocks.
     pub(crate) fn crc(&self) -> u32 {
-        u32_at(&self.encode(), 36)
+        u32_at(&self.encode(), TRAILER_COVERED)
     }
 
     /// Reads the trailer in the last bytes of a file, or says what does not fit.
     pub(crate) fn decode(file: &[u8]) -> Result<Trailer, String> {
         let start = file.len().checked_sub(TRAILER_BYTES).ok_or("the file is shorter than a trailer")?;
         let bytes = &file[start..];
-        if bytes[40..] != TRAILER_MAGIC {
+        if bytes[48..] != TRAILER_MAGIC {
             return Err("the file does not end with a trailer: it was cut, or never sealed".into());
         }
-        if crc32c::crc32c(&bytes[..36]) != u32_at(bytes, 36) {
+        if crc32c::crc32c(&bytes[..TRAILER_COVERED]) != u32_at(bytes, TRAILER_COVERED) {
             return Err("the trailer's checksum does not fit".into());
         }
         Ok(Trailer {
@@ -309,7 +365,8 @@ impl Trailer {
             footer_len: u64_at(bytes, 8),
             records: u64_at(bytes, 16),
             blocks: u64_at(bytes, 24),
-            footer_crc: u32_at(bytes, 32),
+            raw_len: u64_at(bytes, 32),
+            table_crc: u32_at(bytes, 40),
         })
     }
 }

@@ -1,7 +1,8 @@
-//! An open segment: a validated, mapped file.
+//! An open segment: a validated file, mapped as a whole or read for one partition.
 //!
-//! Owns the mapping and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s.
-//! Holds no heap memory that grows with the file: the footer is read where it is mapped.
+//! Owns the bytes and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s. Opening looks
+//! at both ends of the file; an entry of the partition table and its blocks' index are checked when that partition is
+//! asked for, so that a reduce does not pay for partitions of others.
 //!
 //! A sealed segment is immutable by contract. Should something else cut the file while it is mapped, reading
 //! the lost part is a SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
@@ -10,53 +11,117 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
-use super::check::check;
+use super::check::Ends;
 use super::cursor::{Cursor, SegmentPosition};
-use super::error::SegmentError;
+use super::error::{SegmentError, damaged};
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
-    Trailer,
+    BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Excerpt, HEADER_BYTES_MAX, Header,
+    PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES,
 };
+use super::index::read_range;
 use crate::record::RecordEncoding;
 
-/// A sealed segment file, mapped and validated.
+/// As much of a file as nearly every header takes.
+const START_BYTES: u64 = 256;
+
+/// A sealed segment file, validated where it was looked at.
 #[derive(Debug)]
 pub struct Segment {
-    map: Mmap,
+    bytes: Bytes,
     path: PathBuf,
-    header: Header,
-    trailer: Trailer,
+    file_len: u64,
+    ends: Ends,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    /// All of the file.
+    Mapped(Mmap),
+    /// What belongs to one partition: its part of the block index, then its blocks.
+    Read { partition: u32, entry: PartitionEntry, bytes: Box<[u8]> },
 }
 
 impl Segment {
-    /// Maps a sealed segment and validates its header, footer and trailer against each other and the file's
-    /// length. The blocks' contents are verified later, each when a cursor enters it.
+    /// Maps a sealed segment and checks its header and trailer against each other and the file's length. Entries of
+    /// partitions and the blocks' contents are verified later, each when it is looked at.
     ///
     /// # Errors
     /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment.
     pub fn open(path: &Path) -> Result<Arc<Segment>, SegmentError> {
         let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+        Segment::map(&File::open(path).map_err(unreadable)?, path)
+    }
+
+    /// As `open` for whoever reads one partition: when that has at most `bytes_max` bytes with its index it is read into
+    /// memory, and neither a descriptor nor a mapping is kept.
+    ///
+    /// # Errors
+    /// As `open`, and as `partition`.
+    pub fn open_partition(path: &Path, partition: u32, bytes_max: u64) -> Result<Arc<Segment>, SegmentError> {
+        let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
-        let len = file.metadata().map_err(unreadable)?.len();
-        if usize::try_from(len).is_err() {
+        let file_len = file.metadata().map_err(unreadable)?.len();
+        let mut start = read_range(&file, 0, file_len.min(START_BYTES)).map_err(unreadable)?;
+        if Header::is_cut(&start) && file_len > START_BYTES {
+            start = read_range(&file, 0, file_len.min(HEADER_BYTES_MAX as u64)).map_err(unreadable)?;
+        }
+        let end_len = file_len.min(TRAILER_BYTES as u64);
+        let end = read_range(&file, file_len - end_len, end_len).map_err(unreadable)?;
+        let ends = Ends::check(&start, &end, file_len).map_err(|what| damaged(path, &start, what))?;
+        let damaged = |what| damaged(path, &start, what);
+        let row = row_of(&ends.header, path, partition)?;
+        let entry =
+            read_range(&file, ends.entry_at(row), PARTITION_ENTRY_BYTES as u64).map_err(unreadable)?;
+        let entry = ends.entry(row, &entry).map_err(damaged)?;
+        let index_len = entry.index_len() as u64;
+        if entry.stored_len.saturating_add(index_len) > bytes_max {
+            return Segment::map(&file, path);
+        }
+        let mut bytes = vec![0; (index_len + entry.stored_len) as usize].into_boxed_slice();
+        let (index, blocks) = bytes.split_at_mut(index_len as usize);
+        file.read_exact_at(index, ends.index_at(entry.first_block)).map_err(unreadable)?;
+        ends.check_index(&entry, index).map_err(damaged)?;
+        file.read_exact_at(blocks, entry.offset).map_err(unreadable)?;
+        let bytes = Bytes::Read { partition, entry, bytes };
+        Ok(Arc::new(Segment { bytes, path: path.to_owned(), file_len, ends }))
+    }
+
+    fn map(file: &File, path: &Path) -> Result<Arc<Segment>, SegmentError> {
+        let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+        let file_len = file.metadata().map_err(unreadable)?.len();
+        if usize::try_from(file_len).is_err() {
             return Err(unreadable(io::Error::from(io::ErrorKind::FileTooLarge)));
         }
         // SAFETY: the mapping is private to reading. Segments are immutable once sealed (see the module's
         // header for what a violation does), so the bytes behind the shared slice do not change while it
         // lives.
-        let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
-        let parts = check(&map).map_err(|what| SegmentError::Damaged {
+        let map = unsafe { Mmap::map(file) }.map_err(unreadable)?;
+        let ends = Ends::check(&map, &map, map.len() as u64).map_err(|what| damaged(path, &map, what))?;
+        Ok(Arc::new(Segment {
             path: path.to_owned(),
-            label: Header::decode(&map)
-                .map_or_else(|_| "an unknown attempt".to_owned(), |(header, _)| header.label),
-            what,
-        })?;
-        Ok(Arc::new(Segment { map, path: path.to_owned(), header: parts.header, trailer: parts.trailer }))
+            file_len: map.len() as u64,
+            ends,
+            bytes: Bytes::Mapped(map),
+        }))
+    }
+
+    /// Bytes of its own memory that it holds.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match &self.bytes {
+            Bytes::Mapped(_) => 0,
+            Bytes::Read { bytes, .. } => bytes.len(),
+        }
+    }
+
+    /// Whether it is a mapping, of which a process may have so many only.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Bytes::Mapped(_))
     }
 
     /// The file.
@@ -66,64 +131,59 @@ impl Segment {
 
     /// The attempt that wrote it.
     pub fn label(&self) -> &str {
-        &self.header.label
+        &self.ends.header.label
     }
 
     /// The layout of its records.
     pub fn encoding(&self) -> RecordEncoding {
-        self.header.encoding
+        self.ends.header.encoding
     }
 
     /// Whether its blocks may be compressed.
     pub fn compression(&self) -> BlockCompression {
-        self.header.compression
+        self.ends.header.compression
     }
 
     pub fn partitions(&self) -> u32 {
-        self.header.partitions
+        self.ends.header.partitions
     }
 
     /// Number of records in all partitions.
     pub fn records(&self) -> u64 {
-        self.trailer.records
+        self.ends.trailer.records
     }
 
     /// Bytes of all records as encoded, before compression.
     pub fn raw_len(&self) -> u64 {
-        let row = |row: usize| self.trailer.footer_offset as usize + row * PARTITION_ENTRY_BYTES;
-        (0..self.header.table_len() as usize)
-            .map(|number| PartitionEntry::decode(&self.map[row(number)..]).raw_len)
-            .sum()
+        self.ends.trailer.raw_len
     }
 
     /// The checksum of the trailer, which covers the footer's, which covers that of each block.
     pub(crate) fn crc(&self) -> u32 {
-        self.trailer.crc()
+        self.ends.trailer.crc()
     }
 
     /// Length of the file in bytes.
     pub fn file_len(&self) -> u64 {
-        self.map.len() as u64
+        self.file_len
     }
 
     /// Place and size of one partition.
     ///
     /// # Errors
-    /// `NoPartition` when there are fewer, `OtherPartition` when this file holds another one only.
+    /// `NoPartition` when there are fewer, `OtherPartition` when another one only is here, `Damaged` when the entry is.
     pub fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
-        let partitions = self.partitions();
-        if partition >= partitions {
-            return Err(SegmentError::NoPartition { path: self.path.clone(), partition, partitions });
-        }
-        let row = match self.header.excerpt {
-            None => partition,
-            Some(excerpt) if excerpt.partition == partition => 0,
-            Some(Excerpt { partition: held, .. }) => {
-                return Err(SegmentError::OtherPartition { path: self.path.clone(), partition, held });
+        let row = row_of(&self.ends.header, &self.path, partition)?;
+        match &self.bytes {
+            Bytes::Mapped(map) => {
+                let entry = self.ends.entry(row, &map[self.ends.entry_at(row) as usize..]);
+                entry.map_err(|what| self.damaged(what))
             }
-        };
-        let at = self.trailer.footer_offset as usize + row as usize * PARTITION_ENTRY_BYTES;
-        Ok(PartitionEntry::decode(&self.map[at..]))
+            Bytes::Read { partition: held, entry, .. } if *held == partition => Ok(*entry),
+            Bytes::Read { partition: held, .. } => {
+                Err(SegmentError::OtherPartition { path: self.path.clone(), partition, held: *held })
+            }
+        }
     }
 
     /// A cursor before the first record of a partition.
@@ -173,45 +233,69 @@ impl Segment {
 
     /// Number in its partition of the first block that a partition starts with here.
     pub(super) fn first_block(&self) -> u64 {
-        self.header.first_block()
+        self.ends.header.first_block()
     }
 
     /// Ordinal of the first record that a partition starts with here; not 0 when the file holds the end of
     /// one only.
     pub(crate) fn first_ordinal(&self) -> u64 {
-        self.header.first_ordinal()
+        self.ends.header.first_ordinal()
     }
 
-    /// The partition's blocks as a range of the block index.
+    /// The partition's blocks as a range of the block index, which is checked.
     pub(super) fn blocks(&self, partition: u32) -> Result<(PartitionEntry, Range<u64>), SegmentError> {
         let entry = self.partition(partition)?;
-        let end = match self.partition(partition + 1) {
-            Ok(next) => next.first_block,
-            // The last one, or the only one here.
-            Err(_) => self.trailer.blocks,
-        };
-        Ok((entry, entry.first_block..end))
+        if let Bytes::Mapped(map) = &self.bytes {
+            let index = &map[self.ends.index_at(entry.first_block) as usize..][..entry.index_len()];
+            self.ends.check_index(&entry, index).map_err(|what| self.damaged(what))?;
+        }
+        Ok((entry, entry.first_block..entry.first_block + entry.blocks))
     }
 
     /// One entry of the block index.
     pub(super) fn block(&self, block: u64) -> Result<BlockEntry, SegmentError> {
-        let table = self.header.table_len() as usize * PARTITION_ENTRY_BYTES;
-        let at = self.trailer.footer_offset as usize + table + block as usize * BLOCK_ENTRY_BYTES;
-        BlockEntry::decode(&self.map[at..])
-            .ok_or_else(|| self.damaged(format!("block {block}: unknown codec")))
+        let entry = match &self.bytes {
+            Bytes::Mapped(map) => &map[self.ends.index_at(block) as usize..],
+            Bytes::Read { entry, bytes, .. } => {
+                &bytes[(block - entry.first_block) as usize * BLOCK_ENTRY_BYTES..]
+            }
+        };
+        BlockEntry::decode(entry).ok_or_else(|| self.damaged(format!("block {block}: unknown codec")))
     }
 
     /// The stored bytes of one block, checked against its checksum.
     pub(super) fn stored(&self, index: u64, block: &BlockEntry) -> Result<&[u8], SegmentError> {
-        let start = block.offset as usize;
-        let stored = &self.map[start..start + block.stored_len as usize];
+        let len = block.stored_len as usize;
+        let stored = match &self.bytes {
+            Bytes::Mapped(map) => &map[block.offset as usize..][..len],
+            Bytes::Read { entry, bytes, .. } => {
+                &bytes[entry.index_len() + (block.offset - entry.offset) as usize..][..len]
+            }
+        };
         if crc32c::crc32c(stored) != block.crc {
-            return Err(self.damaged(format!("the checksum of block {index} at byte {start} does not fit")));
+            return Err(
+                self.damaged(format!("the checksum of block {index} at byte {} does not fit", block.offset))
+            );
         }
         Ok(stored)
     }
 
     pub(super) fn damaged(&self, what: String) -> SegmentError {
         SegmentError::Damaged { path: self.path.clone(), label: self.label().to_owned(), what }
+    }
+}
+
+/// Where a partition stands in the table of a file.
+fn row_of(header: &Header, path: &Path, partition: u32) -> Result<u32, SegmentError> {
+    let partitions = header.partitions;
+    if partition >= partitions {
+        return Err(SegmentError::NoPartition { path: path.to_owned(), partition, partitions });
+    }
+    match header.excerpt {
+        None => Ok(partition),
+        Some(excerpt) if excerpt.partition == partition => Ok(0),
+        Some(Excerpt { partition: held, .. }) => {
+            Err(SegmentError::OtherPartition { path: path.to_owned(), partition, held })
+        }
     }
 }

@@ -7,7 +7,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::format::{BLOCK_BYTES, BlockCompression, BlockEntry, Codec, Header, PartitionEntry, Trailer};
+use super::format::{
+    BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Codec, Excerpt, Header,
+    PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc,
+};
 use super::seal::{Seal, partial_name};
 use crate::activity::block_moved;
 use crate::key;
@@ -61,6 +64,8 @@ pub(crate) struct SegmentShape {
     pub encoding: RecordEncoding,
     pub compression: BlockCompression,
     pub partitions: u32,
+    /// The partition that the file has alone; all of them without one.
+    pub only: Option<u32>,
     pub label: String,
 }
 
@@ -110,7 +115,7 @@ impl SegmentWriter {
             encoding: shape.encoding,
             compression: shape.compression,
             partitions: shape.partitions,
-            excerpt: None,
+            excerpt: shape.only.map(|partition| Excerpt { partition, first_block: 0, first_ordinal: 0 }),
             label: shape.label.clone(),
         };
         let mut buffer = Vec::with_capacity(buffer_bytes + BLOCK_BYTES);
@@ -158,12 +163,21 @@ impl SegmentWriter {
     /// Ends the current partition and starts the one after it.
     pub(crate) fn next_partition(&mut self) -> Result<(), WriteError> {
         self.close_block()?;
-        self.partition.encode(&mut self.table);
+        let row = self.rows();
+        self.partition.blocks = self.blocks - self.partition.first_block;
+        let index = &self.index[self.partition.first_block as usize * BLOCK_ENTRY_BYTES..];
+        self.partition.index_crc = crc32c::crc32c(index);
+        self.partition.encode(self.shape.only.unwrap_or(row), &mut self.table);
         self.records += self.partition.records;
         self.raw_len += self.partition.raw_len;
         let offset = self.offset + self.buffer.len() as u64;
         self.partition = PartitionEntry { offset, first_block: self.blocks, ..PartitionEntry::default() };
         Ok(())
+    }
+
+    /// How many partitions have ended.
+    fn rows(&self) -> u32 {
+        (self.table.len() / PARTITION_ENTRY_BYTES) as u32
     }
 
     /// Adds a record that is already encoded to the current partition.
@@ -289,16 +303,17 @@ impl SegmentWriter {
     pub(crate) fn finish(mut self, seal: Seal) -> Result<SealedSegment, WriteError> {
         self.next_partition()?;
         // Partitions after the last one that got records are as much part of the table as any other.
-        while self.table.len() < self.shape.partitions as usize * super::format::PARTITION_ENTRY_BYTES {
+        let rows = self.shape.only.map_or(self.shape.partitions, |_| 1);
+        while self.rows() < rows {
             self.next_partition()?;
         }
-        let footer_crc = crc32c::crc32c_append(crc32c::crc32c(&self.table), &self.index);
         let trailer = Trailer {
             footer_offset: self.offset + self.buffer.len() as u64,
             footer_len: (self.table.len() + self.index.len()) as u64,
             records: self.records,
             blocks: self.blocks,
-            footer_crc,
+            raw_len: self.raw_len,
+            table_crc: table_crc(&self.table),
         };
         self.buffer.extend_from_slice(&self.table);
         self.buffer.extend_from_slice(&self.index);

@@ -166,6 +166,7 @@ impl Place {
             scratch: self.folder.path().to_owned(),
             label: "attempt of a reduce".into(),
             fan_in: 64,
+            read_max: 0,
             grouping: None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns whole fetches without trouble, in both forms of a connection. Does not own trouble (`broken`, `damage`).
 
-use napreduce_data::{ReduceInput, ReduceSettings};
+use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings};
 
 use super::*;
 
@@ -93,6 +93,7 @@ fn several_servers_and_local_files_make_one_input() {
         scratch,
         label: "a reduce".into(),
         fan_in: 4,
+        read_max: READ_MAX,
         grouping: None,
     };
     let mut input = ReduceInput::open(settings).unwrap();

@@ -3,7 +3,7 @@
 //!
 //! Owns checkpoints of a gathering. Does not own going on with a merge.
 
-use napreduce_data::{ReduceInput, ReduceSettings, SavePlace, SavedReduceInput};
+use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, SavePlace, SavedReduceInput};
 use napreduce_protocol::CounterValues;
 use napreduce_task::{Checkpoint, CheckpointDirectory, CheckpointStage, NeededInput};
 
@@ -107,6 +107,7 @@ fn settings(folder: &Path, segments: Vec<PathBuf>) -> ReduceSettings {
         scratch: folder.to_owned(),
         label: reduce_attempt(2).to_string(),
         fan_in: 64,
+        read_max: READ_MAX,
         grouping: None,
     }
 }
