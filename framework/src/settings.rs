@@ -23,6 +23,9 @@ Settings for --conf:
   task-timeout=TIME       a task that makes no progress for so long is ended and tried again
                           (such as 90s or 10m, 0s for never, default 600s)";
 
+/// Sources of one merge, unless said otherwise.
+pub(crate) const FAN_IN_DEFAULT: u32 = 64;
+
 /// Parsed settings; they travel to the task processes beside the job's parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
@@ -44,7 +47,7 @@ impl Default for Settings {
             attempts_max: JobPlan::ATTEMPTS_MAX_DEFAULT,
             combine_files: true,
             compress: false,
-            fan_in: 64,
+            fan_in: FAN_IN_DEFAULT,
             durable: false,
             slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,

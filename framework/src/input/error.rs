@@ -107,6 +107,17 @@ pub enum InputError {
         /// Where it ends now.
         found: u64,
     },
+    /// The file was written to or replaced after its splits were planned.
+    #[error(
+        "{} was {how} after the job began: attempts would read different bytes; run the job again, on files that nobody changes",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What was done to it.
+        how: &'static str,
+    },
     /// A text job met bytes that are no text.
     #[error(
         "{} is not UTF-8 text at byte {offset}; convert it, or read lines of bytes (Job::bytes())",

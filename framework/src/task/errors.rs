@@ -121,6 +121,7 @@ impl From<InputError> for TaskError {
             | InputError::BadPattern { .. }
             | InputError::NotAFile { .. }
             | InputError::Shortened { .. }
+            | InputError::Changed { .. }
             | InputError::NotText { .. }
             | InputError::Nested { .. }
             | InputError::NotDecompressed { .. }

@@ -10,7 +10,7 @@ use napreduce_live::{
     Boundary, Counter, InputSplit, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError,
 };
 
-use crate::input::{InputError, InputFormat, RecordReader};
+use crate::input::{InputError, InputFormat, RecordReader, check_unchanged};
 
 /// What takes the records of a split.
 pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
@@ -92,6 +92,8 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     let mut loop_state = RecordLoop { context, place, restored, declined: false };
     for (number, part) in parts.iter().enumerate().skip(place.part) {
         context.position().enter(part.path.display().to_string(), PositionUnit::Byte);
+        let stamp = task.split.stamps.get(number);
+        check_unchanged(part, stamp)?;
         if number > place.part {
             loop_state.place = ReadPosition { part: number, offset: part.offset, ..loop_state.place };
             sink.begin(&part.path)?;
@@ -101,6 +103,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
         }
         // What comes after, the last folds and the mapper's finish, is about any record of it.
         context.position().at_range(part.offset, part.end());
+        check_unchanged(part, stamp)?;
         sink.end()?;
         sink.check()?;
         before += part.length;

@@ -18,7 +18,7 @@ use super::saving::{
     ResumeError, Saving, Start, base_of, give_back, part_error, restored_format, start, unsaved,
 };
 use crate::output::{Output, Pieces};
-use crate::settings::Settings;
+use crate::settings::{FAN_IN_DEFAULT, Settings};
 use crate::user_code::{CombineStage, Grouping, Reducer, TaskInfo};
 
 /// The reduce of a job.
@@ -115,7 +115,8 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
             scratch: task.scratch.clone(),
             label: context.attempt().to_string(),
             fan_in: self.settings.fan_in as usize,
-            read_max: READ_MAX,
+            // Whoever asks for narrow merges gets them, also of inputs that would fit the memory.
+            read_max: if self.settings.fan_in < FAN_IN_DEFAULT { 0 } else { READ_MAX },
             grouping: self.grouping.prefix_length,
         }
     }

@@ -246,7 +246,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             Split { path: self.folder.path().join(name), ..part.clone() }
         };
         MapTask {
-            split: InputSplit { parts: split.parts.iter().map(here).collect() },
+            split: InputSplit { parts: split.parts.iter().map(here).collect(), stamps: Vec::new() },
             partitions,
             cuts: cuts.to_vec(),
             compress: self.settings.compress,

@@ -93,6 +93,15 @@ impl Daemons {
         Ok(id)
     }
 
+    /// Ends one at once, as a crash does.
+    pub fn kill(&mut self, name: &str) {
+        for mut daemon in self.running.extract_if(.., |daemon| daemon.name == name) {
+            // Errors mean that it is gone.
+            let _ = daemon.child.kill();
+            let _ = daemon.child.wait();
+        }
+    }
+
     /// Waits until `ready` holds of what the newest has printed on its standard output.
     pub fn wait(&mut self, ready: impl Fn(&str) -> bool, interrupt: &Interrupt) -> Result<(), DaemonError> {
         let until = Instant::now() + READY_MAX;

@@ -109,6 +109,9 @@ impl LabError {
 /// A cluster did not do its part.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveClusterError {
+    /// Clients that have not ended.
+    #[error("{what} have not ended within {limit:?}")]
+    Slow { limit: Duration, what: String },
     /// It was asked for something, or could not be.
     #[error("the cluster of the experiment: {0}")]
     Client(#[from] ClientError),

@@ -142,7 +142,7 @@ impl Search<'_> {
     }
 
     fn submit(&mut self, shape: Shape, name: &str, pause: u64) -> Result<(JobId, PathBuf), LabError> {
-        let work = Work { job: shape.name().to_owned(), rounds: 0, pause, fill: 0, seed: 0 };
+        let work = Work { job: shape.name().to_owned(), rounds: 0, pause, fill: 0, seed: 0, times: 0 };
         let output = self.folder.join(name);
         let order = JobOrder {
             reduces: 2,

@@ -9,6 +9,7 @@ mod steps;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Args;
 use napreduce::program::Error;
@@ -26,7 +27,7 @@ pub const JOB_PROGRAM: &str = "nap-lab-jobs";
 pub const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
 
 /// What a job of the lab does; every job takes from it what it needs.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 pub struct Work {
     /// Which job
     #[arg(long)]
@@ -47,6 +48,12 @@ pub struct Work {
     /// What the memory is filled with
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+
+    /// Run the job so many times, one after the other, into directories in the output, and print the microseconds of each;
+    /// 0 for once, into the output itself
+    #[arg(long, default_value_t = 0)]
+    #[serde(skip)]
+    pub times: u64,
 }
 
 /// Whether this process is to be the job program: by its name, or as a task of one of its jobs.
@@ -80,7 +87,16 @@ pub fn job_program(program: Program) -> ExitCode {
 }
 
 fn drive(driver: &mut Driver<'_>, work: &Work) -> Result<(), Error> {
-    driver.job(&work.job).parameters(work).run().map(drop)
+    if work.times == 0 {
+        return driver.job(&work.job).parameters(work).run().map(drop);
+    }
+    let output = driver.output().to_owned();
+    for number in 0..work.times {
+        let began = Instant::now();
+        driver.job(&work.job).parameters(work).output(output.join(number.to_string())).run()?;
+        println!("{}", began.elapsed().as_micros());
+    }
+    Ok(())
 }
 
 /// Has the kernel end this process when the experiment that started it ends; false when that has happened

@@ -117,7 +117,7 @@ impl Measuring<'_> {
         self.jobs += 1;
         let name = format!("latency-{}", self.jobs);
         let output = self.folder.join(&name);
-        let work = Work { job: "steps-of-reduces".to_owned(), rounds, pause: 0, fill: 0, seed: 0 };
+        let work = Work { job: "steps-of-reduces".to_owned(), rounds, pause: 0, fill: 0, seed: 0, times: 0 };
         let order = JobOrder::new(&name, work, &self.folder.join("groups.txt"), &output);
         Ok((self.cluster.submit(&order)?, output))
     }

@@ -23,9 +23,12 @@ use crate::jobs::own_binary;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
 use crate::workspace::WorkError;
+use rustix::process::Pid;
 
 /// How long workers may take to come up.
 const UP_MAX: Duration = Duration::from_secs(60);
+/// What each worker adds to that.
+const UP_EACH: Duration = Duration::from_millis(200);
 /// Between two looks at a job or a task.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -54,6 +57,7 @@ pub struct LiveCluster<'s> {
     session: &'s Session,
     folder: PathBuf,
     daemons: Daemons,
+    coordinator: Pid,
     client: ClusterClient,
 }
 
@@ -75,9 +79,8 @@ impl<'s> LiveCluster<'s> {
             .map_err(LiveClusterError::from)?;
         write(&directory.join("napreduce.toml"), &layout.configuration)?;
         let mut daemons = Daemons::none(folder);
-        let coordinator = daemon(nap, "coordinator", &directory)
-            .flag("--heartbeat", format!("{}us", layout.heartbeat.as_micros()));
-        guard.take_process(daemons.start("coordinator", &coordinator)?)?;
+        let coordinator = daemons.start("coordinator", &coordinator(nap, &directory, layout))?;
+        guard.take_process(coordinator)?;
         for (number, slots) in (1..).zip(&layout.workers) {
             let name = format!("worker-{number}");
             let worker = daemon(nap, "worker", &directory)
@@ -95,7 +98,59 @@ impl<'s> LiveCluster<'s> {
         // What a daemon has to say explains a failure better.
         daemons.check()?;
         let (folder, client) = (folder.to_owned(), connected?);
-        Ok(LiveCluster { session, folder, daemons, client })
+        Ok(LiveCluster { session, folder, daemons, coordinator, client })
+    }
+
+    /// The coordinator's process.
+    pub fn coordinator(&self) -> Pid {
+        self.coordinator
+    }
+
+    /// Kills the coordinator, starts it again, and waits until it answers; how long that took from its start.
+    ///
+    /// # Errors
+    /// When a daemon fails or does not come up.
+    pub fn restart_coordinator(
+        &mut self,
+        nap: &Path,
+        layout: &Layout<'_>,
+        guard: &mut Guard,
+    ) -> Result<Duration, LabError> {
+        let directory = self.folder.join("cluster");
+        self.daemons.kill("coordinator");
+        let began = Instant::now();
+        self.coordinator = self.daemons.start("coordinator", &coordinator(nap, &directory, layout))?;
+        guard.take_process(self.coordinator)?;
+        self.client = connect(&directory, &mut self.daemons, 0, self.session)?;
+        Ok(began.elapsed())
+    }
+
+    /// Waits until a job has ended, by following it: looking at a job of many tasks again and again would be a load of its
+    /// own.
+    ///
+    /// # Errors
+    /// When it does not succeed, or not in time.
+    pub fn wait_for_end(&mut self, job: JobId, limit: Duration) -> Result<(), LabError> {
+        self.until(job, "its end", limit, |cluster| {
+            let summaries = cluster.client().jobs(1).map_err(LiveClusterError::from)?;
+            let Some(summary) = summaries.into_iter().find(|summary| summary.job == job) else {
+                return Ok(None);
+            };
+            match summary.phase {
+                JobPhase::Succeeded => Ok(Some(())),
+                JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => {
+                    thread::sleep(LOOK * 10);
+                    Ok(None)
+                }
+                phase => Err(LiveClusterError::Job {
+                    job,
+                    name: summary.name,
+                    phase: phase.in_words(),
+                    reason: summary.reason.unwrap_or_default(),
+                }
+                .into()),
+            }
+        })
     }
 
     /// Hands in a job.
@@ -187,6 +242,10 @@ impl<'s> LiveCluster<'s> {
     }
 }
 
+fn coordinator(nap: &Path, directory: &Path, layout: &Layout<'_>) -> CommandLine {
+    daemon(nap, "coordinator", directory).flag("--heartbeat", format!("{}us", layout.heartbeat.as_micros()))
+}
+
 fn daemon(nap: &Path, command: &str, directory: &Path) -> CommandLine {
     // It ends with this process, whatever ends that.
     let line = CommandLine::new(nap).env(PARENT_VARIABLE, std::process::id().to_string());
@@ -217,7 +276,7 @@ fn connect(
             Some(mut client) => {
                 let workers = client.workers().map_err(LiveClusterError::from)?;
                 up = workers.iter().filter(|worker| worker.state == napreduce_live::WorkerPhase::Up).count();
-                if up == wanted {
+                if up >= wanted {
                     return Ok(client);
                 }
                 Some(client)
@@ -225,8 +284,9 @@ fn connect(
         };
         daemons.check()?;
         session.interrupt.check()?;
-        if began.elapsed() > UP_MAX {
-            return Err(LiveClusterError::Workers { wanted, up, limit: UP_MAX }.into());
+        let limit = UP_MAX + UP_EACH * u32::try_from(wanted).unwrap_or(u32::MAX);
+        if began.elapsed() > limit {
+            return Err(LiveClusterError::Workers { wanted, up, limit }.into());
         }
         thread::sleep(LOOK);
     }

@@ -90,11 +90,11 @@ pub use journal::{FsyncPolicy, JournalError};
 pub use log::{LogError, LogFormat, LogSettings, start_log};
 pub use napreduce_protocol::{
     AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
-    Counters, Digest, DigestError, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd, JobError,
-    JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask, PartOutput,
-    PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, ReduceTask, RestoreSummary, ResumeSummary,
-    Secret, SecretError, Split, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerPhase, WorkerSummary,
-    is_gone, no_try_helps, one_line, parse_time, several_lines,
+    Counters, Digest, DigestError, FileStamp, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd,
+    JobError, JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask,
+    PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, ReduceTask, RestoreSummary,
+    ResumeSummary, Secret, SecretError, Split, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerPhase,
+    WorkerSummary, is_gone, no_try_helps, one_line, parse_time, several_lines,
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,
@@ -105,4 +105,6 @@ pub use napreduce_task::{
 };
 pub use output::{OutputReservation, check_output};
 pub use progress::ProgressMode;
-pub use worker::{PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker};
+pub use worker::{
+    IsolationMode, IsolationRules, PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker,
+};

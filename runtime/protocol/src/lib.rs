@@ -40,7 +40,7 @@ pub use plan::{CheckpointSupport, JobPlan};
 pub use preemptions::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 pub use progress::{JobProgress, PhaseProgress};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
-pub use splits::{InputSplit, Split};
+pub use splits::{FileStamp, InputSplit, Split};
 pub use summaries::{
     AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskPhase,
     TaskSummary, WorkerPhase, WorkerSummary,

@@ -12,6 +12,18 @@ use serde::{Deserialize, Serialize};
 pub struct InputSplit {
     /// At least one, in the order of the input.
     pub parts: Vec<Split>,
+    /// Of each part's file, in their order, when the splits were planned; none where nobody looked.
+    #[serde(default)]
+    pub stamps: Vec<FileStamp>,
+}
+
+/// By what a file is known again: whoever writes to it changes the time, whoever replaces it the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStamp {
+    /// When it was written to last, in nanoseconds since 1970.
+    pub modified_nanos: u64,
+    /// Its number in its file system.
+    pub inode: u64,
 }
 
 impl InputSplit {
@@ -23,7 +35,7 @@ impl InputSplit {
 
 impl From<Split> for InputSplit {
     fn from(part: Split) -> InputSplit {
-        InputSplit { parts: vec![part] }
+        InputSplit { parts: vec![part], stamps: Vec::new() }
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Driver, cannot_print};
-use crate::input::{combine, expand};
+use crate::input::{combine, expand, stamp};
 use crate::program::{Envelope, Error, report};
 
 /// One run of one job, being put together.
@@ -129,6 +129,7 @@ impl JobRun<'_, '_> {
         if settings.combine_files {
             splits = combine(splits, split_size);
         }
+        stamp(&mut splits)?;
         if !driver.run.quiet {
             for refusal in job.pipeline.refusals(&files, split_size) {
                 eprintln!("{}: {refusal}; one map task reads all of it", driver.name);

@@ -90,6 +90,23 @@ pub struct WorkerTable {
     pub suspend_swap_percent: Option<u32>,
     pub suspend_pressure_percent: Option<u32>,
     pub page_out: Option<PageOutName>,
+    pub isolation: Option<IsolationName>,
+    pub memory_factor: Option<u32>,
+    pub pass_environment: Option<Vec<String>>,
+}
+
+/// What keeps tasks from taking the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum IsolationName {
+    /// Control groups where they can be made, else the watchdog
+    Auto,
+    /// Control groups, or the worker does not start
+    Cgroup,
+    /// The worker looks several times a second at what each task holds
+    Watchdog,
+    /// Nothing
+    None,
 }
 
 /// When memory of suspended tasks is moved to swap at once.

@@ -15,7 +15,7 @@ use napreduce_live::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
 };
 
-pub use configuration::{Configuration, CoordinatorTable, PageOutName, WorkerTable};
+pub use configuration::{Configuration, CoordinatorTable, IsolationName, PageOutName, WorkerTable};
 pub use fsync::Fsync;
 
 /// Where a cluster is.

@@ -44,14 +44,22 @@ impl JobOrder {
 
     /// The command that hands it in, prints its id and ends.
     pub fn command(&self, program: &Path, cluster: &Path) -> CommandLine {
-        let Work { job, rounds, pause, fill, seed } = &self.work;
+        self.submitting(program, cluster).arg("--detach")
+    }
+
+    /// The command that runs it so many times, one after the other, and prints how long each took.
+    pub fn command_of_many(&self, program: &Path, cluster: &Path, times: u64) -> CommandLine {
+        self.submitting(program, cluster).flag("--times", times.to_string())
+    }
+
+    fn submitting(&self, program: &Path, cluster: &Path) -> CommandLine {
+        let Work { job, rounds, pause, fill, seed, times: _ } = &self.work;
         let command = CommandLine::new(program)
             .called(JOB_PROGRAM)
             .env(PARENT_VARIABLE, std::process::id().to_string())
             .arg(&self.input)
             .flag("--output", &self.output)
             .flag("--cluster", cluster)
-            .arg("--detach")
             .arg("--quiet")
             .flag("--name", &self.name)
             .flag("--reduces", self.reduces.to_string())
@@ -76,16 +84,16 @@ mod tests {
 
     #[test]
     fn the_command_says_everything() {
-        let work = Work { job: "steps".to_owned(), rounds: 5, pause: 6, fill: 7, seed: 8 };
+        let work = Work { job: "steps".to_owned(), rounds: 5, pause: 6, fill: 7, seed: 8, times: 0 };
         let order = JobOrder {
             reduces: 3,
             queue: Some("production".to_owned()),
             ..JobOrder::new("high-1", work, "in".as_ref(), "out".as_ref())
         };
         let typed = order.command("bin/nap".as_ref(), "dir".as_ref()).typed();
-        let expected = "bin/nap in --output out --cluster dir --detach --quiet --name high-1 --reduces 3 \
+        let expected = "bin/nap in --output out --cluster dir --quiet --name high-1 --reduces 3 \
                         --split-size 1TiB --conf combine-files=false --task-memory 64MiB --job steps --rounds 5 --pause 6 --fill 7 --seed 8 \
-                        --queue production";
+                        --queue production --detach";
         assert!(typed.ends_with(expected), "{typed}");
     }
 }

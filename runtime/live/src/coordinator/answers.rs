@@ -312,6 +312,7 @@ impl Coordinator {
             host: link.identity().host.clone(),
             state,
             remarks,
+            isolation: link.identity().isolation.clone(),
             gone_millis: None,
             reason: None,
             map_slots: slots(TaskKind::Map),

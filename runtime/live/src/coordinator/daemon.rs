@@ -213,6 +213,7 @@ impl Coordinator {
             data_address: String::new(),
             directory: PathBuf::new(),
             architecture: std::env::consts::ARCH.to_owned(),
+            isolation: String::new(),
         };
         let (slots, host) = (identity.slots, identity.host.clone());
         let joined = Event::WorkerJoined { worker, slots, host };

@@ -107,6 +107,9 @@ pub(super) struct Identity {
     #[serde(with = "napreduce_protocol::path_bytes")]
     pub(super) directory: PathBuf,
     pub(super) architecture: String,
+    /// What keeps its attempts apart, for people.
+    #[serde(default)]
+    pub(super) isolation: String,
 }
 
 impl Accepted {

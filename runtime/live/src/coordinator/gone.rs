@@ -78,6 +78,7 @@ impl GoneWorker {
                 Parting::Lost => WorkerPhase::Lost,
             },
             remarks: Vec::new(),
+            isolation: String::new(),
             gone_millis: Some(self.at_millis),
             reason: Some(self.reason.clone()),
             map_slots: (self.slots.map, 0),
@@ -101,6 +102,7 @@ mod tests {
             data_address: String::new(),
             directory: "/nowhere".into(),
             architecture: String::new(),
+            isolation: String::new(),
         };
         let mut gone = GoneWorkers::default();
         for number in 1..=250 {

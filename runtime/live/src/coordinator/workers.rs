@@ -86,6 +86,7 @@ impl Coordinator {
             data_address: hello.data_address.clone(),
             directory: hello.directory.clone(),
             architecture: hello.architecture.clone(),
+            isolation: hello.isolation.clone(),
         };
         self.say(&format!(
             "{worker} joined: {} on {} with {} map and {} reduce slots",

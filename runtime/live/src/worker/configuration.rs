@@ -46,6 +46,39 @@ pub struct WorkerConfiguration {
     pub fetch_patience: Duration,
     /// How attempts are suspended.
     pub suspend: SuspendRules,
+    /// What keeps attempts apart.
+    pub isolation: IsolationRules,
+}
+
+/// What keeps attempts from taking the machine, and what they know of their daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IsolationRules {
+    /// By which means.
+    pub mode: IsolationMode,
+    /// How many times its task memory an attempt may hold, beside 256 MiB for its program.
+    pub memory_factor: u32,
+    /// Names of variables of the daemon's environment that tasks find in theirs, beside those that programs need.
+    pub pass_environment: Vec<String>,
+}
+
+/// Means by which an attempt is bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IsolationMode {
+    /// Control groups where the kernel lets this worker make some, else the watchdog.
+    Auto,
+    /// Control groups, or the worker does not start.
+    Cgroup,
+    /// The worker looks at what a task's process holds, several times a second.
+    Watchdog,
+    /// None.
+    None,
+}
+
+impl Default for IsolationRules {
+    /// The best there is; four times the task memory.
+    fn default() -> IsolationRules {
+        IsolationRules { mode: IsolationMode::Auto, memory_factor: 4, pass_environment: Vec::new() }
+    }
 }
 
 /// How a worker suspends attempts, and when it does not.
@@ -110,6 +143,7 @@ impl WorkerConfiguration {
             task_silence_max: TASK_SILENCE_MAX,
             fetch_patience: Duration::from_secs(60),
             suspend: SuspendRules::default(),
+            isolation: IsolationRules::default(),
         }
     }
 }

@@ -295,7 +295,9 @@ impl Worker {
         let standstill = Duration::from_millis(job.description.task_timeout_millis);
         let standstill = (!standstill.is_zero()).then_some(standstill);
         let (orders, inbox) = unbounded_channel();
+        let isolation = self.settings.environment.as_ref().map(|(environment, _)| &environment.isolation);
         let supervision = Supervision {
+            bounds: isolation.and_then(|isolation| isolation.bounds(job.description.task_memory)),
             description: job.describe(launching),
             launch,
             limits: Limits { silence: self.settings.task_silence_max, standstill },

@@ -11,6 +11,7 @@ use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret
 use tokio::sync::Mutex;
 
 use super::disk::Disk;
+use super::isolation::Isolation;
 use super::logs::LogShelf;
 use super::paths::WorkerPaths;
 use super::worker_directory::is_within_sight;
@@ -32,6 +33,7 @@ pub(super) struct WorkerEnvironment {
     /// How long a coordinator that cannot be reached is asked again for a blob.
     pub(super) fetch_patience: Duration,
     pub(super) logs: LogShelf,
+    pub(super) isolation: Isolation,
     /// Of each stream of an attempt.
     pub(super) log_bytes_max: u64,
     /// What must be free on its disk; by the size of that, without.

@@ -45,6 +45,14 @@ pub enum WorkerError {
         /// The directory.
         path: PathBuf,
     },
+    /// Tasks were to be put into control groups.
+    #[error(
+        "no control groups for tasks: {why}; run the worker as root or where groups are delegated to it, or leave out --isolation"
+    )]
+    Isolation {
+        /// What is missing.
+        why: String,
+    },
     /// The directory is not a worker's.
     #[error(transparent)]
     Mark(#[from] DirectoryMarkError),

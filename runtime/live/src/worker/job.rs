@@ -175,7 +175,7 @@ impl KnownJob {
     pub(super) fn variables(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
         // Of several files there is none to name for all of the process.
         let input = match work {
-            LaunchWork::Map { split: InputSplit { parts } } => match &parts[..] {
+            LaunchWork::Map { split: InputSplit { parts, .. } } => match &parts[..] {
                 [part] => Some(part.path.clone().into_os_string()),
                 _ => None,
             },

@@ -321,6 +321,7 @@ impl Introduction {
             data_address: self.data_address.clone(),
             directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
+            isolation: environment.isolation.in_words(),
             process: std::process::id(),
         }
     }

@@ -18,6 +18,7 @@ mod environment;
 mod error;
 mod exchange;
 mod hang;
+mod isolation;
 mod job;
 mod link;
 mod logs;
@@ -31,7 +32,7 @@ mod start_error;
 mod tests;
 mod worker_directory;
 
-pub use configuration::{PageOut, SuspendRules, WorkerConfiguration};
+pub use configuration::{IsolationMode, IsolationRules, PageOut, SuspendRules, WorkerConfiguration};
 pub(crate) use daemon::{Worker, WorkerSettings};
 pub use error::WorkerError;
 pub use start::run_worker;

@@ -38,5 +38,6 @@ pub(super) fn outfit(
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));
     let output = Some(output);
-    Ok((Launch { variables, program, directory, output, ..Launch::default() }, Some(logs)))
+    let environment = Some(environment.isolation.environment().to_vec());
+    Ok((Launch { variables, environment, program, directory, output, ..Launch::default() }, Some(logs)))
 }

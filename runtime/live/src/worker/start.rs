@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 use super::configuration::WorkerConfiguration;
 use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
+use super::isolation::Isolation;
 use super::link::{Introduction, Link};
 use super::logs::{LogBounds, LogShelf};
 use super::paths::WorkerPaths;
@@ -111,6 +112,7 @@ fn environment(
         blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,
         fetching: Mutex::new(()),
         fetch_patience: configuration.fetch_patience,
+        isolation: Isolation::begin(&configuration.isolation, &directory.name)?,
         logs: LogShelf::scan(&paths, bounds).map_err(WorkerError::io(listing))?,
         log_bytes_max: configuration.log_bytes_max,
         network_shuffle: configuration.network_shuffle,

@@ -180,6 +180,8 @@ pub struct Hello {
     pub directory: PathBuf,
     /// Of its processor, as Rust calls it.
     pub architecture: String,
+    /// What keeps its attempts apart, for people: `cgroup v2`, `watchdog`, `none`.
+    pub isolation: String,
     pub process: u32,
 }
 

@@ -6,7 +6,7 @@
 use super::error::TransportError;
 
 /// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of them changes.
-pub const NETWORK_VERSION: u16 = 3;
+pub const NETWORK_VERSION: u16 = 4;
 
 pub(super) const MAGIC: [u8; 4] = *b"NAPR";
 

@@ -4,6 +4,7 @@
 //! (`protocol`) nor which of them should run (`worker`).
 
 mod command_process;
+mod control_groups;
 mod exit;
 mod family;
 mod heap;
@@ -21,6 +22,7 @@ mod stop_signals;
 mod stops;
 
 pub use command_process::{CommandPlace, become_command, command_requested, start_command};
+pub use control_groups::{ControlGroup, ControlGroups};
 pub use exit::describe_exit;
 pub use family::Family;
 pub use heap::trim_heap;

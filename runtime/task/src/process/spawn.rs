@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -45,6 +46,8 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug, Default)]
 pub struct Launch {
     pub variables: Vec<Variable>,
+    /// The environment beside these variables; `None` for this program's own.
+    pub environment: Option<Vec<(OsString, OsString)>>,
     /// `None` for this program.
     pub program: Option<Executable>,
     /// Where it starts; `None` for where this program is.
@@ -112,6 +115,7 @@ impl Spawner {
     /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other children.
     pub fn adopting() -> io::Result<Spawner> {
         adopt()?;
+        close_on_execution()?;
         let mut spawner = Spawner::default();
         spawner.adopts = true;
         Ok(spawner)
@@ -228,6 +232,9 @@ fn start(launch: Launch) -> io::Result<Started> {
     if let Some(directory) = launch.directory {
         command.current_dir(directory);
     }
+    if let Some(environment) = launch.environment {
+        command.env_clear().envs(environment);
+    }
     for (name, value) in launch.variables {
         match value {
             Some(value) => command.env(name, value),
@@ -256,6 +263,19 @@ fn execute(command: &mut Command) -> io::Result<Child> {
             other => return other,
         }
     }
+}
+
+/// Descriptors that this process was started with, by a shell or a service, are no business of its tasks.
+fn close_on_execution() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        let Some(number) = number.filter(|number| *number > 2) else { continue };
+        // SAFETY: it was open a moment ago, and is not used beyond this call; if it was that of the listing, or is closed by
+        // now, the call changes nothing or fails.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
+    Ok(())
 }
 
 fn pid_of(child: &Child) -> Pid {

@@ -10,6 +10,7 @@ use napreduce_lab::{BenchmarkJob, PeerTool};
 use napreduce_live::ByteSize;
 
 use crate::fuzz::FuzzArguments;
+use crate::load::LoadArguments;
 use crate::place::Workplace;
 use crate::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
 
@@ -23,6 +24,7 @@ pub enum Experiment {
     Preempt(PreemptArguments),
     Latency(LatencyArguments),
     Identity(IdentityArguments),
+    Load(LoadArguments),
     FuzzPolicies(FuzzArguments),
 }
 

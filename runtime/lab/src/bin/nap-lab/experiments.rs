@@ -13,7 +13,7 @@ use napreduce_lab::{
 use serde::Serialize;
 
 use crate::arguments::{Conditions, Experiment};
-use crate::{fuzz, preemption};
+use crate::{fuzz, load, preemption};
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
@@ -109,6 +109,7 @@ fn measure(experiment: &Experiment) -> Result<bool> {
         Experiment::Preempt(arguments) => preemption::preempt(arguments, &session),
         Experiment::Latency(arguments) => preemption::latency(arguments, &session),
         Experiment::Identity(arguments) => preemption::identity(arguments, &session),
+        Experiment::Load(arguments) => load::load(arguments, &session),
     }
 }
 

@@ -6,6 +6,7 @@
 mod arguments;
 mod experiments;
 mod fuzz;
+mod load;
 mod place;
 mod preemption;
 

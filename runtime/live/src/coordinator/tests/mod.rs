@@ -251,6 +251,7 @@ impl Worker {
             data_address: "127.0.0.1:1".to_owned(),
             directory: PathBuf::from("/nowhere"),
             architecture: std::env::consts::ARCH.to_owned(),
+            isolation: "watchdog".to_owned(),
             process: 1,
         };
         Worker::connect(coordinator, hello, 0).await

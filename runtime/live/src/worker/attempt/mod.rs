@@ -10,6 +10,7 @@
 //!                       -> line: bytes of the control channel
 //! ```
 
+mod end;
 mod line;
 mod preemption;
 mod supervised;
@@ -32,6 +33,7 @@ use self::line::ControlLine;
 use self::supervised::Supervised;
 use super::admission::Admission;
 use super::hang::Limits;
+use super::isolation::Bounds;
 use super::logs::AttemptLogs;
 use super::start_error::explain_start;
 
@@ -73,6 +75,8 @@ pub(super) struct Supervision {
     pub(super) description: TaskDescription,
     pub(super) launch: Launch,
     pub(super) limits: Limits,
+    /// What it may hold, in a cluster.
+    pub(super) bounds: Option<Bounds>,
     /// What it prints, in a cluster.
     pub(super) logs: Option<AttemptLogs>,
     /// The name of this host, in a cluster.
@@ -102,6 +106,10 @@ impl Supervision {
             logs.keep_bound();
         }
         self.spawner.sweep(&self.description.attempt.to_string());
+        if let Some(bounds) = self.bounds.take_if(|bounds| !bounds.are_deserted()) {
+            // It waits until whoever is left has ended.
+            let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
+        }
         let end = self.blame(end).await;
         let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
         self.tell(AttemptEvent::Ended { end, idle_scratch });
@@ -115,6 +123,9 @@ impl Supervision {
         let process = self.spawner.spawn(launch).await;
         let process =
             process.map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
+        if let Some(bounds) = &self.bounds {
+            bounds.admit(process.id());
+        }
         Ok(Supervised::begin(process, line, self))
     }
 

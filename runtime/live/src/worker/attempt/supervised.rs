@@ -9,19 +9,20 @@
 //!    any state: Kill order -> group killed, then as above
 //! ```
 
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{FaultPlace, Order, Report};
+use napreduce_core::{Order, Report};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
-use napreduce_task::{ChildEvent, TaskProcess, describe_exit, oom_kills};
+use napreduce_task::{ChildEvent, TaskProcess, oom_kills};
 use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::super::hang::HangWatch;
+use super::super::isolation::Bounds;
+use super::end::{end_without_outcome, with_bounds};
 use super::line::ControlLine;
 use super::preemption::{Input, Preemption, Stage, Step};
 use super::suspension::{Occurrence, Suspension};
@@ -120,9 +121,14 @@ impl Supervised {
         let passed = now.duration_since(self.looked);
         self.looked = now;
         // Once it has said how it ended, or is being ended, its end is all that is awaited.
-        if self.outcome.is_none()
-            && let Some(hang) = self.watch.on_tick(passed)
+        if self.outcome.is_some() {
+            return;
+        }
+        if let Some(bounds) = &supervision.bounds
+            && bounds.are_exceeded_by(self.process.id())
         {
+            self.fail(bounds.error());
+        } else if let Some(hang) = self.watch.on_tick(passed) {
             self.give_up(&self.watch.describe(hang));
         }
     }
@@ -326,8 +332,12 @@ impl Supervised {
 
     /// Ends a process that cannot be understood or watched.
     fn give_up(&mut self, reason: &str) {
+        self.fail(TaskError::retryable(reason));
+    }
+
+    fn fail(&mut self, error: TaskError) {
         self.line.close();
-        self.outcome = Some(AttemptEnd::Failed(TaskError::retryable(reason)));
+        self.outcome = Some(AttemptEnd::Failed(error));
         self.process.kill();
     }
 
@@ -343,6 +353,8 @@ impl Supervised {
         let reaped = self.process.reap();
         let stopped = self.preemption.is_stopped();
         self.suspension.end();
+        let bounds = supervision.bounds.as_ref().filter(|bounds| bounds.were_exceeded());
+        let exceeded = bounds.map(Bounds::error);
         match (self.outcome, self.killed, reaped) {
             (Some(done @ AttemptEnd::Done { .. }), ..) => done,
             (Some(AttemptEnd::Checkpointed), ..) => {
@@ -356,34 +368,16 @@ impl Supervised {
                 supervision.tell(AttemptEvent::Accounted(account));
                 AttemptEnd::Killed
             }
+            (Some(AttemptEnd::Failed(error)), ..) => AttemptEnd::Failed(with_bounds(error, exceeded)),
             (Some(outcome), ..) => outcome,
             (None, None, Ok(status)) => {
                 let short = oom_kills() > self.oom_kills;
-                AttemptEnd::Failed(end_without_outcome(status, stopped, short))
+                let error = end_without_outcome(status, stopped, short);
+                AttemptEnd::Failed(exceeded.unwrap_or(error))
             }
             (None, None, Err(error)) => {
                 AttemptEnd::Failed(TaskError::retryable(format!("cannot reap the task process: {error}")))
             }
         }
-    }
-}
-
-/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own doing. Of processes
-/// that stand still the kernel takes memory first: that is no failure of what they did.
-fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_memory: bool) -> TaskError {
-    use std::os::unix::process::ExitStatusExt;
-    let message = describe_exit(status);
-    if status.signal() != Some(libc::SIGKILL) {
-        return TaskError::task(message);
-    }
-    match (stopped, short_of_memory) {
-        (true, _) => TaskError::retryable(format!("{message}, while it was suspended"))
-            .at(FaultPlace::HostMemory),
-        (false, true) => TaskError::retryable(format!(
-            "{message}; the kernel has ended processes here for want of memory meanwhile: lower --task-memory, or give the \
-             worker fewer slots"
-        ))
-        .at(FaultPlace::TaskMemory),
-        (false, false) => TaskError::retryable(message),
     }
 }

@@ -11,11 +11,11 @@ const RAISE: &str = "the beginning of a connection has changed: raise the versio
 
 #[test]
 fn a_preamble_is_these_bytes() {
-    assert_eq!(NETWORK_VERSION, 3, "say here and below what the bytes of the new version are");
-    assert_eq!(preamble::greeting(Role::Worker), *b"NAPR\x03\x00\x01", "{RAISE}");
-    assert_eq!(preamble::greeting(Role::Client), *b"NAPR\x03\x00\x02", "{RAISE}");
-    assert_eq!(preamble::greeting(Role::Data), *b"NAPR\x03\x00\x03", "{RAISE}");
-    assert_eq!(preamble::answer(), *b"NAPR\x03\x00", "{RAISE}");
+    assert_eq!(NETWORK_VERSION, 4, "say here and below what the bytes of the new version are");
+    assert_eq!(preamble::greeting(Role::Worker), *b"NAPR\x04\x00\x01", "{RAISE}");
+    assert_eq!(preamble::greeting(Role::Client), *b"NAPR\x04\x00\x02", "{RAISE}");
+    assert_eq!(preamble::greeting(Role::Data), *b"NAPR\x04\x00\x03", "{RAISE}");
+    assert_eq!(preamble::answer(), *b"NAPR\x04\x00", "{RAISE}");
     assert_eq!((OPENING_BYTES, REPLY_BYTES, CONFIRMATION_BYTES), (55, 54, 18), "{RAISE}");
 }
 
@@ -25,7 +25,7 @@ fn a_connection_is_the_noise_it_is_said_to_be() {
     let secret = Secret::from_bytes([3; 32]);
     let (client, opening) = Initiator::open(Role::Data, &secret).unwrap();
     let parameters = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s".parse().unwrap();
-    let builder = snow::Builder::new(parameters).prologue(b"NAPR\x03\x00\x03").unwrap();
+    let builder = snow::Builder::new(parameters).prologue(b"NAPR\x04\x00\x03").unwrap();
     let mut noise = builder.psk(0, &[3; 32]).unwrap().build_responder().unwrap();
     noise.read_message(&opening[7..], &mut []).expect(RAISE);
     let mut reply = [0; 48];
@@ -43,7 +43,7 @@ fn a_connection_is_the_noise_it_is_said_to_be() {
     assert_eq!(plain, *b"\x03\0\0\0\x02hi\x03\0\0\0\x02ho", "{RAISE}");
     // The other way round.
     let (server, reply) =
-        Responder::reply(b"NAPR\x03\x00\x03", opening[7..].try_into().unwrap(), &secret).unwrap();
-    assert_eq!(reply[..ANSWER_BYTES], *b"NAPR\x03\x00", "{RAISE}");
+        Responder::reply(b"NAPR\x04\x00\x03", opening[7..].try_into().unwrap(), &secret).unwrap();
+    assert_eq!(reply[..ANSWER_BYTES], *b"NAPR\x04\x00", "{RAISE}");
     assert!(server.confirm(&confirmation).is_err(), "a confirmation for another server was believed");
 }

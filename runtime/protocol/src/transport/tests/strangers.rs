@@ -56,7 +56,7 @@ fn plain_garbage_is_refused() {
 fn a_peer_without_a_secret_is_refused() {
     let mut bytes = preamble::greeting(Role::Worker).to_vec();
     bytes.extend_from_slice(&[0x5a; NOISE_BYTES]);
-    check_refused(&bytes, b"NAPR\x03\x00", "the peer's secret is not this cluster's");
+    check_refused(&bytes, b"NAPR\x04\x00", "the peer's secret is not this cluster's");
 }
 
 #[test]

@@ -2,21 +2,24 @@
 //!
 //! Owns flags and listings. Does not own what the daemon does (live runtime).
 
+mod listing;
+
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use napreduce_live::{
-    ByteSize, ClusterClient, PageOut, WorkerConfiguration, WorkerPhase, WorkerSummary, parse_time, run_worker,
+    ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, parse_time, run_worker,
 };
-use serde_json::{Value, json};
 
-use crate::cluster::{ClusterArguments, PageOutName, WorkerTable, set};
-use crate::format::{FormatArguments, moment, span, table};
+use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerTable, set};
 use crate::ids::find_worker;
 use crate::log::LogArguments;
 use crate::parent::end_with_parent;
+use crate::worker::listing::{ListArguments, is_gone, list};
+
+pub use listing::is_up;
 
 /// Between two looks at workers that are waited for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -126,27 +129,21 @@ pub struct DaemonArguments {
     #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_PRESSURE_PERCENT")]
     pub suspend_pressure_percent: Option<u32>,
 
+    /// What keeps tasks from taking the machine [default: auto, control groups where they can be made]
+    #[arg(long, value_name = "HOW", env = "NAPREDUCE_ISOLATION")]
+    pub isolation: Option<IsolationName>,
+
+    /// How many times its task memory an attempt may hold, beside 256 MiB for its program [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), env = "NAPREDUCE_MEMORY_FACTOR")]
+    pub memory_factor: Option<u32>,
+
+    /// Variables of this environment that tasks find in theirs, beside PATH, HOME, LANG and their like
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_PASS_ENVIRONMENT")]
+    pub pass_environment: Option<Vec<String>>,
+
     /// When memory of suspended tasks is moved to swap at once [default: when-short]
     #[arg(long, value_name = "WHEN", env = "NAPREDUCE_PAGE_OUT")]
     pub page_out: Option<PageOutName>,
-}
-
-#[derive(Debug, Clone, Args)]
-struct ListArguments {
-    /// Wait until so many are up
-    #[arg(long, value_name = "N")]
-    wait: Option<usize>,
-
-    /// How long to wait
-    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
-    timeout: Duration,
-
-    /// Also the last ones that were lost or have left, with when and why
-    #[arg(long)]
-    all: bool,
-
-    #[command(flatten)]
-    format: FormatArguments,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -198,6 +195,9 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         suspend_swap_percent,
         suspend_pressure_percent,
         page_out,
+        isolation,
+        memory_factor,
+        pass_environment,
     } = cluster.configuration()?.worker;
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let mut chosen = WorkerConfiguration::new(cluster.place()?);
@@ -220,10 +220,22 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
     set(&mut suspend.swap_share_percent, arguments.suspend_swap_percent, suspend_swap_percent);
     set(&mut suspend.pressure_max_percent, arguments.suspend_pressure_percent, suspend_pressure_percent);
     set(&mut suspend.page_out, arguments.page_out.map(when), page_out.map(when));
+    set(&mut chosen.isolation.mode, arguments.isolation.map(mode), isolation.map(mode));
+    set(&mut chosen.isolation.memory_factor, arguments.memory_factor, memory_factor);
+    set(&mut chosen.isolation.pass_environment, arguments.pass_environment.clone(), pass_environment);
     if chosen.map_slots == 0 && chosen.reduce_slots == 0 {
         bail!("a worker without any slot would do nothing; give it --map-slots or --reduce-slots");
     }
     Ok(chosen)
+}
+
+fn mode(name: IsolationName) -> IsolationMode {
+    match name {
+        IsolationName::Auto => IsolationMode::Auto,
+        IsolationName::Cgroup => IsolationMode::Cgroup,
+        IsolationName::Watchdog => IsolationMode::Watchdog,
+        IsolationName::None => IsolationMode::None,
+    }
 }
 
 fn when(name: PageOutName) -> PageOut {
@@ -232,74 +244,6 @@ fn when(name: PageOutName) -> PageOut {
         PageOutName::Always => PageOut::Always,
         PageOutName::Never => PageOut::Never,
     }
-}
-
-fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()> {
-    let until = Instant::now() + arguments.timeout;
-    let mut workers = client.workers()?;
-    if let Some(wanted) = arguments.wait {
-        loop {
-            let up = workers.iter().filter(|worker| is_up(worker)).count();
-            if up >= wanted {
-                break;
-            }
-            if Instant::now() >= until {
-                let are = if wanted == 1 { "worker is" } else { "workers are" };
-                bail!("{up} of {wanted} {are} up after {:?}; start more with: nap worker", arguments.timeout);
-            }
-            std::thread::sleep(LOOK);
-            workers = client.workers()?;
-        }
-    }
-    workers.retain(|worker| arguments.all || !is_gone(worker));
-    arguments.format.print(|| text(&workers), || workers.iter().map(json).collect())
-}
-
-/// Whether it may get tasks.
-pub fn is_up(worker: &WorkerSummary) -> bool {
-    worker.state == WorkerPhase::Up
-}
-
-/// Whether it will never be heard of again under this number.
-fn is_gone(worker: &WorkerSummary) -> bool {
-    matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left)
-}
-
-fn text(workers: &[WorkerSummary]) -> String {
-    let row = |worker: &WorkerSummary| {
-        let slots = |(slots, used): (u32, u32)| format!("{used}/{slots}");
-        vec![
-            worker.worker.to_string(),
-            worker.name.clone(),
-            worker.host.clone(),
-            worker.state_in_words(),
-            slots(worker.map_slots),
-            slots(worker.reduce_slots),
-            format!("{} ago", span(worker.silent_millis)),
-            match (worker.gone_millis, worker.reason.as_deref()) {
-                (Some(at), why) => {
-                    format!("{} at {}: {}", worker.state, moment(at), why.unwrap_or("nobody knows why"))
-                }
-                (None, why) => why.unwrap_or_default().to_owned(),
-            },
-        ]
-    };
-    table(&["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "HEARD", "WHY"], workers.iter().map(row))
-}
-
-fn json(worker: &WorkerSummary) -> Value {
-    let slots = |(slots, used): (u32, u32)| json!({ "slots": slots, "used": used });
-    json!({
-        "worker": worker.worker.to_string(),
-        "name": worker.name,
-        "host": worker.host,
-        "state": worker.state_in_words(),
-        "gone_millis": worker.gone_millis,
-        "reason": worker.reason,
-        "map": slots(worker.map_slots),
-        "reduce": slots(worker.reduce_slots),
-        "silent_millis": worker.silent_millis,
-    })
 }
 
 fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
@@ -317,59 +261,4 @@ fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use napreduce_core::WorkerId;
-
-    use super::*;
-
-    fn worker() -> WorkerSummary {
-        WorkerSummary {
-            worker: WorkerId(1),
-            name: "left-hand".to_owned(),
-            host: "ada".to_owned(),
-            state: WorkerPhase::Up,
-            remarks: Vec::new(),
-            gone_millis: None,
-            reason: None,
-            map_slots: (2, 1),
-            reduce_slots: (1, 0),
-            silent_millis: 150,
-        }
-    }
-
-    #[test]
-    fn workers_are_listed_with_their_slots() {
-        assert_eq!(
-            text(&[worker()]),
-            "WORKER       NAME       HOST  STATE  MAPS  REDUCES  HEARD      WHY\n\
-             worker_0001  left-hand  ada   up     1/2   0/1      0.1 s ago\n"
-        );
-        let (state, reason) = (WorkerPhase::Lost, Some("nothing was heard of it for 5.0 s".to_owned()));
-        let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
-        let told = text(&[lost]);
-        assert!(
-            told.ends_with("lost at 2026-09-21T14:13:20Z: nothing was heard of it for 5.0 s\n"),
-            "{told}"
-        );
-        assert_eq!(
-            json(&worker()).to_string(),
-            r#"{"gone_millis":null,"host":"ada","map":{"slots":2,"used":1},"name":"left-hand","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":150,"state":"up","worker":"worker_0001"}"#
-        );
-    }
-
-    #[test]
-    fn a_worker_is_found_by_number_or_name() {
-        let again = WorkerSummary { worker: WorkerId(3), ..worker() };
-        let workers = [worker(), again];
-        for (text, id) in [("1", 1), ("worker_0001", 1), ("left-hand", 3)] {
-            assert_eq!(find_worker(text, &workers).expect(text), WorkerId(id));
-        }
-        for text in ["2", "worker_", "", "right-hand"] {
-            let error = find_worker(text, &workers).expect_err(text).to_string();
-            assert_eq!(error, format!("there is no worker {text}; see: nap worker list"));
-        }
-    }
 }

@@ -1,0 +1,35 @@
+//! What is said of a process that has ended without saying how, or whose part has.
+//!
+//! Owns these sentences, and where the fault lies. Does not own what the process was asked for (`supervised`).
+
+use std::process::ExitStatus;
+
+use napreduce_core::FaultPlace;
+use napreduce_protocol::TaskError;
+use napreduce_task::describe_exit;
+
+/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own doing. Of processes
+/// that stand still the kernel takes memory first: that is no failure of what they did.
+pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_memory: bool) -> TaskError {
+    use std::os::unix::process::ExitStatusExt;
+    let message = describe_exit(status);
+    if status.signal() != Some(libc::SIGKILL) {
+        return TaskError::task(message);
+    }
+    match (stopped, short_of_memory) {
+        (true, _) => TaskError::retryable(format!("{message}, while it was suspended"))
+            .at(FaultPlace::HostMemory),
+        (false, true) => TaskError::retryable(format!(
+            "{message}; the kernel has ended processes here for want of memory meanwhile: lower --task-memory, or give the \
+             worker fewer slots"
+        ))
+        .at(FaultPlace::TaskMemory),
+        (false, false) => TaskError::retryable(message),
+    }
+}
+
+/// The kernel may have ended a process that the task had started, a command above all: then that is what is behind its error.
+pub(super) fn with_bounds(error: TaskError, exceeded: Option<TaskError>) -> TaskError {
+    let Some(exceeded) = exceeded else { return error };
+    TaskError { message: format!("{} ({})", exceeded.message, error.message), ..exceeded }
+}

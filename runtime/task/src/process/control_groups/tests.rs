@@ -1,0 +1,76 @@
+//! Groups that are really made, where the kernel lets this process make some.
+//! Owns what happens to whoever is in one. Does not own what a worker does with them.
+
+use std::process::Command;
+
+use super::*;
+
+/// Groups of this test; none where the kernel lets it make none, which is said.
+fn groups() -> Option<Arc<ControlGroups>> {
+    match ControlGroups::create() {
+        Ok(groups) => Some(groups),
+        Err(why) => {
+            eprintln!("skipped: no control groups can be made here: {why}");
+            None
+        }
+    }
+}
+
+fn hungry(group: &ControlGroup, script: &str) -> std::process::ExitStatus {
+    let script = format!("read go; {script}");
+    let mut child = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    group.admit(Pid::from_child(&child)).expect("admitted");
+    drop(child.stdin.take());
+    child.wait().expect("reaped")
+}
+
+#[test]
+fn only_who_takes_more_than_its_group_may_hold_is_ended_and_the_group_serves_again() {
+    let Some(groups) = groups() else { return };
+    let small = groups.take(32 << 20).expect("a group");
+    let other = groups.take(256 << 20).expect("another group");
+    assert_ne!(small.number, other.number);
+    let status = hungry(&small, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    assert!(!status.success(), "it held 200 MB");
+    assert!(small.ran_out() && !other.ran_out());
+    assert!(hungry(&other, "true").success());
+    let number = small.number;
+    drop(small);
+    let again = groups.take(64 << 20).expect("a group");
+    assert_eq!(again.number, number);
+    assert!(!again.ran_out(), "what happened to an earlier attempt does not count");
+}
+
+#[test]
+fn whoever_is_left_in_a_group_is_ended_with_it_and_the_folders_are_removed() {
+    let Some(groups) = groups() else { return };
+    let group = groups.take(64 << 20).expect("a group");
+    let folders = group.hierarchy.folders(group.number);
+    let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    group.admit(Pid::from_child(&child)).expect("admitted");
+    assert_eq!(group.members(), [Pid::from_child(&child)]);
+    let reaping = std::thread::spawn(move || child.wait().expect("reaped"));
+    drop(group);
+    assert!(!reaping.join().expect("it ended").success());
+    drop(groups);
+    assert!(folders.iter().all(|folder| !folder.exists()), "{folders:?}");
+}
+
+#[test]
+fn a_machine_without_groups_says_so() {
+    let root = tempfile::tempdir().expect("a directory");
+    let why = ControlGroups::create_in(root.path()).expect_err("there are none");
+    assert!(why.contains(root.path().to_str().expect("text")), "{why}");
+}
+
+#[test]
+fn the_group_of_a_process_is_found_in_either_version() {
+    let text = "5:cpu,memory:/jobs/one\n2:pids:/x\n0::/user\n";
+    assert_eq!(group_of(text, "memory"), Some("jobs/one"));
+    assert_eq!((group_of(text, "pids"), group_of(text, "")), (Some("x"), Some("user")));
+    assert_eq!(group_of(text, "io"), None);
+}
