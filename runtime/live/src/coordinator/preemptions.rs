@@ -228,6 +228,11 @@ impl PreemptionBook {
         self.preemptions.iter().rev().find(saved)
     }
 
+    /// Whether work was ever saved.
+    pub(super) fn has_checkpoints(&self) -> bool {
+        self.preemptions.iter().any(|known| known.end == Some(PreemptionEnd::Checkpointed))
+    }
+
     /// Why an attempt is stopped or to give up its slot, and who wanted that.
     pub(super) fn why(&self, attempt: AttemptId) -> Option<String> {
         let last = self.preemptions.iter().rev().find(|known| known.attempt == attempt)?;

@@ -203,3 +203,38 @@ pub fn straggler(choice: &Choice) -> Job {
         })
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
+
+/// A line that begins with `hungry` takes `number` MiB of memory and writes to all of it.
+pub fn hungry(choice: &Choice) -> Job {
+    let bytes = choice.number << 20;
+    Job::text().map_only(move |line: &str, out| {
+        let held: Vec<u8> = if line.starts_with("hungry") { vec![7; bytes as usize] } else { Vec::new() };
+        out.emit(line, held.iter().step_by(4096).map(|byte| u64::from(*byte)).sum::<u64>());
+    })
+}
+
+/// What a task finds: the names of its variables, and what its descriptors are of.
+pub fn surroundings(_: &Choice) -> Job {
+    Job::text().map_only(|line: &str, out| {
+        for (name, _) in std::env::vars_os() {
+            out.emit(line, name.to_string_lossy().into_owned());
+        }
+        for entry in std::fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
+            let target = std::fs::read_link(entry.path()).unwrap_or_default();
+            out.emit(line, target.display().to_string());
+        }
+    })
+}
+
+/// The first attempt of a map turns its input into capitals and dies.
+pub fn spoils_its_input(_: &Choice) -> Job {
+    Job::text().map_only(|line: &str, out| {
+        if attempt_number() == 1 {
+            let input = std::env::var("NAPREDUCE_INPUT_FILE").expect("every map has it");
+            let text = std::fs::read_to_string(&input).expect("an input");
+            std::fs::write(&input, text.to_uppercase()).expect("written");
+            kill_myself();
+        }
+        out.emit(line, ());
+    })
+}

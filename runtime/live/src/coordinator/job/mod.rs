@@ -5,6 +5,7 @@
 
 mod progress;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_core::{
@@ -16,6 +17,7 @@ use napreduce_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use self::progress::Sums;
 use super::entry::Accepted;
 use super::preemptions::PreemptionBook;
 
@@ -40,6 +42,9 @@ pub(super) struct LiveJob {
     /// The attempts that are reported killed in this batch.
     #[serde(skip)]
     killed: BTreeSet<AttemptId>,
+    /// Known once somebody has asked how far the job is, and kept up from then on.
+    #[serde(skip)]
+    sums: Cell<Option<Sums>>,
     pub(super) attempts: Vec<AttemptSummary>,
     pub(super) events: Vec<HistoryLine>,
     #[serde(default)]
@@ -65,6 +70,7 @@ impl LiveJob {
             results: BTreeMap::new(),
             brought: BTreeMap::new(),
             killed: BTreeSet::new(),
+            sums: Cell::default(),
             attempts: Vec::new(),
             events: Vec::new(),
             book: PreemptionBook::default(),
@@ -162,6 +168,7 @@ impl LiveJob {
                 if let Some(result) = self.brought.remove(attempt) {
                     self.results.insert(attempt.task, result);
                 }
+                self.count_done(attempt.task, 1);
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
                 self.on_attempt_end(at_millis, *attempt, "done");
             }
@@ -191,6 +198,7 @@ impl LiveJob {
             | Record::Resumed(_) => self.on_preemption(at_micros, record),
             Record::JobAccepted(_) => self.say(at_millis, "submitted".to_owned()),
             Record::OutputLost(task) => {
+                self.count_done(*task, -1);
                 self.say(at_millis, format!("the output of {task} is lost; it runs again"))
             }
             Record::TaskIsolated { task, reason } => {

@@ -2,12 +2,59 @@
 //!
 //! Owns the estimate of bytes that are not known yet. Does not own the state of its tasks (the engine).
 
-use napreduce_core::{AttemptState, ClusterView, Start, TaskId, TaskKind, TaskState};
+use napreduce_core::{AttemptState, ByKind, ClusterView, Job, Start, TaskId, TaskKind, TaskState};
 use napreduce_protocol::{Counter, InputSplit, JobProgress, PhaseProgress};
 
 use super::LiveJob;
 
+/// Sums over all tasks, which would take long to form for each look at a large job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// Bytes of all splits.
+    input_bytes: u64,
+    done: ByKind<Done>,
+}
+
+/// Of the tasks of one kind that are done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Done {
+    tasks: u64,
+    /// Of their input.
+    bytes: u64,
+}
+
 impl LiveJob {
+    /// Formed once; from then on records of the engine keep it up.
+    fn sums(&self, job: &Job) -> Sums {
+        if let Some(sums) = self.sums.get() {
+            return sums;
+        }
+        let mut sums = Sums { input_bytes: self.input_bytes(), ..Sums::default() };
+        for kind in TaskKind::ALL {
+            let tasks = (0..job.tasks_total(kind)).map(|index| TaskId { job: self.id(), kind, index });
+            for task in tasks.filter(|task| job.task_state(*task) == Some(TaskState::Done)) {
+                sums.done[kind].tasks += 1;
+                sums.done[kind].bytes += self.task_bytes(task);
+            }
+        }
+        self.sums.set(Some(sums));
+        sums
+    }
+
+    /// A task is done, or not any more.
+    pub(super) fn count_done(&mut self, task: TaskId, change: i64) {
+        let Some(mut sums) = self.sums.get() else { return };
+        let done = &mut sums.done[task.kind];
+        done.tasks = done.tasks.saturating_add_signed(change);
+        let bytes = i64::try_from(self.task_bytes(task)).unwrap_or(i64::MAX);
+        done.bytes = done.bytes.saturating_add_signed(bytes.saturating_mul(change));
+        self.sums.set(Some(sums));
+    }
+
+    fn input_bytes(&self) -> u64 {
+        self.accepted.plan.splits.iter().map(InputSplit::length).sum()
+    }
+
     /// How far it is.
     pub(in crate::coordinator) fn progress(&self, view: &ClusterView<'_>) -> JobProgress {
         JobProgress { map: self.phase(view, TaskKind::Map), reduce: self.phase(view, TaskKind::Reduce) }
@@ -25,18 +72,13 @@ impl LiveJob {
             known_bytes += attempt.bytes_total();
             known_tasks += u64::from(attempt.bytes_total() > 0);
         }
-        for index in 0..job.tasks_total(kind) {
-            let task = TaskId { job: self.id(), kind, index };
-            if job.task_state(task) == Some(TaskState::Done) {
-                let bytes = self.task_bytes(task);
-                bytes_done += bytes;
-                known_bytes += bytes;
-                known_tasks += 1;
-            }
-        }
+        let sums = self.sums(job);
+        bytes_done += sums.done[kind].bytes;
+        known_bytes += sums.done[kind].bytes;
+        known_tasks += sums.done[kind].tasks;
         let tasks = job.tasks_total(kind);
         let bytes_total = match kind {
-            TaskKind::Map => self.accepted.plan.splits.iter().map(InputSplit::length).sum(),
+            TaskKind::Map => sums.input_bytes,
             // Reduces that have not begun are taken to be like those that have.
             TaskKind::Reduce => known_bytes.saturating_mul(u64::from(tasks)) / known_tasks.max(1),
         };
@@ -46,8 +88,10 @@ impl LiveJob {
             done: job.tasks_done(kind),
             running: job.holding(kind),
             suspended: stopped,
-            checkpointed: u32::try_from(job.eligible(kind).filter(from_checkpoint).count())
-                .unwrap_or(u32::MAX),
+            checkpointed: match self.book.has_checkpoints() {
+                true => u32::try_from(job.eligible(kind).filter(from_checkpoint).count()).unwrap_or(u32::MAX),
+                false => 0,
+            },
             // Two attempts at one task may both have read it.
             bytes_done: bytes_done.min(bytes_total.max(known_bytes)),
             bytes_total,
@@ -61,7 +105,7 @@ impl LiveJob {
         let bytes_done = done.iter().map(|task| self.task_bytes(*task)).sum::<u64>();
         let finished = u32::try_from(done.len()).unwrap_or(u32::MAX);
         let bytes_total = match kind {
-            TaskKind::Map => self.accepted.plan.splits.iter().map(InputSplit::length).sum(),
+            TaskKind::Map => self.input_bytes(),
             TaskKind::Reduce => bytes_done.saturating_mul(u64::from(tasks)) / u64::from(finished.max(1)),
         };
         PhaseProgress { tasks, done: finished, bytes_done, bytes_total, ..PhaseProgress::default() }

@@ -236,3 +236,40 @@ async fn attempts_of_one_job_that_end_together_all_count_in_one_decision() {
     assert_eq!(most, Some(2), "what has arrived together is decided about together");
     coordinator.stop().await;
 }
+
+#[tokio::test]
+async fn progress_counts_what_is_done_and_not_what_was_lost_again() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let mut worker = Worker::join(&coordinator, "w", 2).await;
+    let job = coordinator.submit(scene.submission(1, 2, 1)).await;
+    let maps = [worker.launched().await, worker.launched().await];
+    let progress = async || {
+        let map = coordinator.job(job).await.expect("it runs").summary.progress.map;
+        (map.done, map.bytes_done, map.bytes_total)
+    };
+    assert_eq!(progress().await, (0, 0, 20));
+    worker.do_map(maps[0]);
+    wait_for("one map to count", async || progress().await == (1, 10, 20)).await;
+    worker.do_map(maps[1]);
+    let reduce = worker.launched().await;
+    assert_eq!(progress().await, (2, 20, 20));
+    worker.started(reduce);
+    let (outputs, place, reason) = (vec![maps[0]], FaultPlace::Peer, "it is damaged".to_owned());
+    worker.happened(reduce, Report::InputsLost { outputs, place, reason });
+    let again = worker.launched().await;
+    assert_eq!(progress().await, (1, 10, 20));
+    worker.do_map(again);
+    wait_for("the map to count again", async || progress().await == (2, 20, 20)).await;
+    coordinator.stop().await;
+}
+
+/// Asks until the answer is yes.
+async fn wait_for(what: &str, come: impl AsyncFn() -> bool) {
+    let asked = async {
+        while !come().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), asked).await.unwrap_or_else(|_| panic!("{what}: never"));
+}

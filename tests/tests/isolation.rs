@@ -1,0 +1,102 @@
+//! What keeps tasks from each other and from the machine: bounds of memory, a short environment, inputs that stay.
+//!
+//! Owns real tasks on a real cluster. Does not own the kernel's groups (`napreduce_task`).
+
+use napreduce_tests::{Folder, OwnCluster, joined, program, run, wait_until};
+
+/// What a worker says that keeps its attempts apart.
+fn isolation(cluster: &OwnCluster) -> String {
+    let mut words = String::new();
+    wait_until("a worker", || {
+        let workers = cluster.json(&["worker", "list"]);
+        words = workers[0]["isolation"].as_str().unwrap_or_default().to_owned();
+        !words.is_empty()
+    });
+    words
+}
+
+/// A job whose one task wants 1,000 MiB where it may have 320, beside one that wants nothing.
+fn check_bound(mode: &str, expected: &[&str]) {
+    let folder = Folder::new();
+    folder.write("hungry", "hungry\n");
+    folder.write("modest", "one\ntwo\n");
+    let file = format!("[worker]\nisolation = \"{mode}\"\nmemory-factor = 4\n");
+    let cluster = OwnCluster::start(&folder, 1, "fifo", &file);
+    let words = isolation(&cluster);
+    assert!(expected.contains(&words.as_str()), "{words}");
+    let hungry =
+        ["hungry", "--job", "hungry", "--number", "1000", "--output", "out", "--task-memory", "16MiB"];
+    let hungry = cluster.submit(&folder, &[&hungry[..], &["--conf", "attempts-max=2"]].concat());
+    let modest = ["modest", "--job", "hungry", "--number", "1000", "--output", "other"];
+    let modest = cluster.submit(&folder, &modest);
+    cluster.wait(&[&modest]).succeeded();
+    assert_eq!(joined(&folder.path("other")), b"one\t0\ntwo\t0\n");
+    let why = "held more than the 320 MiB of memory that it may (4 times its task memory of 16.0 MiB";
+    cluster.wait(&[&hungry]).failed(1, &[why, "--task-memory", "--memory-factor"]);
+    let enough = ["hungry", "--job", "hungry", "--number", "100", "--output", "enough"];
+    cluster.wait(&[&cluster.submit(&folder, &enough)]).succeeded();
+}
+
+#[test]
+fn a_task_that_takes_too_much_is_ended_alone_by_its_group() {
+    check_bound("auto", &["cgroup v1", "cgroup v2", "watchdog"]);
+}
+
+#[test]
+fn a_task_that_takes_too_much_is_ended_alone_by_the_watchdog() {
+    check_bound("watchdog", &["watchdog"]);
+}
+
+#[test]
+fn tasks_find_neither_secrets_nor_descriptors_of_their_daemon() {
+    let folder = Folder::new();
+    folder.write("in", "x\n");
+    let secret = folder.write("secret-of-somebody", "hush");
+    let file = std::fs::File::open(&secret).expect("a file");
+    // As a shell or a service may leave one open.
+    let inherited = rustix::io::dup(&file).expect("a descriptor");
+    rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).expect("inherited");
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let mut worker = cluster.nap();
+    worker.args(["worker", "--name", "w", "--pass-environment", "ALSO_THIS"]);
+    worker.env("AWS_SECRET_ACCESS_KEY", "hush").env("ALSO_THIS", "yes").env("LC_ALL", "C");
+    let mut worker = worker
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("a worker");
+    cluster.wait_for_workers(2);
+    // So that the job goes to the one with these surroundings.
+    run(cluster.nap().args(["worker", "drain", "local-a", "--wait"])).succeeded();
+    let job = cluster.submit(&folder, &["in", "--job", "surroundings", "--output", "out"]);
+    cluster.wait(&[&job]).succeeded();
+    let found = String::from_utf8(joined(&folder.path("out"))).expect("text");
+    for expected in ["x\tPATH\n", "x\tALSO_THIS\n", "x\tLC_ALL\n", "x\tNAPREDUCE_ATTEMPT_ID\n"] {
+        assert!(found.contains(expected), "{expected:?} is missing in {found}");
+    }
+    for unwanted in ["AWS_SECRET", "secret-of-somebody", "NAPREDUCE_SECRET"] {
+        assert!(!found.contains(unwanted), "{unwanted:?} is in {found}");
+    }
+    worker.kill().expect("killed");
+    worker.wait().expect("reaped");
+    drop(inherited);
+}
+
+#[test]
+fn an_input_that_changes_between_attempts_fails_the_job() {
+    let folder = Folder::new();
+    for cluster in [false, true] {
+        let output = if cluster { "of-cluster" } else { "embedded" };
+        folder.write("in", "one\ntwo\n");
+        let arguments = ["in", "--job", "spoils-its-input", "--output", output];
+        let says = ["in was written to after the job began", "run the job again"];
+        if cluster {
+            let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+            let job = cluster.submit(&folder, &arguments);
+            cluster.wait(&[&job]).failed(1, &says);
+        } else {
+            run(program("testjobs").current_dir(folder.root()).args(arguments)).failed(1, &says);
+        }
+        assert!(!folder.has(&format!("{output}/_SUCCESS")));
+    }
+}
