@@ -137,6 +137,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         counters.add(Counter::ReduceShuffleBytes, statistics.bytes_total);
         counters.add(Counter::ShuffledMaps, self.task.inputs.len() as u64);
         counters.add(Counter::SpilledRecords, statistics.merged_records);
+        counters.add(Counter::MergePasses, statistics.intermediate_merges);
         counters.add(Counter::ReduceOutputRecords, part.records);
         counters.add(Counter::OutputBytes, part.bytes);
         Ok(ReduceResult::Done { part })

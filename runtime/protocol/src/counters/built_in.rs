@@ -61,6 +61,8 @@ counters! {
     CombineOutputRecords = "COMBINE_OUTPUT_RECORDS",
     /// Records written to disk by sorting and merging, in maps and reduces.
     SpilledRecords = "SPILLED_RECORDS",
+    /// Intermediate merges of reduces, which had more map outputs than one merge takes.
+    MergePasses = "MERGE_PASSES",
     /// Bytes of map output read by reduces.
     ReduceShuffleBytes = "REDUCE_SHUFFLE_BYTES",
     /// Map outputs read by reduces.
