@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! cargo test -p napreduce-tests --test chaos -- --runs 100 --seed 7
+//! cargo test -p napreduce-tests --test chaos -- --hours 8
 //! ```
 
 mod daemons;
@@ -43,6 +44,9 @@ struct Arguments {
     /// Seed of the first run
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Run after run for so many hours instead, until one fails
+    #[arg(long, value_name = "N", conflicts_with = "runs", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    hours: Option<u64>,
     /// How often each kind of fault happens in a run
     #[arg(long, default_value_t = 2)]
     rounds: u32,
@@ -59,7 +63,12 @@ fn main() -> ExitCode {
     mounts::enter();
     let folder = Folder::new();
     let reference = Reference::make(&folder);
-    for seed in arguments.seed..arguments.seed + arguments.runs {
+    let started = Instant::now();
+    let goes_on = |seed: u64| match arguments.hours {
+        Some(hours) => started.elapsed() < Duration::from_secs(hours * 3600),
+        None => seed < arguments.seed.saturating_add(arguments.runs),
+    };
+    for seed in (arguments.seed..).take_while(|seed| goes_on(*seed)) {
         println!("chaos with seed {seed}");
         let began = Instant::now();
         match run(seed, &arguments, &reference) {
