@@ -24,6 +24,14 @@ macro_rules! counters {
                     $(Counter::$variant => $name),+
                 }
             }
+
+            /// The counter of that name, if it is a built-in one.
+            pub fn from_name(name: &str) -> Option<Counter> {
+                match name {
+                    $($name => Some(Counter::$variant),)+
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -114,11 +122,6 @@ counters! {
 }
 
 impl Counter {
-    /// The counter of that name, if it is a built-in one.
-    pub fn from_name(name: &str) -> Option<Counter> {
-        Counter::ALL.iter().copied().find(|counter| counter.name() == name)
-    }
-
     /// The value for two attempts together: the larger of two peaks, the sum of anything else.
     pub fn join(self, one: u64, other: u64) -> u64 {
         match self {
@@ -171,7 +174,7 @@ impl Counters {
     pub fn values(&self) -> CounterValues {
         let mut values = CounterValues::default();
         for counter in Counter::ALL {
-            values.add(counter.name(), self.get(*counter));
+            values.add_to(*counter, self.get(*counter));
         }
         values
     }

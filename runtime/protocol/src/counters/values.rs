@@ -1,59 +1,125 @@
 //! Counter values as plain data: what travels, adds up and is shown.
 //!
-//! Owns the joining of two sets and the order people see. Does not own the cells that are counted in.
+//! Owns the joining of two sets and the order people see. Does not own the cells that are counted in. A coordinator keeps one
+//! set for each task that is done, so the built-in ones are kept by number; on the wire and in files they have their names.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::built_in::Counter;
 
 /// Values of counters by name; a name that is missing stands at zero.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CounterValues(BTreeMap<String, u64>);
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CounterValues {
+    /// In their order, none of them zero.
+    built_in: Vec<(Counter, u64)>,
+    user: BTreeMap<String, u64>,
+}
 
 impl CounterValues {
     /// What the counter of that name stands at.
     pub fn get(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or(0)
+        match Counter::from_name(name) {
+            Some(counter) => self.of(counter),
+            None => self.user.get(name).copied().unwrap_or(0),
+        }
     }
 
     /// What a built-in counter stands at.
     pub fn of(&self, counter: Counter) -> u64 {
-        self.get(counter.name())
+        self.place_of(counter).map_or(0, |place| self.built_in[place].1)
     }
 
     /// Adds to the counter of that name; for a peak, keeps the larger value. Zero changes nothing.
     pub fn add(&mut self, name: &str, amount: u64) {
-        if amount == 0 {
-            return;
+        match Counter::from_name(name) {
+            _ if amount == 0 => {}
+            Some(counter) => self.add_to(counter, amount),
+            None => match self.user.get_mut(name) {
+                Some(value) => *value = value.saturating_add(amount),
+                None => drop(self.user.insert(name.to_owned(), amount)),
+            },
         }
-        match self.0.get_mut(name) {
-            Some(value) => {
-                *value = match Counter::from_name(name) {
-                    Some(counter) => counter.join(*value, amount),
-                    None => value.saturating_add(amount),
-                }
+    }
+
+    /// As `add`, to a built-in counter.
+    pub fn add_to(&mut self, counter: Counter, amount: u64) {
+        match self.place_of(counter) {
+            _ if amount == 0 => {}
+            Ok(place) => {
+                let value = &mut self.built_in[place].1;
+                *value = counter.join(*value, amount);
             }
-            None => {
-                self.0.insert(name.to_owned(), amount);
-            }
+            Err(place) => self.built_in.insert(place, (counter, amount)),
         }
     }
 
     /// Adds every counter of another set.
     pub fn merge(&mut self, other: &CounterValues) {
-        for (name, amount) in &other.0 {
+        for (counter, amount) in &other.built_in {
+            self.add_to(*counter, *amount);
+        }
+        for (name, amount) in &other.user {
             self.add(name, *amount);
         }
     }
 
     /// Every counter that is not zero: the built-in ones in their order, then the user's by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        let built_in = Counter::ALL.iter().filter_map(|counter| {
-            self.0.get_key_value(counter.name()).map(|(name, value)| (name.as_str(), *value))
-        });
-        let user = self.0.iter().filter(|(name, _)| Counter::from_name(name).is_none());
-        built_in.chain(user.map(|(name, value)| (name.as_str(), *value)))
+        let built_in = self.built_in.iter().map(|(counter, value)| (counter.name(), *value));
+        built_in.chain(self.user.iter().map(|(name, value)| (name.as_str(), *value)))
+    }
+
+    fn place_of(&self, counter: Counter) -> Result<usize, usize> {
+        self.built_in.binary_search_by_key(&counter, |(known, _)| *known)
+    }
+}
+
+/// As a map by name, in the order of names.
+impl Serialize for CounterValues {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.iter().collect::<BTreeMap<&str, u64>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for CounterValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CounterValues, D::Error> {
+        let mut values = CounterValues::default();
+        for (name, amount) in BTreeMap::<String, u64>::deserialize(deserializer)? {
+            values.add(&name, amount);
+        }
+        values.built_in.shrink_to_fit();
+        Ok(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_kept_by_name_whoever_counts() {
+        let mut values = CounterValues::default();
+        for (name, amount) in
+            [("mine", 2), ("SUSPENDS", 1), ("PEAK_ANON_BYTES", 9), ("BYTES_READ", 5), ("none", 0)]
+        {
+            values.add(name, amount);
+        }
+        let other = values.clone();
+        values.merge(&other);
+        let all: Vec<(&str, u64)> = values.iter().collect();
+        assert_eq!(all, [("BYTES_READ", 10), ("SUSPENDS", 2), ("PEAK_ANON_BYTES", 9), ("mine", 4)]);
+        assert_eq!((values.get("mine"), values.get("none"), values.of(Counter::InputBytes)), (4, 0, 10));
+    }
+
+    #[test]
+    fn they_travel_as_a_map_by_name() {
+        let mut values = CounterValues::default();
+        values.add_to(Counter::Suspends, 3);
+        values.add("Another", 1);
+        let text = serde_json::to_string(&values).expect("written");
+        assert_eq!(text, r#"{"Another":1,"SUSPENDS":3}"#);
+        assert_eq!(serde_json::from_str::<CounterValues>(&text).expect("read"), values);
     }
 }
