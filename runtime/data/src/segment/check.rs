@@ -59,7 +59,7 @@ impl Ends {
     /// Checks a partition's part of the block index.
     pub(super) fn check_index(&self, entry: &PartitionEntry, index: &[u8]) -> Result<(), String> {
         if crc32c::crc32c(index) != entry.index_crc {
-            return Err("the checksum of a part of the block index does not fit".into());
+            return Err("the footer's checksum of its part of the block index does not fit".into());
         }
         check_partition(&self.header, entry, index)
     }
@@ -71,7 +71,7 @@ pub(super) fn check_footer(ends: &Ends, footer: &[u8]) -> Result<(), String> {
     let Ends { header, header_len, trailer } = ends;
     let (table, index) = footer.split_at(header.table_len() as usize * PARTITION_ENTRY_BYTES);
     if table_crc(table) != trailer.table_crc {
-        return Err("the checksum of the partition entries does not fit".into());
+        return Err("the footer's checksum of the partition entries does not fit".into());
     }
     let (mut offset, mut block, mut records, mut raw_len) = (*header_len as u64, 0u64, 0u64, 0u64);
     for (row, bytes) in (0..).zip(table.chunks_exact(PARTITION_ENTRY_BYTES)) {

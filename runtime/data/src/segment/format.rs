@@ -264,7 +264,7 @@ impl PartitionEntry {
     pub(crate) fn decode(bytes: &[u8], number: u32) -> Result<PartitionEntry, String> {
         let (covered, crc) = bytes[..PARTITION_ENTRY_BYTES].split_at(PARTITION_ENTRY_BYTES - CRC_BYTES);
         if entry_crc(number, covered) != u32_at(crc, 0) {
-            return Err(format!("the checksum of the entry of partition {number} does not fit"));
+            return Err(format!("the footer's checksum of the entry of partition {number} does not fit"));
         }
         Ok(PartitionEntry {
             offset: u64_at(bytes, 0),
