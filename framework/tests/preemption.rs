@@ -171,7 +171,11 @@ fn several_spills_in_one_map() {
 #[test]
 fn several_merges_in_one_reduce() {
     let test = JobTest::new(lines_by_word).input(POEM).input(lines(6)).split_size(50).setting("fan-in=2");
-    assert!(test.run().counters.get("SPILLED_RECORDS") > test.run().counters.get("MAP_OUTPUT_RECORDS"));
+    let counters = test.run().counters;
+    assert!(counters.get("SPILLED_RECORDS") > counters.get("MAP_OUTPUT_RECORDS"));
+    assert!(counters.get("MERGE_PASSES") > 1, "{counters:?}");
+    let at_once = JobTest::new(lines_by_word).input(POEM).input(lines(6)).split_size(50).run();
+    assert_eq!(at_once.counters.get("MERGE_PASSES"), 0);
     test.assert_preemption_safe();
 }
 

@@ -100,3 +100,16 @@ fn an_input_that_changes_between_attempts_fails_the_job() {
         assert!(!folder.has(&format!("{output}/_SUCCESS")));
     }
 }
+
+#[test]
+fn bounds_that_make_no_sense_are_refused_before_anything_starts() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let worker = |arguments: &[&str]| run(cluster.nap().args(["worker", "--name", "wrong"]).args(arguments));
+    worker(&["--memory-factor", "0"]).failed(2, &["--memory-factor"]);
+    worker(&["--isolation", "walls"]).failed(2, &["--isolation", "cgroup", "watchdog"]);
+    folder.write("cluster/napreduce.toml", "[worker]\nmemory-factor = 0\n");
+    let ended = worker(&[]);
+    assert!(!ended.status.success());
+    assert!(ended.stderr.contains("memory-factor 0 leaves tasks nothing to hold"), "{}", ended.stderr);
+}

@@ -223,6 +223,9 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
     set(&mut chosen.isolation.mode, arguments.isolation.map(mode), isolation.map(mode));
     set(&mut chosen.isolation.memory_factor, arguments.memory_factor, memory_factor);
     set(&mut chosen.isolation.pass_environment, arguments.pass_environment.clone(), pass_environment);
+    if chosen.isolation.memory_factor == 0 {
+        bail!("memory-factor 0 leaves tasks nothing to hold; give it 1 or more, or isolation \"none\"");
+    }
     if chosen.map_slots == 0 && chosen.reduce_slots == 0 {
         bail!("a worker without any slot would do nothing; give it --map-slots or --reduce-slots");
     }

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use rustix::process::{Pid, Signal, getpid, kill_process, test_kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, test_kill_process};
 
 const MOUNTED: &str = "/sys/fs/cgroup";
 /// The folders of workers begin so, followed by the number of their process.
@@ -22,7 +24,6 @@ const PREFIX: &str = "napreduce-worker-";
 const PROCESSES_MAX: u32 = 4096;
 /// A killed process has left its group within so long, unless a disk holds it.
 const PATIENCE: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(1);
 
 /// Folders of one process have numbers.
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
@@ -189,6 +190,16 @@ impl ControlGroup {
         text.and_then(line).unwrap_or(0)
     }
 
+    /// Ends a member and waits until it has ended. Opened first and looked at then: what the descriptor is of cannot become
+    /// somebody else. An error says that it is gone.
+    fn end(&self, member: Pid, patience: Duration) {
+        let Ok(pidfd) = pidfd_open(member, PidfdFlags::empty()) else { return };
+        if self.members().contains(&member) && pidfd_send_signal(&pidfd, Signal::KILL).is_ok() {
+            let limit = Timespec::try_from(patience).ok();
+            let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], limit.as_ref());
+        }
+    }
+
     /// Whoever is in it.
     fn members(&self) -> Vec<Pid> {
         let members = self.hierarchy.folders(self.number).into_iter().next();
@@ -214,10 +225,8 @@ impl Drop for ControlGroup {
                 return;
             }
             for member in members {
-                // Who is in the group was started by the attempt; an error says that it is gone.
-                let _ = kill_process(member, Signal::KILL);
+                self.end(member, PATIENCE.saturating_sub(began.elapsed()));
             }
-            std::thread::sleep(LOOK);
         }
     }
 }
@@ -318,7 +327,8 @@ fn remove_stale(parent: &Path) {
         let process =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
         let Some(process) = process.and_then(Pid::from_raw) else { continue };
-        if process == getpid() || test_kill_process(process).is_ok() {
+        // One of another user is alive all the same.
+        if test_kill_process(process) != Err(Errno::SRCH) {
             continue;
         }
         for below in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
