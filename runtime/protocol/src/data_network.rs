@@ -1,7 +1,7 @@
 //! What a task process needs to reach data servers.
 //!
 //! Owns the plain data as it comes in the attempt's description: over the control socket, never in the environment or on
-//! a command line, where others could read the secret. Does not own its use (`fetch`).
+//! a command line, where others could read the token. Does not own its use (`fetch`).
 
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use crate::transport::Secret;
 /// How to reach data servers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DataNetwork {
+    /// The job's, by which a task may fetch what its job's maps wrote, and nothing else.
     #[serde(with = "secret")]
-    pub secret: Secret,
+    pub token: Secret,
     /// Whether blocks are to be encrypted.
     pub encrypt: bool,
     pub limits: FetchLimits,
@@ -21,7 +22,7 @@ pub struct DataNetwork {
 
 impl PartialEq for DataNetwork {
     fn eq(&self, other: &DataNetwork) -> bool {
-        self.secret.bytes() == other.secret.bytes()
+        self.token.bytes() == other.token.bytes()
             && (self.encrypt, self.limits) == (other.encrypt, other.limits)
     }
 }

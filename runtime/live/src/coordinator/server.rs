@@ -152,7 +152,7 @@ impl Intake {
                 tokio::spawn(serve_worker(connection, peer, number, self.inputs.clone(), self.liveness));
             }
             Role::Client => drop(tokio::spawn(self.desk.clone().serve(connection, peer))),
-            Role::Data => {
+            Role::Data | Role::Task(_) => {
                 tracing::info!(target: "coordinator", "refused {peer}: segments and logs are with the workers");
             }
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, MapOutput, WorkerId};
+use napreduce_core::{AttemptId, JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret};
 use tokio::sync::Mutex;
 
@@ -61,10 +61,10 @@ impl WorkerEnvironment {
         Disk::of(self.paths.root().to_owned(), self.disk_reserve)
     }
 
-    /// How attempts reach the data servers of other workers.
-    pub(super) fn data_network(&self) -> DataNetwork {
-        let (secret, encrypt) = (self.secret.clone(), self.encrypt_shuffle);
-        DataNetwork { secret, encrypt, limits: FetchLimits::default() }
+    /// How attempts of a job reach the data servers of other workers.
+    pub(super) fn data_network(&self, job: JobId) -> DataNetwork {
+        let (token, encrypt) = (self.secret.of_job(job), self.encrypt_shuffle);
+        DataNetwork { token, encrypt, limits: FetchLimits::default() }
     }
 
     /// Whether the directory of a worker can be seen from here.

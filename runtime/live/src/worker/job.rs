@@ -156,7 +156,10 @@ impl KnownJob {
                 },
                 maps,
                 inputs: self.places(inputs, peers),
-                network: self.environment.as_ref().map(|(environment, _)| environment.data_network()),
+                network: self
+                    .environment
+                    .as_ref()
+                    .map(|(environment, _)| environment.data_network(self.description.job)),
             }),
         };
         TaskDescription {

@@ -26,7 +26,8 @@ pub struct BlockingConnection {
     silence_max: Duration,
 }
 
-/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. Later calls fail when the peer neither
+/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the cluster's, or the token of
+/// a task's job. Later calls fail when the peer neither
 /// sends nor takes anything for `silence_max`.
 pub fn connect(
     address: &str,

@@ -47,7 +47,8 @@ pub struct MessageReceiver {
     opener: Opener,
 }
 
-/// Connects to a daemon and proves to it, as it to us, to belong to the cluster.
+/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the cluster's, or the token of
+/// a task's job.
 pub async fn connect(
     address: &str,
     role: Role,
@@ -122,7 +123,7 @@ async fn examine(
     };
     *awaited = "its proof";
     let proof: [u8; NOISE_BYTES] = take(socket, awaited).await?;
-    let (responder, reply) = match Responder::reply(&greeting, &proof, secret) {
+    let (responder, reply) = match Responder::reply(&greeting, &proof, &role.key(secret)) {
         Err(error @ TransportError::OtherSecret) => {
             refuse(socket).await;
             return Err(error);

@@ -19,11 +19,9 @@ pub fn shake_hands(bytes: &[u8]) {
 
 fn serve(bytes: &[u8], secret: &Secret) {
     let Some((greeting, rest)) = bytes.split_first_chunk() else { return };
-    if preamble::check_greeting(greeting).is_err() {
-        return;
-    }
+    let Ok(role) = preamble::check_greeting(greeting) else { return };
     let Some((proof, rest)) = rest.split_first_chunk() else { return };
-    let Ok((responder, _)) = Responder::reply(greeting, proof, secret) else { return };
+    let Ok((responder, _)) = Responder::reply(greeting, proof, &role.key(secret)) else { return };
     let Some((confirmation, _)) = rest.split_first_chunk() else { return };
     assert!(responder.confirm(confirmation).is_err(), "confirmed without knowing the server's key");
 }

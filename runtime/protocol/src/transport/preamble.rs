@@ -3,15 +3,18 @@
 //! Owns their layout and the version of everything that travels between processes of a cluster. Does not own reading and
 //! writing them (`connection`, `blocking`).
 
+use napreduce_core::JobId;
+
 use super::error::TransportError;
+use super::secret::Secret;
 
 /// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of them changes.
-pub const NETWORK_VERSION: u16 = 4;
+pub const NETWORK_VERSION: u16 = 5;
 
 pub(super) const MAGIC: [u8; 4] = *b"NAPR";
 
-/// What the client sends: magic, version (little-endian), role.
-pub(super) const GREETING_BYTES: usize = 7;
+/// What the client sends: magic, version (little-endian), role, and the number of a task's job (little-endian, else 0).
+pub(super) const GREETING_BYTES: usize = 11;
 /// What the server answers: magic and version.
 pub(super) const ANSWER_BYTES: usize = 6;
 
@@ -22,8 +25,10 @@ pub enum Role {
     Worker,
     /// Whoever submits or asks, at the coordinator: `ToCoordinator` and `FromCoordinator`.
     Client,
-    /// Whoever fetches map output or logs, at a worker.
+    /// Whoever reads logs or map output of any job, at a worker.
     Data,
+    /// A task, which fetches map output of its job, at a worker. It knows the job's token, not the cluster's secret.
+    Task(JobId),
 }
 
 impl Role {
@@ -32,14 +37,24 @@ impl Role {
             Role::Worker => 1,
             Role::Client => 2,
             Role::Data => 3,
+            Role::Task(_) => 4,
         }
     }
 
-    fn from_code(code: u8) -> Result<Role, TransportError> {
+    /// What its client and its server prove to each other that they know, by the cluster's secret.
+    pub(super) fn key(self, secret: &Secret) -> Secret {
+        match self {
+            Role::Worker | Role::Client | Role::Data => secret.clone(),
+            Role::Task(job) => secret.of_job(job),
+        }
+    }
+
+    fn from_code(code: u8, job: JobId) -> Result<Role, TransportError> {
         match code {
             1 => Ok(Role::Worker),
             2 => Ok(Role::Client),
             3 => Ok(Role::Data),
+            4 => Ok(Role::Task(job)),
             code => Err(TransportError::UnknownRole { code }),
         }
     }
@@ -48,7 +63,9 @@ impl Role {
 pub(super) fn greeting(role: Role) -> [u8; GREETING_BYTES] {
     let [a, b, c, d] = MAGIC;
     let [low, high] = NETWORK_VERSION.to_le_bytes();
-    [a, b, c, d, low, high, role.code()]
+    let job = if let Role::Task(job) = role { job.0 } else { 0 };
+    let [j0, j1, j2, j3] = job.to_le_bytes();
+    [a, b, c, d, low, high, role.code(), j0, j1, j2, j3]
 }
 
 pub(super) fn answer() -> [u8; ANSWER_BYTES] {
@@ -59,9 +76,9 @@ pub(super) fn answer() -> [u8; ANSWER_BYTES] {
 
 /// The role a client asks for.
 pub(super) fn check_greeting(greeting: &[u8; GREETING_BYTES]) -> Result<Role, TransportError> {
-    let [start @ .., code] = greeting;
+    let [start @ .., code, j0, j1, j2, j3] = greeting;
     check_answer(start)?;
-    Role::from_code(*code)
+    Role::from_code(*code, JobId(u32::from_le_bytes([*j0, *j1, *j2, *j3])))
 }
 
 pub(super) fn check_answer(answer: &[u8; ANSWER_BYTES]) -> Result<(), TransportError> {

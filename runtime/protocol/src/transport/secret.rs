@@ -9,6 +9,9 @@ use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use blake2::Blake2sMac256;
+use blake2::digest::{FixedOutput, Mac};
+use napreduce_core::JobId;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -144,6 +147,18 @@ impl Secret {
 
     pub fn bytes(&self) -> &[u8; SECRET_BYTES] {
         &self.0
+    }
+
+    /// The token of a job: its tasks prove by it that they are the job's, and nobody finds the secret or another job's token by
+    /// it. Keyed BLAKE2s (RFC 7693) of these words and the job's number.
+    #[must_use]
+    pub fn of_job(&self, job: JobId) -> Secret {
+        let mut keyed = Blake2sMac256::new_from_slice(self.bytes()).expect("a key of 32 bytes is allowed");
+        keyed.update(b"napreduce: the tasks of job ");
+        keyed.update(&job.0.to_le_bytes());
+        let mut token = Secret::from_bytes([0; SECRET_BYTES]);
+        keyed.finalize_into((&mut *token.0).into());
+        token
     }
 }
 

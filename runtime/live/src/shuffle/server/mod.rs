@@ -142,7 +142,7 @@ impl Drop for DataServer {
 
 impl Floor {
     fn receive(self: &Arc<Self>, Incoming { role, connection, peer }: Incoming) {
-        if role != Role::Data {
+        if !matches!(role, Role::Data | Role::Task(_)) {
             return (self.log)(&format!("refused {peer}: this address serves data connections only"));
         }
         if let Some(reason) = self.full(peer.ip()) {
@@ -152,7 +152,7 @@ impl Floor {
             tokio::spawn(put_off(connection));
             return;
         }
-        if let Err(error) = self.seat(connection, peer) {
+        if let Err(error) = self.seat(role, connection, peer) {
             (self.log)(&format!("cannot serve {peer}: {error}"));
         }
     }
@@ -169,7 +169,12 @@ impl Floor {
     }
 
     /// Gives the connection a thread.
-    fn seat(self: &Arc<Self>, connection: Connection, peer: SocketAddr) -> Result<(), TransportError> {
+    fn seat(
+        self: &Arc<Self>,
+        role: Role,
+        connection: Connection,
+        peer: SocketAddr,
+    ) -> Result<(), TransportError> {
         let connection = connection.into_blocking(self.settings.idle_max)?;
         let socket = connection.socket().try_clone()?;
         let farewell = socket.try_clone()?;
@@ -177,7 +182,7 @@ impl Floor {
         let floor = Arc::clone(self);
         let thread = std::thread::Builder::new().name("data".into());
         let started = thread.spawn(move || {
-            if let Err(error) = Session::serve(connection, &farewell, &floor) {
+            if let Err(error) = Session::serve(role, connection, &farewell, &floor) {
                 (floor.log)(&format!("data connection of {peer}: {error}"));
             }
             floor.guests().sockets.remove(&number);

@@ -16,7 +16,7 @@ use napreduce_data::{PartitionExtent, SegmentError};
 use napreduce_protocol::blocking::BlockingConnection;
 use napreduce_protocol::{
     CREDIT_BYTES_MAX, DataConnection, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX,
-    Payload, ToDataServer, TransportError, is_gone, is_limit,
+    Payload, Role, ToDataServer, TransportError, is_gone, is_limit,
 };
 use thiserror::Error;
 
@@ -40,6 +40,7 @@ pub(super) enum SessionError {
 }
 
 pub(super) struct Session<'a> {
+    role: Role,
     line: DataConnection,
     floor: &'a Floor,
     /// What was asked for and not answered yet, in order.
@@ -73,6 +74,7 @@ impl From<SegmentError> for Miss {
 impl Session<'_> {
     /// Serves until the peer has had enough, is silent for too long, or breaks the rules. `socket` is the connection's.
     pub(super) fn serve(
+        role: Role,
         mut connection: BlockingConnection,
         socket: &TcpStream,
         floor: &Floor,
@@ -81,7 +83,7 @@ impl Session<'_> {
             Ok(None) => Ok(()),
             Ok(Some(encrypted)) => {
                 let line = DataConnection::agreed(connection, encrypted)?;
-                Session { line, floor, waiting: VecDeque::new(), credit: 0 }.run()
+                Session { role, line, floor, waiting: VecDeque::new(), credit: 0 }.run()
             }
             Err(error) => Err(error),
         };
@@ -126,6 +128,7 @@ impl Session<'_> {
     fn hear(&mut self, message: ToDataServer) -> Result<(), SessionError> {
         match message {
             ToDataServer::Fetch { partition, items } => {
+                self.check_allowed(items.iter().all(|item| self.is_of_its_job(item.attempt)))?;
                 let waiting = self.waiting.len() + items.len();
                 if items.len() > FETCH_ITEMS_MAX || waiting > WAITING_MAX {
                     return Err(SessionError::Refused(format!(
@@ -146,6 +149,7 @@ impl Session<'_> {
                 })?;
             }
             ToDataServer::ReadLog { attempt, stream, offset, length } => {
+                self.check_allowed(self.role == Role::Data)?;
                 self.read_log(attempt, stream, offset, length)?;
             }
             ToDataServer::Open { .. } => {
@@ -153,6 +157,22 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    fn is_of_its_job(&self, attempt: AttemptId) -> bool {
+        match self.role {
+            Role::Task(job) => attempt.task.job == job,
+            Role::Worker | Role::Client | Role::Data => true,
+        }
+    }
+
+    fn check_allowed(&self, allowed: bool) -> Result<(), SessionError> {
+        match self.role {
+            Role::Task(job) if !allowed => {
+                Err(SessionError::Refused(format!("a task of {job} may have map output of its own job only")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sends one segment's partition, or why it cannot be had; `false` when the peer has gone.

@@ -28,7 +28,7 @@ use napreduce_data::{BlockCompression, Collector, CollectorSettings, Partitionin
 use napreduce_protocol::blocking::BlockingConnection;
 use napreduce_protocol::{
     Counter, DataConnection, DataNetwork, FetchLimits, FromDataServer, Listener, LogStream, MapInput, Place,
-    ReduceTask, Role, Secret, TaskError, ToDataServer, blocking,
+    ReduceTask, Role, Secret, TaskError, ToDataServer, TransportError, blocking,
 };
 use napreduce_task::{Gathered, Gathering, InputEvent, TaskContext};
 use tempfile::TempDir;
@@ -60,7 +60,7 @@ pub(super) fn network(encrypt: bool) -> DataNetwork {
         silence_max: PATIENCE,
         back_off: Duration::from_millis(1),
     };
-    DataNetwork { secret: secret(), encrypt, limits }
+    DataNetwork { token: secret().of_job(JobId(1)), encrypt, limits }
 }
 
 /// The files of one worker.

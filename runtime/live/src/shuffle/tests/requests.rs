@@ -79,6 +79,48 @@ fn check_refused(said: &[ToDataServer], reason: &str) {
     Reduce::new(1).gather(served.inputs(1));
 }
 
+/// A task that holds the token of one job.
+fn task(served: &Served, job: u32) -> DataConnection {
+    let (role, token) = (Role::Task(JobId(job)), secret().of_job(JobId(job)));
+    let mut connection = blocking::connect(&served.address, role, &token, PATIENCE, PATIENCE).unwrap();
+    connection.send(&ToDataServer::Open { encrypt: false }).unwrap();
+    connection.receive::<FromDataServer>().unwrap();
+    DataConnection::agreed(connection, false).unwrap()
+}
+
+#[test]
+fn a_task_gets_map_output_of_its_own_job_and_nothing_else() {
+    let served = Served::start().with_maps(1, 100);
+    let mut own = task(&served, 1);
+    own.send(&fetch(0, vec![item(map(0), 0)])).unwrap();
+    assert!(matches!(next(&mut own), FromDataServer::Segment { attempt, .. } if attempt == map(0)));
+    let log = ToDataServer::ReadLog { attempt: map(0), stream: LogStream::Stderr, offset: 0, length: 9 };
+    for (job, asked) in [(2, fetch(0, vec![item(map(0), 0)])), (1, log)] {
+        let mut line = task(&served, job);
+        line.send(&asked).unwrap();
+        match next(&mut line) {
+            FromDataServer::Refused { reason } => {
+                assert_eq!(
+                    reason,
+                    format!("a task of {} may have map output of its own job only", JobId(job))
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The token of a job opens no door but that of its tasks.
+#[test]
+fn a_token_is_refused_in_any_other_role_and_for_any_other_job() {
+    let served = Served::start().with_maps(1, 100);
+    let token = secret().of_job(JobId(2));
+    for role in [Role::Worker, Role::Client, Role::Data, Role::Task(JobId(1)), Role::Task(JobId(0))] {
+        let refused = blocking::connect(&served.address, role, &token, PATIENCE, PATIENCE).unwrap_err();
+        assert!(matches!(refused, TransportError::SecretRefused), "{role:?}: {refused}");
+    }
+}
+
 #[test]
 fn absurd_credit_is_refused() {
     check_refused(&[ToDataServer::Grant { bytes: CREDIT_BYTES_MAX + 1 }], "a grant of");

@@ -234,7 +234,7 @@ async fn accept(
         match arrival.role {
             Role::Worker => drop(arrived.send(arrival.connection)),
             Role::Client => drop(tokio::spawn(serve_blob(arrival.connection, Arc::clone(&blobs)))),
-            Role::Data => panic!("a data connection to the coordinator"),
+            Role::Data | Role::Task(_) => panic!("a data connection to the coordinator"),
         }
     }
 }

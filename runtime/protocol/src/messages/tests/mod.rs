@@ -93,7 +93,7 @@ fn told_to_a_task() -> Vec<ToTask> {
         durable: false,
     };
     let network =
-        DataNetwork { secret: Secret::from_bytes([9; 32]), encrypt: true, limits: FetchLimits::default() };
+        DataNetwork { token: Secret::from_bytes([9; 32]), encrypt: true, limits: FetchLimits::default() };
     let inputs = vec![
         MapInput { attempt: attempt(TaskKind::Map, 1, 2), place: Place::Local(odd.clone()) },
         MapInput { attempt: attempt(TaskKind::Map, 2, 1), place: Place::Remote("there:7070".into()) },

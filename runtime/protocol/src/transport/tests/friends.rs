@@ -18,7 +18,8 @@ async fn pair(role: Role) -> (Connection, Connection) {
         let (socket, _) = listener.accept().await.unwrap();
         accept(socket, &secret, PATIENCE).await.unwrap()
     };
-    let connecting = connect(&address, role, &secret, PATIENCE);
+    let key = role.key(&secret);
+    let connecting = connect(&address, role, &key, PATIENCE);
     let ((asked, server), client) = tokio::join!(accepting, connecting);
     assert_eq!(asked, role);
     (client.unwrap(), server)
@@ -27,7 +28,7 @@ async fn pair(role: Role) -> (Connection, Connection) {
 #[test]
 fn messages_arrive_in_order_in_both_directions() {
     run(async {
-        for role in [Role::Worker, Role::Client, Role::Data] {
+        for role in [Role::Worker, Role::Client, Role::Data, Role::Task(JobId(7))] {
             let (mut client, mut server) = pair(role).await;
             for number in 0..100_u32 {
                 client.send(&number).await.unwrap();

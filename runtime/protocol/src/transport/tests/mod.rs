@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use napreduce_core::JobId;
 use tokio::runtime::Runtime;
 
 use super::handshake::{Initiator, OPENING_BYTES};

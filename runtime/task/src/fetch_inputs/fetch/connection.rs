@@ -79,7 +79,8 @@ impl<'a> FetchConnection<'a> {
         let network = &shared.order.network;
         let deadline = network.limits.silence_max;
         let began = Instant::now();
-        let connected = blocking::connect(address, Role::Data, &network.secret, deadline, TICK);
+        let role = Role::Task(shared.order.context.attempt().task.job);
+        let connected = blocking::connect(address, role, &network.token, deadline, TICK);
         *spent += began.elapsed().min(deadline);
         let mut connection = connected?;
         let attached = shared.pause.attach(connection.socket());
