@@ -18,7 +18,7 @@ fn a_silent_peer_is_dropped_at_the_deadline() {
         let server = EchoServer::start_with(&secret, IMPATIENT).await;
         let opening = opening(&secret);
         let cases =
-            [(0, "its first bytes"), (3, "its first bytes"), (7, "its proof"), (55, "its confirmation")];
+            [(0, "its first bytes"), (3, "its first bytes"), (11, "its proof"), (59, "its confirmation")];
         for (count, (length, awaited)) in cases.into_iter().enumerate() {
             let mut socket = TcpStream::connect(server.address).await.unwrap();
             socket.write_all(&opening[..length]).await.unwrap();

@@ -56,7 +56,7 @@ fn plain_garbage_is_refused() {
 fn a_peer_without_a_secret_is_refused() {
     let mut bytes = preamble::greeting(Role::Worker).to_vec();
     bytes.extend_from_slice(&[0x5a; NOISE_BYTES]);
-    check_refused(&bytes, b"NAPR\x04\x00", "the peer's secret is not this cluster's");
+    check_refused(&bytes, &preamble::answer(), "the peer's secret is not this cluster's");
 }
 
 #[test]
@@ -162,19 +162,21 @@ fn a_server_of_something_else_is_named() {
 #[test]
 fn an_unknown_role_is_refused() {
     let mut bytes = preamble::greeting(Role::Worker).to_vec();
-    bytes[GREETING_BYTES - 1] = 9;
+    bytes[6] = 9;
     check_refused(&bytes, &preamble::answer(), "asks for role 9");
 }
 
 #[test]
-fn a_role_cannot_be_changed_on_the_way() {
+fn neither_role_nor_job_can_be_changed_on_the_way() {
     run(async {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
-        let mut opening = opening(&secret);
-        opening[GREETING_BYTES - 1] = 1;
-        assert_eq!(shout(&server, &opening).await, preamble::answer());
-        assert!(server.refusals(1).await[0].contains("secret is not this cluster's"));
+        for (count, at) in (1..).zip([6, GREETING_BYTES - 1]) {
+            let mut opening = opening(&secret);
+            opening[at] = 1;
+            assert_eq!(shout(&server, &opening).await, preamble::answer());
+            assert!(server.refusals(count).await[count - 1].contains("secret is not this cluster's"));
+        }
     });
 }
 
