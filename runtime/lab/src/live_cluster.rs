@@ -58,6 +58,7 @@ pub struct LiveCluster<'s> {
     folder: PathBuf,
     daemons: Daemons,
     coordinator: Pid,
+    workers: Vec<Pid>,
     client: ClusterClient,
 }
 
@@ -81,6 +82,7 @@ impl<'s> LiveCluster<'s> {
         let mut daemons = Daemons::none(folder);
         let coordinator = daemons.start("coordinator", &coordinator(nap, &directory, layout))?;
         guard.take_process(coordinator)?;
+        let mut workers = Vec::new();
         for (number, slots) in (1..).zip(&layout.workers) {
             let name = format!("worker-{number}");
             let worker = daemon(nap, "worker", &directory)
@@ -90,6 +92,7 @@ impl<'s> LiveCluster<'s> {
             let worker = layout.confinement.map_or(worker.clone(), |confinement| confinement.wrap(worker));
             let id = daemons.start(&name, &worker)?;
             guard.take_process(id)?;
+            workers.push(id);
             if let Some(confinement) = layout.confinement {
                 confinement.admit(id).map_err(LiveClusterError::Confinement)?;
             }
@@ -98,12 +101,17 @@ impl<'s> LiveCluster<'s> {
         // What a daemon has to say explains a failure better.
         daemons.check()?;
         let (folder, client) = (folder.to_owned(), connected?);
-        Ok(LiveCluster { session, folder, daemons, coordinator, client })
+        Ok(LiveCluster { session, folder, daemons, coordinator, workers, client })
     }
 
     /// The coordinator's process.
     pub fn coordinator(&self) -> Pid {
         self.coordinator
+    }
+
+    /// The workers' processes.
+    pub fn workers(&self) -> &[Pid] {
+        &self.workers
     }
 
     /// Kills the coordinator, starts it again, and waits until it answers; how long that took from its start.

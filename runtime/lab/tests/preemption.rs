@@ -281,3 +281,40 @@ fn jobs_preempted_at_random_have_the_outputs_of_undisturbed_ones() {
     );
     bench.assert_nothing_is_left();
 }
+
+#[test]
+fn every_kind_of_load_ends_and_is_reported() {
+    let bench = Bench::new();
+    let mut command = bench.command(&[
+        "load",
+        "--jobs",
+        "4",
+        "--clients",
+        "2",
+        "--shape",
+        "3",
+        "--shape",
+        "2x2",
+        "--idle-workers",
+        "2",
+    ]);
+    let output = command.args(["--for", "100ms", "--restart", "--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let loads = report["loads"].as_array().unwrap();
+    let done: Vec<_> =
+        loads.iter().map(|load| (load["what"].as_str().unwrap(), load["tasks"].as_u64().unwrap())).collect();
+    let expected = [
+        ("4 jobs from 2 clients", 4),
+        ("a job of 3 maps", 3),
+        ("a job of 2 maps and 2 reduces", 4),
+        ("restart until it answers", 0),
+        ("2 idle workers", 0),
+    ];
+    assert_eq!(done, expected);
+    for load in loads {
+        assert!(load["coordinator_peak_mib"].as_f64().unwrap() > 1.0, "{load}");
+    }
+    bench.assert_nothing_is_left();
+}

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use napreduce_live::ByteSize;
 pub use report::{Load, LoadReport};
 use rustix::process::Pid;
-use usage::DaemonUsage;
+use usage::{DaemonUsage, Reading, Used};
 
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
@@ -95,15 +95,14 @@ fn idle(
     time: Duration,
     session: &Session,
 ) -> Result<Load, LabError> {
-    let coordinator = cluster.coordinator();
-    let (before, began) = (DaemonUsage::of(coordinator), Instant::now());
+    let (before, began) = (Reading::of(cluster), Instant::now());
     while began.elapsed() < time {
         session.interrupt.check()?;
         thread::sleep(LOOK);
     }
-    let after = DaemonUsage::of(coordinator);
+    let (wall, used) = (began.elapsed().as_secs_f64(), before.until_now(cluster));
     let what = format!("{workers} idle workers");
-    Ok(Load::new(what, (0, 0), began.elapsed().as_secs_f64(), &[], (before, after)))
+    Ok(Load::new(what, (0, 0), wall, &[], used))
 }
 
 struct Measuring<'s, 'g> {
@@ -127,8 +126,9 @@ impl Measuring<'_, '_> {
             self.session.say("killing the coordinator and starting it again");
             let seconds = self.cluster.restart_coordinator(nap, layout, self.guard)?.as_secs_f64();
             let usage = DaemonUsage::of(self.cluster.coordinator());
-            let what = "restart until it answers".to_owned();
-            loads.push(Load::new(what, (0, 0), seconds, &[], (DaemonUsage::default(), usage)));
+            let (all, peak_bytes) = (usage.processor_seconds, usage.peak_bytes);
+            let used = Used { all, coordinator: all, peak_bytes };
+            loads.push(Load::new("restart until it answers".to_owned(), (0, 0), seconds, &[], used));
         }
         Ok(())
     }
@@ -147,8 +147,7 @@ impl Measuring<'_, '_> {
         write(&input, "0000001\n")?;
         let clients = u64::from(clients).min(jobs.max(1));
         self.session.say(format!("{jobs} jobs from {clients} clients"));
-        let coordinator = self.cluster.coordinator();
-        let (before, began) = (DaemonUsage::of(coordinator), Instant::now());
+        let (before, began) = (Reading::of(&self.cluster), Instant::now());
         let mut running = Vec::new();
         for client in 0..clients {
             let times = jobs / clients + u64::from(client < jobs % clients);
@@ -167,7 +166,7 @@ impl Measuring<'_, '_> {
         }
         waited?;
         let wall = began.elapsed().as_secs_f64();
-        let after = DaemonUsage::of(coordinator);
+        let used = before.until_now(&self.cluster);
         let mut job_ms = Vec::new();
         for (name, _) in &running {
             let path = self.folder.join(format!("{name}.out"));
@@ -181,7 +180,7 @@ impl Measuring<'_, '_> {
             );
         }
         let what = format!("{jobs} jobs from {clients} clients");
-        Ok(Load::new(what, (jobs, jobs), wall, &job_ms, (before, after)))
+        Ok(Load::new(what, (jobs, jobs), wall, &job_ms, used))
     }
 
     fn wait_for_all(&mut self, running: &mut [(String, Child)], began: Instant) -> Result<(), LabError> {
@@ -215,7 +214,8 @@ impl Measuring<'_, '_> {
         write_lines(&input, maps, lines, reduces > 0)?;
         let job = if reduces > 0 { "steps-of-reduces" } else { "steps" };
         let order = JobOrder {
-            reduces,
+            // A job without reduces takes no notice.
+            reduces: lines,
             split_size: ByteSize::new(LINE_BYTES * u64::from(lines)),
             ..self.order(job, &input)
         };
@@ -224,13 +224,12 @@ impl Measuring<'_, '_> {
             _ => format!("a job of {maps} maps and {reduces} reduces"),
         };
         self.session.say(&what);
-        let coordinator = self.cluster.coordinator();
-        let (before, began) = (DaemonUsage::of(coordinator), Instant::now());
+        let (before, began) = (Reading::of(&self.cluster), Instant::now());
         let job = self.cluster.submit(&order)?;
         self.cluster.wait_for_end(job, LIMIT)?;
-        let (wall, after) = (began.elapsed().as_secs_f64(), DaemonUsage::of(coordinator));
+        let (wall, used) = (began.elapsed().as_secs_f64(), before.until_now(&self.cluster));
         let tasks = u64::from(maps) + u64::from(reduces);
-        Ok(Load::new(what, (1, tasks), wall, &[], (before, after)))
+        Ok(Load::new(what, (1, tasks), wall, &[], used))
     }
 }
 

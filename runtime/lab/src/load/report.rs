@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::usage::DaemonUsage;
+use super::usage::Used;
 use crate::machine::Machine;
 use crate::statistics::percentile;
 use crate::table::table;
@@ -33,6 +33,8 @@ pub struct Load {
     pub job_p50_ms: Option<f64>,
     /// All but one in a hundred.
     pub job_p99_ms: Option<f64>,
+    /// Processor time of the coordinator, the workers and their tasks.
+    pub processor_seconds: f64,
     /// Processor time of the coordinator.
     pub coordinator_seconds: f64,
     /// The most memory that the coordinator had resident, since it was started.
@@ -45,7 +47,7 @@ impl Load {
         (jobs, tasks): (u64, u64),
         wall_seconds: f64,
         job_ms: &[f64],
-        (before, after): (DaemonUsage, DaemonUsage),
+        used: Used,
     ) -> Load {
         Load {
             what,
@@ -54,8 +56,9 @@ impl Load {
             wall_seconds,
             job_p50_ms: percentile(job_ms, 50.0),
             job_p99_ms: percentile(job_ms, 99.0),
-            coordinator_seconds: (after.processor_seconds - before.processor_seconds).max(0.0),
-            coordinator_peak_mib: after.peak_bytes as f64 / MIB,
+            processor_seconds: used.all,
+            coordinator_seconds: used.coordinator,
+            coordinator_peak_mib: used.peak_bytes as f64 / MIB,
         }
     }
 
@@ -76,6 +79,7 @@ impl Load {
             if self.jobs > 1 { rate(self.jobs, "jobs") } else { rate(self.tasks, "tasks") },
             millis(self.job_p50_ms),
             millis(self.job_p99_ms),
+            format!("{:.2} s", self.processor_seconds),
             format!("{:.2} s", self.coordinator_seconds),
             each,
             format!("{:.0} MiB", self.coordinator_peak_mib),
@@ -90,7 +94,8 @@ impl LoadReport {
 
     /// The figures as a table.
     pub fn table(&self) -> String {
-        let figures = ["time", "rate", "job p50", "job p99", "coordinator", "of it", "peak memory"];
+        let figures =
+            ["time", "rate", "job p50", "job p99", "processor", "coordinator", "of it", "peak memory"];
         let rows = self.loads.iter().map(Load::row).collect();
         format!("{}\n\n{}\n", self.machine.line(), table(&["load"], &figures, rows))
     }
@@ -102,16 +107,28 @@ mod tests {
 
     #[test]
     fn a_load_is_shown_with_what_it_cost() {
-        let before = DaemonUsage { processor_seconds: 1.0, peak_bytes: 1 << 20 };
-        let after = DaemonUsage { processor_seconds: 3.0, peak_bytes: 64 << 20 };
-        let many = Load::new("jobs".to_owned(), (100, 200), 4.0, &[10.0, 20.0, 30.0], (before, after));
+        let used = Used { all: 7.0, coordinator: 2.0, peak_bytes: 64 << 20 };
+        let many = Load::new("jobs".to_owned(), (100, 200), 4.0, &[10.0, 20.0, 30.0], used);
         assert_eq!(
             many.row(),
-            ["jobs", "4.00 s", "25.0 jobs/s", "20 ms", "30 ms", "2.00 s", "10000 us/task", "64 MiB"]
+            [
+                "jobs",
+                "4.00 s",
+                "25.0 jobs/s",
+                "20 ms",
+                "30 ms",
+                "7.00 s",
+                "2.00 s",
+                "10000 us/task",
+                "64 MiB"
+            ]
         );
-        let idle = Load::new("idle".to_owned(), (0, 0), 10.0, &[], (before, after));
-        assert_eq!(idle.row(), ["idle", "10.00 s", "-", "-", "-", "2.00 s", "200.0 ms/s", "64 MiB"]);
-        let one = Load::new("one".to_owned(), (1, 500), 5.0, &[], (before, after));
+        let idle = Load::new("idle".to_owned(), (0, 0), 10.0, &[], used);
+        assert_eq!(
+            idle.row(),
+            ["idle", "10.00 s", "-", "-", "-", "7.00 s", "2.00 s", "200.0 ms/s", "64 MiB"]
+        );
+        let one = Load::new("one".to_owned(), (1, 500), 5.0, &[], used);
         assert_eq!(one.row()[2], "100.0 tasks/s");
     }
 }
