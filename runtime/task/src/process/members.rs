@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-/// Between two looks. The kernel reports stops to the parent only, and that is the task process, which is stopped itself.
-const LOOK: Duration = Duration::from_micros(200);
+/// Between two looks; timers know milliseconds. The kernel reports stops to the parent only, and that is the task process, which is stopped itself.
+const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits, blocking, until every descendant of a stopped process that is in its group has stopped as well, but no longer than
+/// Waits until every descendant of a stopped process that is in its group has stopped as well, but no longer than
 /// `patience`; how many still run. Where the kernel lists no children it is 0.
-pub fn await_stopped_members(leader: Pid, patience: Duration) -> usize {
+pub async fn await_stopped_members(leader: Pid, patience: Duration) -> usize {
     let began = Instant::now();
     loop {
         let running = running_members(leader.as_raw_nonzero().get());
         if running == 0 || began.elapsed() >= patience {
             return running;
         }
-        std::thread::sleep(LOOK);
+        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -80,8 +80,8 @@ mod tests {
         assert_eq!(parse_state("12"), None);
     }
 
-    #[test]
-    fn what_a_process_started_is_stopped_with_its_group_only() {
+    #[tokio::test]
+    async fn what_a_process_started_is_stopped_with_its_group_only() {
         let script = "sleep 1000 & echo started; wait";
         let mut shell = Command::new("sh")
             .args(["-c", script])
@@ -93,9 +93,9 @@ mod tests {
         BufReader::new(shell.stdout.take().expect("its output")).read_line(&mut said).expect("a line");
         let leader = Pid::from_child(&shell);
         kill_process(leader, Signal::STOP).expect("stopped");
-        assert_eq!(await_stopped_members(leader, Duration::ZERO), 1, "only the shell was stopped");
+        assert_eq!(await_stopped_members(leader, Duration::ZERO).await, 1, "only the shell was stopped");
         kill_process_group(leader, Signal::STOP).expect("stopped");
-        assert_eq!(await_stopped_members(leader, Duration::from_secs(60)), 0);
+        assert_eq!(await_stopped_members(leader, Duration::from_secs(60)).await, 0);
         kill_process_group(leader, Signal::KILL).expect("killed");
         shell.wait().expect("reaped");
     }

@@ -344,7 +344,7 @@ impl TaskProcess {
         pid_of(&self.child)
     }
 
-    /// A descriptor by which a thread can wait for its turns, blocking.
+    /// A descriptor by which its turns can be waited for apart from this value.
     pub fn to_await(&self) -> io::Result<OwnedFd> {
         Ok(pidfd_open(self.id(), PidfdFlags::empty())?)
     }

@@ -1,12 +1,13 @@
 //! Whether a child has been stopped, or goes on, as the kernel reports it.
 //!
-//! Owns the waiting, in a thread that blocks: no descriptor tells of stops, and nothing polls. Does not own the signals
-//! (`spawn`), nor the reaping: an exit status is left for whoever reaps.
+//! Owns the waiting: SIGCHLD says that some child has turned, and those that are waited for are looked at. Does not own the
+//! signals to a child (`spawn`), nor the reaping: an exit status is left for whoever reaps.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// What has become of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,35 +27,50 @@ pub enum Awaited {
     Continuation,
 }
 
-/// Waits, blocking, for a turn of the child behind a pidfd without `PIDFD_NONBLOCK`, or for its end.
+/// Waits for a turn of the child behind a pidfd, or for its end. Takes no thread: thousands may be waited for at a time.
 ///
-/// The kernel reports a stop when the last thread has stopped. A wait for stops alone would fail when the child is killed, so
-/// the end is waited for as well, without taking it; a turn is then taken by itself, so that it is not reported twice.
-pub fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEvent> {
+/// The kernel reports a stop when the last thread has stopped, and interrupts this process with SIGCHLD when it does. No descriptor
+/// becomes readable by it, a pidfd only at the end.
+///
+/// # Errors
+/// When there is no runtime that handles signals, or the descriptor is none of a child.
+pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEvent> {
+    // Before the first look, so that what turns after it is told.
+    let mut told = signal(SignalKind::child())?;
+    loop {
+        if let Some(event) = look(child, awaited)? {
+            return Ok(event);
+        }
+        told.recv().await.ok_or_else(|| io::Error::other("signals are handled no more"))?;
+    }
+}
+
+/// What has become of it since the last look. A look for stops alone would fail when the child is killed, so the end is looked for
+/// as well, without taking it; a turn is then taken by itself, so that it is not reported twice.
+fn look(child: &OwnedFd, awaited: Awaited) -> io::Result<Option<ChildEvent>> {
     let (turn, of_interest) = match awaited {
         Awaited::Stop => (ChildEvent::Stopped, WaitIdOptions::STOPPED),
         Awaited::Continuation => (ChildEvent::Continued, WaitIdOptions::CONTINUED),
     };
-    loop {
-        let child = || WaitId::PidFd(child.as_fd());
-        let seen = match waitid(child(), of_interest | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            Ok(seen) => seen,
-            Err(rustix::io::Errno::INTR) => continue,
-            // Reaped meanwhile.
-            Err(rustix::io::Errno::CHILD) => return Ok(ChildEvent::Ended),
-            Err(error) => return Err(error.into()),
-        };
-        if seen.is_some_and(|status| status.exited() || status.killed() || status.dumped()) {
-            return Ok(ChildEvent::Ended);
-        }
-        match waitid(child(), of_interest | WaitIdOptions::NOHANG) {
-            Ok(Some(_)) => return Ok(turn),
-            // It turned again between the two calls.
-            Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::CHILD) => return Ok(ChildEvent::Ended),
-            Err(error) => return Err(error.into()),
-        }
+    let wait = |options| match waitid(WaitId::PidFd(child.as_fd()), options | WaitIdOptions::NOHANG) {
+        // Reaped meanwhile.
+        Err(rustix::io::Errno::CHILD) => Ok(Err(ChildEvent::Ended)),
+        Err(error) => Err(io::Error::from(error)),
+        Ok(seen) => Ok(Ok(seen)),
+    };
+    let seen = match wait(of_interest | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)? {
+        Err(ended) => return Ok(Some(ended)),
+        Ok(None) => return Ok(None),
+        Ok(Some(seen)) => seen,
+    };
+    if seen.exited() || seen.killed() || seen.dumped() {
+        return Ok(Some(ChildEvent::Ended));
     }
+    Ok(match wait(of_interest)? {
+        Err(ended) => Some(ended),
+        // It may have turned again between the two calls.
+        Ok(taken) => taken.map(|_| turn),
+    })
 }
 
 #[cfg(test)]
@@ -81,8 +97,8 @@ mod tests {
             kill_process(Pid::from_child(&self.child), signal).expect("signalled");
         }
 
-        fn turn(&self, awaited: Awaited) -> ChildEvent {
-            await_turn(&self.pidfd, awaited).expect("a turn")
+        async fn turn(&self, awaited: Awaited) -> ChildEvent {
+            await_turn(&self.pidfd, awaited).await.expect("a turn")
         }
     }
 
@@ -93,29 +109,52 @@ mod tests {
         }
     }
 
-    #[test]
-    fn stops_and_continuations_are_reported_each_once() {
+    #[tokio::test]
+    async fn stops_and_continuations_are_reported_each_once() {
         let sleeper = Sleeper::start();
         for _ in 0..3 {
             sleeper.signal(Signal::STOP);
-            assert_eq!(sleeper.turn(Awaited::Stop), ChildEvent::Stopped);
+            assert_eq!(sleeper.turn(Awaited::Stop).await, ChildEvent::Stopped);
             sleeper.signal(Signal::CONT);
-            assert_eq!(sleeper.turn(Awaited::Continuation), ChildEvent::Continued);
+            assert_eq!(sleeper.turn(Awaited::Continuation).await, ChildEvent::Continued);
         }
     }
 
-    #[test]
-    fn a_kill_ends_the_wait_and_leaves_the_status() {
+    #[tokio::test]
+    async fn a_kill_ends_the_wait_and_leaves_the_status() {
         for awaited in [Awaited::Stop, Awaited::Continuation] {
             let mut sleeper = Sleeper::start();
             if awaited == Awaited::Continuation {
                 sleeper.signal(Signal::STOP);
-                assert_eq!(sleeper.turn(Awaited::Stop), ChildEvent::Stopped);
+                assert_eq!(sleeper.turn(Awaited::Stop).await, ChildEvent::Stopped);
             }
             sleeper.signal(Signal::KILL);
-            assert_eq!(sleeper.turn(awaited), ChildEvent::Ended);
+            assert_eq!(sleeper.turn(awaited).await, ChildEvent::Ended);
             assert!(!sleeper.child.wait().expect("a status").success());
-            assert_eq!(sleeper.turn(awaited), ChildEvent::Ended, "one that was reaped has ended");
+            assert_eq!(sleeper.turn(awaited).await, ChildEvent::Ended, "one that was reaped has ended");
+        }
+    }
+
+    /// More than a runtime has threads for what blocks.
+    #[tokio::test]
+    async fn many_are_waited_for_at_a_time() {
+        let sleepers: Vec<Sleeper> = (0..600).map(|_| Sleeper::start()).collect();
+        let turns = [
+            (Awaited::Stop, Signal::STOP, ChildEvent::Stopped),
+            (Awaited::Continuation, Signal::CONT, ChildEvent::Continued),
+        ];
+        for (awaited, signal, expected) in turns {
+            let mut waiting = tokio::task::JoinSet::new();
+            for sleeper in &sleepers {
+                let pidfd = sleeper.pidfd.try_clone().expect("a descriptor");
+                waiting.spawn(async move { await_turn(&pidfd, awaited).await.expect("a turn") });
+            }
+            // Each waits before any turns.
+            tokio::task::yield_now().await;
+            sleepers.iter().for_each(|sleeper| sleeper.signal(signal));
+            while let Some(turn) = waiting.join_next().await {
+                assert_eq!(turn.expect("no panic"), expected);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What surrounds the stop of one attempt: who waits for the kernel's word, how long it took, what memory it holds.
 //!
-//! Owns the timers, the waiting threads, the moving of memory to swap and back, and the account of each preemption. Does not
+//! Owns the timers, the waiting, the moving of memory to swap and back, and the account of each preemption. Does not
 //! own which step comes when (`preemption`), nor the process and its channel (`supervised`).
 
 use std::collections::VecDeque;
@@ -51,7 +51,7 @@ pub(super) enum Occurrence {
     Blind(io::Error),
 }
 
-/// What a waiting thread has seen.
+/// What the waiting has seen.
 #[derive(Debug)]
 struct Seen {
     turn: ChildEvent,
@@ -145,10 +145,10 @@ impl Suspension {
 
     /// One that waited for something else goes on by itself, and ends with the process at the latest.
     fn wait_for(&mut self, awaited: Awaited, process: Pid, watched: io::Result<OwnedFd>) {
-        let waiting = spawn_blocking(move || {
-            let turn = await_turn(&watched?, awaited)?;
+        let waiting = tokio::spawn(async move {
+            let turn = await_turn(&watched?, awaited).await?;
             let running = match turn {
-                ChildEvent::Stopped => await_stopped_members(process, MEMBERS_PATIENCE),
+                ChildEvent::Stopped => await_stopped_members(process, MEMBERS_PATIENCE).await,
                 ChildEvent::Continued | ChildEvent::Ended => 0,
             };
             Ok(Seen { turn, running })
