@@ -317,7 +317,7 @@ impl Coordinator {
             reason: None,
             map_slots: slots(TaskKind::Map),
             reduce_slots: slots(TaskKind::Reduce),
-            silent_millis: u64::try_from(link.heard.elapsed().as_millis()).unwrap_or(u64::MAX),
+            silent_millis: u64::try_from(link.heard.silence().as_millis()).unwrap_or(u64::MAX),
         })
     }
 

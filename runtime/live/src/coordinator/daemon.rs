@@ -24,6 +24,8 @@ use super::clock::{Clock, unix_micros};
 use super::ending::{Ending, Tried};
 use super::entry::{Accepted, Entry, Extra, Identity};
 use super::history::History;
+use super::last_heard::{LastHeard, Waiting};
+use super::link::{Caller, Link};
 use super::pauses::Pause;
 use super::requests::{Following, Request};
 use super::state::CoordinatorState;
@@ -46,10 +48,12 @@ pub(crate) enum Input {
         connection: u64,
         hello: Box<Hello>,
         messages: UnboundedSender<ToWorker>,
+        heard: LastHeard,
     },
     Said {
         connection: u64,
         message: FromWorker,
+        waiting: Waiting,
     },
     Disconnected {
         connection: u64,
@@ -233,6 +237,9 @@ impl Coordinator {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut open, mut batch) = (true, Vec::new());
+        // Workers have their time to come back from now on, however long it took to read the journal.
+        self.state.links.values_mut().for_each(Link::begin_to_listen);
+        self.ticked = Instant::now();
         self.conclude()?;
         while !self.stopping && (open || self.lasting.is_some() || self.is_busy()) {
             let wake_at = self.state.wake_at.map(|at| self.clock.instant(at));
@@ -277,8 +284,13 @@ impl Coordinator {
             self.decide();
         }
         match input {
-            Input::Connected { connection, hello, messages } => self.on_hello(connection, *hello, messages),
-            Input::Said { connection, message } => self.on_message(connection, message),
+            Input::Connected { connection, hello, messages, heard } => {
+                self.on_hello(*hello, Caller { connection, messages, heard });
+            }
+            Input::Said { connection, message, waiting } => {
+                drop(waiting);
+                self.on_message(connection, message);
+            }
             Input::Disconnected { connection } => self.on_disconnected(connection),
             Input::News { worker, news } => self.on_news(worker, news),
             Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),

@@ -3,24 +3,29 @@
 //! Owns the numbering of orders and reports, and which of them are on their way. Does not own the connection itself
 //! nor when a silent worker is lost.
 
-use std::collections::BTreeSet;
-use std::time::Instant;
-
 use napreduce_core::JobId;
 use napreduce_core::delivery::{Inbox, NeverSent, Outbox, Receipt};
 use napreduce_protocol::ToWorker;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::entry::Identity;
+use super::last_heard::LastHeard;
 
 /// One worker.
 #[derive(Debug)]
 pub(super) struct Link {
     kept: KeptLink,
     route: Route,
-    /// When it last said something.
-    pub(super) heard: Instant,
+    pub(super) heard: LastHeard,
+}
+
+/// Who has said hello, and the connection.
+pub(super) struct Caller {
+    pub(super) connection: u64,
+    pub(super) messages: UnboundedSender<ToWorker>,
+    pub(super) heard: LastHeard,
 }
 
 /// What of a link survives a restart of the coordinator.
@@ -59,9 +64,14 @@ impl Link {
         Link::restored(KeptLink { identity, orders, reports, defined: BTreeSet::new(), leaving: false })
     }
 
-    /// As it was when the coordinator ended; the worker has its time to come back from now on.
+    /// As it was when the coordinator ended.
     pub(super) fn restored(kept: KeptLink) -> Link {
-        Link { kept, route: Route::Down, heard: Instant::now() }
+        Link { kept, route: Route::Down, heard: LastHeard::now() }
+    }
+
+    /// Silence counts from now on.
+    pub(super) fn begin_to_listen(&mut self) {
+        self.heard.stamp();
     }
 
     pub(super) fn kept(&self) -> &KeptLink {
@@ -126,18 +136,13 @@ impl Link {
     }
 
     /// A connection was made; the worker has orders up to `received`, and `welcome` is the first message to it.
-    pub(super) fn connect(
-        &mut self,
-        connection: u64,
-        messages: UnboundedSender<ToWorker>,
-        received: u64,
-        welcome: ToWorker,
-    ) {
+    pub(super) fn connect(&mut self, caller: Caller, received: u64, welcome: ToWorker) {
+        let Caller { connection, messages, heard } = caller;
         // Should it be gone again already, the end of the connection is on its way.
         let _ = messages.send(welcome);
         let acknowledged = self.received();
         self.route = Route::Connected { connection, messages, sent: received, acknowledged, answer: false };
-        self.heard = Instant::now();
+        self.heard = heard;
     }
 
     /// A connection ended; another one may have taken its place.
@@ -151,7 +156,6 @@ impl Link {
 
     /// It wants to hear something.
     pub(super) fn ask_for_answer(&mut self) {
-        self.heard = Instant::now();
         if let Route::Connected { answer, .. } = &mut self.route {
             *answer = true;
         }

@@ -25,6 +25,7 @@ mod entry;
 mod gone;
 mod history;
 mod job;
+mod last_heard;
 mod link;
 mod notes;
 mod outcomes;

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use super::daemon::Input;
+use super::last_heard::LastHeard;
 
 /// Messages sent with one write.
 const BATCH: usize = 64;
@@ -33,10 +34,12 @@ pub(super) async fn serve_worker(
         Err(_) => return refuse(peer, "it connected as a worker and said nothing"),
     };
     let (messages, mut outgoing) = unbounded_channel::<ToWorker>();
-    if inputs.send(Input::Connected { connection: number, hello, messages }).is_err() {
+    let heard = LastHeard::now();
+    let connected = Input::Connected { connection: number, hello, messages, heard: heard.clone() };
+    if inputs.send(connected).is_err() {
         return;
     }
-    let listening = listen(&mut receiver, number, &inputs);
+    let listening = listen(&mut receiver, number, &heard, &inputs);
     let sending = async {
         let mut batch = Vec::new();
         while outgoing.recv_many(&mut batch, BATCH).await > 0 {
@@ -63,10 +66,13 @@ pub(super) async fn serve_worker(
 async fn listen(
     receiver: &mut MessageReceiver,
     number: u64,
+    heard: &LastHeard,
     inputs: &UnboundedSender<Input>,
 ) -> Result<(), TransportError> {
     while let Some(message) = receiver.receive::<FromWorker>().await? {
-        if inputs.send(Input::Said { connection: number, message }).is_err() {
+        heard.stamp();
+        let waiting = heard.room().await;
+        if inputs.send(Input::Said { connection: number, message, waiting }).is_err() {
             break;
         }
     }

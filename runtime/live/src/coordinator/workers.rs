@@ -3,20 +3,19 @@
 //! Owns who a new connection belongs to, and when a worker is lost. Does not own what that means for its attempts (the
 //! engine).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_core::delivery::Receipt;
 use napreduce_core::{Event, Report, WorkerId, WorkerState};
 use napreduce_protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews, WorkerReport};
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::daemon::Coordinator;
 use super::entry::{Extra, Identity, of_report};
-use super::link::Link;
+use super::link::{Caller, Link};
 
 impl Coordinator {
     /// A worker on a new connection: one that is known goes on where it was, any other gets a number.
-    pub(super) fn on_hello(&mut self, connection: u64, hello: Hello, messages: UnboundedSender<ToWorker>) {
+    pub(super) fn on_hello(&mut self, hello: Hello, caller: Caller) {
         let Some(journal) = self.lasting.as_ref().map(|lasting| lasting.journal.header().journal) else {
             return;
         };
@@ -35,7 +34,7 @@ impl Coordinator {
                 if let Some(reason) = self.name_is_taken(worker, &hello) {
                     self.say(&format!("refused a worker on {}: {reason}", hello.host));
                     // Whoever does not wait for the answer gets another one the next time.
-                    let _ = messages.send(ToWorker::Refused { reason, name_taken: true });
+                    let _ = caller.messages.send(ToWorker::Refused { reason, name_taken: true });
                     return;
                 }
                 let same = self.state.links.get(&worker).map(|link| link.identity().incarnation);
@@ -45,7 +44,7 @@ impl Coordinator {
             }
             None => (self.join(&hello), 0),
         };
-        self.connect(worker, connection, received, messages);
+        self.connect(worker, received, caller);
     }
 
     /// Why a worker cannot take the place of another one of its name, if that is alive. An earlier life in the same directory,
@@ -55,7 +54,7 @@ impl Coordinator {
         let liveness = self.lasting.as_ref()?.liveness;
         let Identity { name, incarnation, host, directory, .. } = link.identity();
         let same_home = (host, directory) == (&hello.host, &hello.directory);
-        let heard = link.heard.elapsed() <= liveness && !same_home;
+        let heard = link.heard.silence() <= liveness && !same_home;
         let alive = *incarnation != hello.incarnation && (link.is_connected() || heard);
         alive.then(|| {
             let place = directory.display();
@@ -98,13 +97,7 @@ impl Coordinator {
         worker
     }
 
-    fn connect(
-        &mut self,
-        worker: WorkerId,
-        connection: u64,
-        received: u64,
-        messages: UnboundedSender<ToWorker>,
-    ) {
+    fn connect(&mut self, worker: WorkerId, received: u64, caller: Caller) {
         let (Some(lasting), Some(link)) = (&self.lasting, self.state.links.get_mut(&worker)) else { return };
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let welcome = ToWorker::Welcome {
@@ -117,8 +110,8 @@ impl Coordinator {
         if let Err(error) = link.acknowledge(received) {
             return self.say(&format!("warning: {worker}: {error}"));
         }
-        link.connect(connection, messages, received, welcome);
-        self.connections.insert(connection, worker);
+        self.connections.insert(caller.connection, worker);
+        link.connect(caller, received, welcome);
         self.state.touch(worker);
     }
 
@@ -139,7 +132,6 @@ impl Coordinator {
     pub(super) fn on_message(&mut self, connection: u64, message: FromWorker) {
         let Some(&worker) = self.connections.get(&connection) else { return };
         let Some(link) = self.state.links.get_mut(&worker) else { return };
-        link.heard = Instant::now();
         match message {
             FromWorker::Hello(_) => self.hang_up(connection, worker, "it said hello twice"),
             FromWorker::Reported { number, report } => match link.look(number) {
@@ -226,10 +218,10 @@ impl Coordinator {
     pub(super) fn look_after_workers(&mut self, paused: Duration) {
         let Some(liveness) = self.lasting.as_ref().map(|lasting| lasting.liveness) else { return };
         if paused > liveness / 2 {
-            self.state.links.values_mut().for_each(|link| link.heard = Instant::now());
+            self.state.links.values_mut().for_each(Link::begin_to_listen);
             return;
         }
-        let silent = self.state.links.iter().filter(|(_, link)| link.heard.elapsed() > liveness);
+        let silent = self.state.links.iter().filter(|(_, link)| link.heard.silence() > liveness);
         let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
         for worker in silent {
             // One that dies hangs up; what is only silent is cut off or stands still.

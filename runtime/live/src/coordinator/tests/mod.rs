@@ -33,6 +33,7 @@ use tokio::time::timeout;
 
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input};
+use super::last_heard::LastHeard;
 use super::recovery::RecoveryError;
 use super::replay::Recording;
 use super::requests::{Following, Refusal, Reply, Request};
@@ -234,6 +235,7 @@ struct Worker {
     inputs: UnboundedSender<Input>,
     connection: u64,
     messages: UnboundedReceiver<ToWorker>,
+    heard: LastHeard,
     id: WorkerId,
     reported: u64,
 }
@@ -260,11 +262,13 @@ impl Worker {
     async fn connect(coordinator: &Running, mut hello: Hello, reported: u64) -> Worker {
         let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         let (sender, messages) = unbounded_channel();
-        let input = Input::Connected { connection, hello: Box::new(hello.clone()), messages: sender };
+        let heard = LastHeard::now();
+        let (hello_box, stamp) = (Box::new(hello.clone()), heard.clone());
+        let input = Input::Connected { connection, hello: hello_box, messages: sender, heard: stamp };
         coordinator.inputs.send(input).expect("the coordinator runs");
         let inputs = coordinator.inputs.clone();
         let mut worker =
-            Worker { hello: hello.clone(), inputs, connection, messages, id: WorkerId(0), reported };
+            Worker { hello: hello.clone(), inputs, connection, messages, heard, id: WorkerId(0), reported };
         let ToWorker::Welcome { worker: id, journal, .. } = worker.next().await else { panic!("no welcome") };
         hello.before = Some((journal, id));
         (worker.hello, worker.id) = (hello, id);
@@ -317,7 +321,10 @@ impl Worker {
     }
 
     fn say(&self, message: FromWorker) {
-        self.inputs.send(Input::Said { connection: self.connection, message }).expect("the coordinator runs");
+        self.heard.stamp();
+        let waiting = self.heard.free_room();
+        let said = Input::Said { connection: self.connection, message, waiting };
+        self.inputs.send(said).expect("the coordinator runs");
     }
 
     fn report(&mut self, report: WorkerReport) {

@@ -9,7 +9,7 @@ use napreduce_protocol::{FromWorker, ToCoordinator, ToWorker, WorkerPhase, Worke
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
-use super::{DEADLINE, Input, Scene, Worker, attempt};
+use super::{DEADLINE, Input, LastHeard, Scene, Worker, attempt};
 
 #[tokio::test]
 async fn a_report_that_is_repeated_counts_once() {
@@ -99,7 +99,8 @@ async fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
         (hello.incarnation, hello.before, hello.received) = (incarnation, None, 0);
         hello.directory = directory.into();
         let (messages, mut answers) = unbounded_channel();
-        let connected = Input::Connected { connection: 90 + incarnation, hello: Box::new(hello), messages };
+        let (connection, hello, heard) = (90 + incarnation, Box::new(hello), LastHeard::now());
+        let connected = Input::Connected { connection, hello, messages, heard };
         coordinator.inputs.send(connected).expect("the coordinator runs");
         match timeout(DEADLINE, answers.recv()).await.expect("an answer in time") {
             Some(ToWorker::Refused { reason, name_taken: true }) => {
@@ -128,6 +129,48 @@ async fn a_silent_worker_is_lost_and_superseded_when_it_comes_back() {
     assert_eq!(back.id, WorkerId(2), "under a new number");
     let mut back = back;
     assert_eq!(back.launched().await, attempt(1, TaskKind::Map, 0, 2));
+    coordinator.stop().await;
+}
+
+/// What counts is when its bytes came, not when the loop gets to them.
+#[tokio::test]
+async fn a_worker_whose_messages_arrive_is_not_lost_though_the_loop_has_not_come_to_them() {
+    let mut scene = Scene::new();
+    scene.configuration.liveness = Duration::from_millis(300);
+    let coordinator = scene.start();
+    let heard = Worker::join(&coordinator, "heard", 1).await;
+    let waits = Worker::join(&coordinator, "waits", 1).await;
+    let mut silent = Worker::join(&coordinator, "silent", 1).await;
+    let _waiting = waits.heard.free_room();
+    let stamping = async {
+        loop {
+            heard.heard.stamp();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = stamping => {}
+        // Its connection is dropped when it is lost.
+        () = async { while silent.messages.recv().await.is_some() {} } => {}
+    }
+    let phases: Vec<_> =
+        coordinator.workers().await.expect("a list").into_iter().map(|it| (it.name, it.state)).collect();
+    let expected = [("heard", WorkerPhase::Up), ("waits", WorkerPhase::Up), ("silent", WorkerPhase::Lost)];
+    assert_eq!(phases, expected.map(|(name, phase)| (name.to_owned(), phase)));
+    coordinator.stop().await;
+}
+
+/// Reading the journal took longer than a worker may be silent.
+#[tokio::test]
+async fn nobody_is_lost_because_a_restart_took_long() {
+    let mut scene = Scene::new();
+    scene.configuration.liveness = Duration::from_millis(300);
+    let coordinator = scene.start();
+    let worker = Worker::join(&coordinator, "w", 1).await;
+    coordinator.kill().await;
+    let coordinator = scene.start_changed(|_| std::thread::sleep(2 * scene.configuration.liveness));
+    let id = worker.id;
+    assert_eq!(worker.reconnect(&coordinator).await.id, id, "it is the same worker");
     coordinator.stop().await;
 }
 
