@@ -18,13 +18,16 @@ impl Stream {
         if params["arrival"] != "Poisson" || params["servers"] != 1 {
             return Err("neither Poisson arrivals nor one server".to_owned());
         }
-        let gaps = Distribution::Exponential(1.0 / number(&params["lam"]));
-        let (sizes, mut random, mut now) = (service(params)?, random(), 0.0);
+        Ok(Stream::poisson(number(&params["lam"]), &service(params)?, count(case)?))
+    }
+
+    fn poisson(rate: f64, sizes: &Distribution, count: usize) -> Stream {
+        let (gaps, mut random, mut now) = (Distribution::Exponential(1.0 / rate), random(), 0.0);
         let job = |_| {
             now += gaps.draw(&mut random);
             FluidJob::new(now, sizes.draw(&mut random))
         };
-        Ok(Stream { jobs: (0..count(case)?).map(job).collect() })
+        Stream { jobs: (0..count).map(job).collect() }
     }
 
     fn responses(&self, policy: FluidPolicy) -> Vec<f64> {
@@ -77,6 +80,57 @@ pub fn one_server(case: &Value) -> Result<(), String> {
                 near(case, what, after_warmup(&scaled), expected)?;
             }
             other => return Err(format!("unknown mean {other}")),
+        }
+    }
+    Ok(())
+}
+
+/// A mean over this stream and the formula's may differ by so much: the bound is met exactly by sizes that are all the same.
+const SAMPLING_ERROR: f64 = 0.05;
+const LONG: usize = 200_000;
+
+/// Streams of mean size 1, at low, middle and high load, with sizes from all alike to very different.
+fn long_streams() -> impl Iterator<Item = (f64, Distribution, Stream)> {
+    let sizes = [
+        Distribution::Fixed(1.0),
+        Distribution::Uniform([0.0, 2.0]),
+        Distribution::Exponential(1.0),
+        Distribution::Hyperexponential { means: vec![0.5, 1.5], shares: vec![1.0, 1.0] },
+        Distribution::Hyperexponential { means: vec![0.1, 9.1], shares: vec![9.0, 1.0] },
+    ];
+    sizes.into_iter().flat_map(|sizes| {
+        [0.3, 0.5, 0.7, 0.85].map(|load| {
+            let stream = Stream::poisson(load, &sizes, LONG);
+            (load, sizes.clone(), stream)
+        })
+    })
+}
+
+/// M/GI/1: the mean response under FSP is at most 1 - load / 2 times that under PS, and at least that under SRPT.
+pub fn fsp_bound() -> Result<(), String> {
+    for (load, sizes, stream) in long_streams() {
+        let [fair, shared, shortest] =
+            [FluidPolicy::FspFifo, FluidPolicy::Ps, FluidPolicy::Srpt].map(|policy| stream.mean(policy));
+        let bound = (1.0 - load / 2.0) * shared * (1.0 + SAMPLING_ERROR);
+        if fair > bound || fair < shortest {
+            return Err(format!(
+                "{sizes:?} at load {load}: FSP has {fair}, SRPT {shortest}, PS {shared}, the bound is {bound}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// M/GI/1: the mean response under PS is that of the mean size alone, 1 / (1 - load), whatever the sizes are.
+pub fn ps_insensitivity() -> Result<(), String> {
+    for (load, sizes, stream) in long_streams() {
+        let (found, expected) = (stream.mean(FluidPolicy::Ps), 1.0 / (1.0 - load));
+        // What is drawn has a load of its own, which differs a little from the one that was asked for.
+        let tolerance = SAMPLING_ERROR / (1.0 - load);
+        if (found / expected - 1.0).abs() > tolerance {
+            return Err(format!(
+                "{sizes:?} at load {load}: PS has {found}, not {expected} within {tolerance}"
+            ));
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::Value;
 
+use super::fluid;
 use super::policy::PriorityFirst;
 
 const INSTANCES: u64 = 300;
@@ -25,19 +26,40 @@ const POLICIES: [FluidPolicy; 8] = [
 
 pub fn holds(case: &Value) -> Result<(), String> {
     let id = case["id"].as_str().ok_or("no id")?;
-    let property: fn(&[FluidJob<Ratio>]) -> Result<(), String> = match id {
-        "q-littles-law" => little,
-        "q-fsp-dominance" => dominance,
-        "q-srpt-optimal" => srpt_optimal,
-        "q-work-conservation" => work_conservation,
-        other => return Err(format!("unknown property {other}")),
-    };
-    for seed in 0..INSTANCES {
-        property(&instance(seed)).map_err(|why| format!("with seed {seed}: {why}"))?;
-    }
-    match id {
-        "q-littles-law" | "q-work-conservation" => (0..INSTANCES / 10).try_for_each(on_slots),
-        _ => Ok(()),
+    let found = PROPERTIES.iter().find(|(known, _)| *known == id);
+    let (_, properties) = found.ok_or_else(|| format!("unknown property {id}"))?;
+    properties.iter().try_for_each(|property| match property {
+        Property::OfInstances(holds) => (0..INSTANCES)
+            .try_for_each(|seed| holds(&instance(seed)).map_err(|why| format!("with seed {seed}: {why}"))),
+        Property::OnSlots => (0..INSTANCES / 10).try_for_each(on_slots),
+        Property::OfLongStreams(holds) => holds(),
+    })
+}
+
+/// What a case asserts, by its id.
+enum Property {
+    /// Of small instances in exact numbers.
+    OfInstances(fn(&[FluidJob<Ratio>]) -> Result<(), String>),
+    /// The same of simulated runs.
+    OnSlots,
+    /// Of means in the long run.
+    OfLongStreams(fn() -> Result<(), String>),
+}
+
+const PROPERTIES: [(&str, &[Property]); 6] = [
+    ("q-littles-law", &[Property::OfInstances(little), Property::OnSlots]),
+    ("q-fsp-dominance", &[Property::OfInstances(dominance)]),
+    ("q-srpt-optimal", &[Property::OfInstances(srpt_optimal)]),
+    ("q-work-conservation", &[Property::OfInstances(work_conservation), Property::OnSlots]),
+    ("q-fsp-bound", &[Property::OfInstances(dominance), Property::OfLongStreams(fluid::fsp_bound)]),
+    ("q-ps-insensitivity", &[Property::OfLongStreams(fluid::ps_insensitivity)]),
+];
+
+/// Also those that no case of this machine names.
+#[test]
+fn every_property_holds() {
+    for (id, _) in PROPERTIES {
+        holds(&serde_json::json!({ "id": id })).unwrap_or_else(|why| panic!("{id}: {why}"));
     }
 }
 
