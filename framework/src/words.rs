@@ -3,8 +3,7 @@
 //! Owns the splitting at ASCII white space, without a branch for each byte: words have unforeseeable lengths, and a
 //! mispredicted branch costs more than everything else that is done to a word. Does not own what a line is.
 
-/// Bytes that are turned into one mask.
-const GROUP_BYTES: usize = 64;
+use napreduce_data::{GROUP_BYTES, white_mask};
 
 /// The words of a line: its longest pieces without ASCII white space. The same as
 /// [`str::split_ascii_whitespace`], in about half of the time for words of usual length.
@@ -74,25 +73,23 @@ impl<'a> Iterator for Words<'a> {
 #[inline]
 fn mask_at(bytes: &[u8], group: usize) -> u64 {
     let rest = bytes.get(group..).unwrap_or_default();
-    match rest.first_chunk::<GROUP_BYTES>() {
-        Some(whole) => mask(whole),
-        None => {
-            let mut last = [b' '; GROUP_BYTES];
-            last[..rest.len()].copy_from_slice(rest);
-            mask(&last)
-        }
+    if let Some(whole) = rest.first_chunk() {
+        return white_mask(whole);
+    }
+    let behind = u64::MAX << rest.len();
+    match bytes.last_chunk() {
+        // No copy of the rest, whose length cannot be foreseen: the last group of the line, without what was before.
+        Some(last) => white_mask(last).checked_shr((GROUP_BYTES - rest.len()) as u32).unwrap_or(0) | behind,
+        None => mask_of_short(bytes) | behind,
     }
 }
 
-/// Bit `i` tells whether byte `i` is white.
-#[inline]
-fn mask(group: &[u8; GROUP_BYTES]) -> u64 {
-    // The compiler makes vector code of the comparison; the product then gathers eight bytes of 0 or 1 into eight bits.
-    let white = group.map(|byte| u8::from(byte.is_ascii_whitespace()));
-    let (eights, _) = white.as_chunks::<8>();
-    eights.iter().rev().fold(0, |mask, eight| {
-        mask << 8 | u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56
-    })
+/// The white bytes of a line that is shorter than a group.
+#[inline(never)]
+fn mask_of_short(line: &[u8]) -> u64 {
+    let mut group = [b' '; GROUP_BYTES];
+    group[..line.len()].copy_from_slice(line);
+    white_mask(&group)
 }
 
 #[cfg(test)]

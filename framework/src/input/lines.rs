@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use napreduce_data::lend;
 use napreduce_live::ReadPosition;
 
 use super::newlines::{Newlines, PART_BYTES};
@@ -171,7 +172,8 @@ impl LineBlocks {
 }
 
 /// Hands out the range of each line of `block`, which begins at `base`, without its newline and one CR before
-/// that. `line` is kept at the offset of the line that is handed out, and is left behind the last one.
+/// that, while the block is lent to whoever packs keys that lie in it. `line` is kept at the offset of the line that is
+/// handed out, and is left behind the last one.
 #[inline]
 pub(super) fn for_each_line<E>(
     block: &[u8],
@@ -181,20 +183,22 @@ pub(super) fn for_each_line<E>(
 ) -> Result<(), E> {
     let mut start = 0;
     let mut newlines = Newlines::new();
-    for (part, part_start) in block.chunks(PART_BYTES).zip((0..).step_by(PART_BYTES)) {
-        for position in newlines.find(part) {
-            let newline = part_start + usize::from(*position);
-            line.set(base + start as u64);
-            each(start..without_return(block, start, newline))?;
-            start = newline + 1;
+    lend(block, || {
+        for (part, part_start) in block.chunks(PART_BYTES).zip((0..).step_by(PART_BYTES)) {
+            for position in newlines.find(part) {
+                let newline = part_start + usize::from(*position);
+                line.set(base + start as u64);
+                each(start..without_return(block, start, newline))?;
+                start = newline + 1;
+            }
         }
-    }
-    if start < block.len() {
-        line.set(base + start as u64);
-        each(start..without_return(block, start, block.len()))?;
-    }
-    line.set(base + block.len() as u64);
-    Ok(())
+        if start < block.len() {
+            line.set(base + start as u64);
+            each(start..without_return(block, start, block.len()))?;
+        }
+        line.set(base + block.len() as u64);
+        Ok(())
+    })
 }
 
 #[inline]

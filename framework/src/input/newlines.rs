@@ -3,10 +3,10 @@
 //! Owns the search. It writes positions into a list without a branch that depends on the text: for lines of usual length
 //! that takes about half of the time that calling `memchr` for each line does. Does not own what a line is.
 
+use napreduce_data::{GROUP_BYTES, newline_mask};
+
 /// Bytes of a block that are searched at a time.
 pub(super) const PART_BYTES: usize = 4096;
-/// Bytes that are turned into one mask.
-const GROUP_BYTES: usize = 64;
 /// Newlines of a group that are noted without asking whether they are there.
 const EXPECTED: usize = 2;
 
@@ -27,13 +27,13 @@ impl Newlines {
         let mut count = 0;
         let mut offset = 0;
         for group in groups {
-            count += self.note(count, offset, mask(group));
+            count += self.note(count, offset, newline_mask(group));
             offset += GROUP_BYTES as u16;
         }
         if !rest.is_empty() {
             let mut last = [0; GROUP_BYTES];
             last[..rest.len()].copy_from_slice(rest);
-            count += self.note(count, offset, mask(&last));
+            count += self.note(count, offset, newline_mask(&last));
         }
         &self.positions[..count]
     }
@@ -55,17 +55,6 @@ impl Newlines {
         }
         found
     }
-}
-
-/// Bit `i` tells whether byte `i` is a newline.
-#[inline]
-fn mask(group: &[u8; GROUP_BYTES]) -> u64 {
-    // The compiler makes vector code of the comparison; the product then gathers eight bytes of 0 or 1 into eight bits.
-    let equal = group.map(|byte| u8::from(byte == b'\n'));
-    let (eights, _) = equal.as_chunks::<8>();
-    eights.iter().rev().fold(0, |mask, eight| {
-        mask << 8 | u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56
-    })
 }
 
 #[cfg(test)]

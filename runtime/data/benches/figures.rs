@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use napreduce_data::{
     BlockCompression, Collector, CollectorSettings, Combiner, Partitioning, READ_MAX, RecordEncoding,
-    ReduceInput, ReduceSettings,
+    ReduceInput, ReduceSettings, lend,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -226,9 +226,7 @@ fn merge(settings: ReduceSettings) -> Result<(), Error> {
 
 fn count_words(folder: &Path, text: &Text) -> Result<(), Error> {
     let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
-    for word in text.words() {
-        collector.emit_value(word, 1);
-    }
+    lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1)));
     let (sealed, _) = collector.finish()?;
     std::fs::remove_file(sealed.path)?;
     Ok(())
@@ -289,7 +287,7 @@ fn main() -> Result<(), Error> {
         }),
         Figure::new("combine words, emit only", "word", WORDS, || {
             let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
-            text.words().for_each(|word| collector.emit_value(word, 1));
+            lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1)));
             Ok(collector.check()?)
         }),
         Figure::new("combine words", "word", WORDS, || count_words(folder, &text)),

@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::collect::packed::{PACKED_MAX, pack};
+use crate::collect::packed::{PACKED_MAX, Packed, pack};
 use crate::collect::slots::SlotWindow;
 
 /// Values per batch: enough to hide the call and the cache misses, few enough to stay in the first-level
@@ -22,7 +22,7 @@ pub(crate) const LONG: u32 = PACKED_MAX as u32 + 2;
 /// One emitted value and its key.
 pub(crate) struct Emitted<V> {
     /// The packed key, or the long key's hash and its place in `Batch::long`.
-    pub head: [u64; 2],
+    pub head: Packed,
     /// Upper half of the hash, which chooses the slot.
     pub home: u32,
     /// 24 bits of the lower half, and the length code.
@@ -32,7 +32,7 @@ pub(crate) struct Emitted<V> {
 
 pub(crate) struct Batch<V> {
     pub emitted: Vec<Emitted<V>>,
-    /// The long keys, one after the other; those of `emitted` end at `Emitted::head[1]`.
+    /// The long keys, one after the other; those of `emitted` end at `Emitted::head.1`.
     pub long: Vec<u8>,
     pub window: SlotWindow,
 }
@@ -55,12 +55,12 @@ impl<V> Batch<V> {
     pub(crate) fn push_long(&mut self, key: &[u8], value: V) -> bool {
         let hash = xxh3_64(key);
         self.long.extend_from_slice(key);
-        self.add(hash, [hash, self.long.len() as u64], LONG, value);
+        self.add(hash, (hash, self.long.len() as u64), LONG, value);
         self.emitted.len() == BATCH || self.long.len() >= LONG_BYTES
     }
 
     #[inline(always)]
-    fn add(&mut self, hash: u64, head: [u64; 2], code: u32, value: V) {
+    fn add(&mut self, hash: u64, head: Packed, code: u32, value: V) {
         let home = home(hash);
         self.window.prefetch(home);
         self.emitted.push(Emitted { head, home, tag: (hash as u32) << 8 | code, value });
@@ -74,9 +74,9 @@ pub(crate) fn home(hash: u64) -> u32 {
 
 /// Folded multiplication: one instruction mixes all bytes of a packed key well enough for probing.
 #[inline(always)]
-pub(crate) fn hash_packed(head: [u64; 2], code: u32) -> u64 {
-    let left = head[0] ^ 0x9e37_79b9_7f4a_7c15;
-    let right = head[1] ^ 0xd1b5_4a32_d192_ed03 ^ u64::from(code);
+pub(crate) fn hash_packed(head: Packed, code: u32) -> u64 {
+    let left = head.0 ^ 0x9e37_79b9_7f4a_7c15;
+    let right = head.1 ^ 0xd1b5_4a32_d192_ed03 ^ u64::from(code);
     let product = u128::from(left) * u128::from(right);
     (product >> 64) as u64 ^ product as u64
 }

@@ -4,68 +4,68 @@
 //! length it tells any two keys apart. It does not order them (`key::head` does).
 //!
 //! Words have unforeseeable lengths, and a branch on the length costs more than everything else that is done
-//! to a word here: 4 overlapping loads at clamped offsets cover any length from 4 to 16, 3 any shorter one,
-//! and which of the two counts is selected, not branched upon.
+//! to a word here: what a load brings that is not the key's is masked.
 
-use std::hint::select_unpredictable;
+use crate::key::head_of_any_length;
+use crate::lent::{LOAD_BYTES, load};
 
 /// The longest key that can be packed, in bytes.
-pub(crate) const PACKED_MAX: usize = 16;
+pub(crate) const PACKED_MAX: usize = LOAD_BYTES;
 
-/// Stands in for keys too short for a load.
-const FILLER: &[u8] = &[0; 4];
+/// A pair and not an array: it stays in registers, where an array goes through memory in halves and comes back as a
+/// whole, which waits for both to be written.
+pub(crate) type Packed = (u64, u64);
 
-/// Packs a key of at most `PACKED_MAX` bytes.
-#[inline(always)]
-pub(crate) fn pack(key: &[u8]) -> [u64; 2] {
-    let len = key.len();
-    if len == 0 {
-        return [0, 0];
+/// The bytes of a key of each length.
+static MASKS: [Packed; PACKED_MAX + 1] = {
+    let mut masks = [(u64::MAX, u64::MAX); PACKED_MAX + 1];
+    let mut length = 0;
+    while length < PACKED_MAX {
+        let mask = (1 << (8 * length)) - 1;
+        masks[length] = halves(mask);
+        length += 1;
     }
-    let wide = select_unpredictable(len >= 4, key, FILLER);
-    let last = wide.len() - 4;
-    let low = u64::from(load(wide, 0)) | u64::from(load(wide, last.min(4))) << 32;
-    let high = u64::from(load(wide, last.min(8))) | u64::from(load(wide, last)) << 32;
-    let narrow = u32::from_le_bytes([key[0], key[len / 2], key[len - 1], 0]);
-    [low | u64::from(select_unpredictable(len >= 4, 0, narrow)), high]
+    masks
+};
+
+/// Packs a key of at most `PACKED_MAX` bytes: its bytes, followed by zeros.
+#[inline(always)]
+pub(crate) fn pack(key: &[u8]) -> Packed {
+    let Some(bytes) = load(key) else { return pack_apart(key) };
+    let (loaded, mask) = (halves(u128::from_le_bytes(bytes)), MASKS[key.len()]);
+    (loaded.0 & mask.0, loaded.1 & mask.1)
+}
+
+/// Packs a key behind which nothing may be read.
+#[inline(never)]
+fn pack_apart(key: &[u8]) -> Packed {
+    halves(head_of_any_length(key).swap_bytes())
 }
 
 /// The key's bytes, followed by zeros.
-pub(crate) fn unpack(packed: [u64; 2], len: usize) -> [u8; PACKED_MAX] {
-    let mut key = [0; PACKED_MAX];
-    let (low, high) = (packed[0].to_le_bytes(), packed[1].to_le_bytes());
-    if len >= 4 {
-        let last = len - 4;
-        key[..4].copy_from_slice(&low[..4]);
-        key[last.min(4)..][..4].copy_from_slice(&low[4..]);
-        key[last.min(8)..][..4].copy_from_slice(&high[..4]);
-        key[last..][..4].copy_from_slice(&high[4..]);
-    } else if len > 0 {
-        key[0] = low[0];
-        key[len / 2] = low[1];
-        key[len - 1] = low[2];
-    }
-    key
+#[inline]
+pub(crate) fn unpack(packed: Packed) -> [u8; PACKED_MAX] {
+    (u128::from(packed.1) << 64 | u128::from(packed.0)).to_le_bytes()
 }
 
-#[inline(always)]
-fn load(bytes: &[u8], at: usize) -> u32 {
-    let mut loaded = [0; 4];
-    loaded.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(loaded)
+const fn halves(bytes: u128) -> Packed {
+    (bytes as u64, (bytes >> 64) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lent::lend;
 
     #[test]
-    fn keys_of_every_length_are_packed_without_loss() {
-        let bytes: Vec<u8> = (1..=16).map(|byte| byte * 15).collect();
+    fn keys_of_every_length_are_packed_without_loss_wherever_they_lie() {
+        let bytes: Vec<u8> = (1..=40).map(|byte| byte * 6).collect();
         for len in 0..=PACKED_MAX {
-            let key = unpack(pack(&bytes[..len]), len);
+            let packed = pack(&bytes[..len]);
+            let key = unpack(packed);
             assert_eq!(key[..len], bytes[..len], "length {len}");
             assert!(key[len..].iter().all(|&byte| byte == 0), "length {len}");
+            lend(&bytes, || assert_eq!(pack(&bytes[..len]), packed, "length {len}"));
         }
     }
 }

@@ -14,13 +14,14 @@ use std::ptr;
 
 use crate::collect::batch::{LONG, hash_packed, home};
 use crate::collect::keys::LongKeys;
+use crate::collect::packed::Packed;
 use crate::region::{Region, prefetch_address};
 
 /// One slot: 32 bytes for a `u64` accumulator. All zeros is an empty one.
 #[repr(C)]
 struct Slot<V> {
     /// The packed key, or the long key's hash and place.
-    head: [u64; 2],
+    head: Packed,
     /// 24 bits of the hash and the length code; 0 when the slot is empty.
     tag: u32,
     value: MaybeUninit<V>,
@@ -97,37 +98,41 @@ impl<V> Slots<V> {
         2 * (home >> self.shift) as usize
     }
 
-    /// Folds `value` into the slot of a packed key, or gives the key a slot.
+    /// Folds `value` into the slot of a packed key when the home of the key has it; otherwise gives it back for
+    /// `take_beyond`, and starts loading where that looks next: far memory takes as long as the rest of a batch.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
-        (home, tag, head): (u32, u32, [u64; 2]),
+        (home, tag, head): (u32, u32, Packed),
         value: V,
         fold: impl FnOnce(&mut V, V),
-    ) {
+    ) -> Result<(), V> {
         let at = self.first(home);
         // SAFETY: see `slot`; tags and keys are always initialised, by zeros when by nothing else.
         let not_left = unsafe { (*self.slot(at)).tag != tag };
         // SAFETY: as above. Which of the two it is cannot be foreseen, so it is computed. Should the left tag
         // be another key's, which is one in millions, `take_beyond` finds out.
         let slot = unsafe { &mut *self.slot(at + usize::from(not_left)) };
-        let differing = u64::from(slot.tag ^ tag) | (slot.head[0] ^ head[0]) | (slot.head[1] ^ head[1]);
+        let differing = u64::from(slot.tag ^ tag) | (slot.head.0 ^ head.0) | (slot.head.1 ^ head.1);
         if differing == 0 {
             // SAFETY: a slot with a key's tag, which is not 0, holds an initialised value: the region is
             // zeroed and only written by this type's functions.
-            return fold(unsafe { slot.value.assume_init_mut() }, value);
+            fold(unsafe { slot.value.assume_init_mut() }, value);
+            return Ok(());
         }
-        self.take_beyond((at, tag, head), value, fold);
+        prefetch_address(self.region.base().as_ptr().wrapping_add((at + 2) * size_of::<Slot<V>>()));
+        Err(value)
     }
 
-    /// `take` where neither slot of the home pair holds the key: it is new, or its home was full.
+    /// `take` where neither slot of the home pair may hold the key: it is new, or its home was full.
     #[inline(never)]
-    fn take_beyond(
+    pub(crate) fn take_beyond(
         &mut self,
-        (mut at, tag, head): (usize, u32, [u64; 2]),
+        (home, tag, head): (u32, u32, Packed),
         value: V,
         fold: impl FnOnce(&mut V, V),
     ) {
+        let mut at = self.first(home);
         loop {
             // SAFETY: as in `take`.
             let slot = unsafe { &mut *self.slot(at) };
@@ -156,12 +161,12 @@ impl<V> Slots<V> {
         loop {
             // SAFETY: as in `take`.
             let slot = unsafe { &mut *self.slot(at) };
-            if slot.tag == tag && slot.head[0] == hash && keys.get(slot.head[1]) == key {
+            if slot.tag == tag && slot.head.0 == hash && keys.get(slot.head.1) == key {
                 // SAFETY: as in `take`.
                 return fold(unsafe { slot.value.assume_init_mut() }, value);
             }
             if slot.tag == 0 {
-                *slot = Slot { head: [hash, keys.push(key)], tag, value: MaybeUninit::new(value) };
+                *slot = Slot { head: (hash, keys.push(key)), tag, value: MaybeUninit::new(value) };
                 self.count += 1;
                 return;
             }
@@ -194,7 +199,7 @@ impl<V> Slots<V> {
     }
 
     /// Empties all slots, one after the other: tag, head and value of each.
-    pub(crate) fn drain(&mut self, mut each: impl FnMut(u32, [u64; 2], V)) {
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(u32, Packed, V)) {
         self.count = 0;
         for at in 0..=self.mask {
             // SAFETY: as in `take`. The tag is cleared before the value is moved out, so that nothing sees it
@@ -210,9 +215,9 @@ impl<V> Slots<V> {
 }
 
 /// The home of a key, from what its slot holds.
-fn home_of(head: &[u64; 2], tag: u32) -> u32 {
+fn home_of(head: &Packed, tag: u32) -> u32 {
     match tag & 0xff {
-        LONG => home(head[0]),
+        LONG => home(head.0),
         code => home(hash_packed(*head, code)),
     }
 }

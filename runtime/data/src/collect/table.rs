@@ -49,6 +49,8 @@ pub(crate) struct Table<C: Combiner> {
     combiner: C,
     slots: Slots<C::Value>,
     long: LongKeys,
+    /// Values of a batch whose keys are not in their homes.
+    beyond: Vec<Emitted<C::Value>>,
     /// Bytes that accumulators own outside their slots.
     heap: usize,
     memory_max: usize,
@@ -65,6 +67,7 @@ impl<C: Combiner> Table<C> {
             combiner,
             slots: Slots::new(CAPACITY_MIN),
             long: LongKeys::new(memory_max),
+            beyond: Vec::new(),
             heap: 0,
             memory_max,
             grant,
@@ -104,10 +107,10 @@ impl<C: Combiner> Table<C> {
             encoded.clear();
             combiner.encode(&value, encoded);
             match tag & 0xff {
-                LONG => sink.add(long.get(head[1]), encoded),
+                LONG => sink.add(long.get(head.1), encoded),
                 code => {
                     let len = code as usize - 1;
-                    sink.add(&unpack(head, len)[..len], encoded);
+                    sink.add(&unpack(head)[..len], encoded);
                 }
             }
         });
@@ -126,22 +129,25 @@ impl<C: Combiner> Table<C> {
 
     fn fold_batch(&mut self, batch: &mut Batch<C::Value>) {
         let before = self.slots.count();
-        let Table { combiner, slots, long, heap, .. } = self;
+        let Table { combiner, slots, long, beyond, heap, .. } = self;
+        *heap += batch.emitted.iter().map(|emitted| combiner.heap_bytes(&emitted.value)).sum::<usize>();
+        let mut fold = |into: &mut C::Value, more: C::Value| {
+            let apart = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
+            combiner.fold(into, more);
+            *heap = (*heap + combiner.heap_bytes(into)).saturating_sub(apart);
+        };
         let mut long_start = 0;
         for emitted in batch.emitted.drain(..) {
             let Emitted { head, home, tag, value } = emitted;
-            *heap += combiner.heap_bytes(&value);
-            let fold = |into: &mut C::Value, more: C::Value| {
-                let apart = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
-                combiner.fold(into, more);
-                *heap = (*heap + combiner.heap_bytes(into)).saturating_sub(apart);
-            };
             if tag & 0xff == LONG {
-                let key = &batch.long[std::mem::replace(&mut long_start, head[1] as usize)..head[1] as usize];
-                slots.take_long((home, tag, head[0]), (key, long), value, fold);
-            } else {
-                slots.take((home, tag, head), value, fold);
+                let key = &batch.long[std::mem::replace(&mut long_start, head.1 as usize)..head.1 as usize];
+                slots.take_long((home, tag, head.0), (key, long), value, &mut fold);
+            } else if let Err(value) = slots.take((home, tag, head), value, &mut fold) {
+                beyond.push(Emitted { head, home, tag, value });
             }
+        }
+        for Emitted { head, home, tag, value } in beyond.drain(..) {
+            slots.take_beyond((home, tag, head), value, &mut fold);
         }
         self.window_new += (self.slots.count() - before) as u64;
     }
@@ -154,11 +160,11 @@ impl<C: Combiner> Table<C> {
             self.encoded.clear();
             self.combiner.encode(&value, &mut self.encoded);
             if tag & 0xff == LONG {
-                let key = &batch.long[std::mem::replace(&mut long_start, head[1] as usize)..head[1] as usize];
+                let key = &batch.long[std::mem::replace(&mut long_start, head.1 as usize)..head.1 as usize];
                 sink.add(key, &self.encoded);
             } else {
                 let len = (tag & 0xff) as usize - 1;
-                sink.add(&unpack(head, len)[..len], &self.encoded);
+                sink.add(&unpack(head)[..len], &self.encoded);
             }
         }
     }
