@@ -29,12 +29,9 @@ impl Id for WorkerId {
 
 impl Id for AttemptId {
     fn number(self) -> u64 {
-        // Tasks of jobs that follow each other would be neighbours in the table and get into each other's way.
-        let job = u64::from(self.task.job.0).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let index = u64::from(self.task.index).wrapping_mul(0x94D0_49BB_1331_11EB);
         let kind = u64::from(self.task.kind == TaskKind::Reduce);
-        let number = (u64::from(self.number) << 1 | kind).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        job.wrapping_add(index).wrapping_add(number)
+        let task = u64::from(self.task.job.0) << 32 | u64::from(self.task.index);
+        task.wrapping_mul(4) ^ (u64::from(self.number) << 1 | kind).wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
 }
 
