@@ -265,12 +265,12 @@ impl Tree {
     }
 }
 
-/// A child takes another place. The new one comes first: a line that was empty in between would be made anew.
+/// A child takes another place in a line, or leaves it.
 fn replace(line: &mut Children, before: Option<Key>, after: Option<Key>) {
-    if let Some(key) = after {
-        line.replace(key);
-    }
-    if let Some(key) = before.filter(|_| before != after) {
+    if let Some(key) = before {
         line.remove(&key);
+    }
+    if let Some(key) = after {
+        line.insert(key);
     }
 }
