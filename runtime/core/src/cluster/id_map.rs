@@ -263,7 +263,7 @@ mod tests {
         let mut map: IdMap<JobId, u64, WALKED> = IdMap::default();
         let mut tree = BTreeMap::new();
         for step in 0..5_000_u64 {
-            let key = JobId(random.random_range(0..200) * if seed % 2 == 0 { 64 } else { 1 << 14 });
+            let key = JobId(random.random_range(0..200) * if seed.is_multiple_of(2) { 64 } else { 1 << 14 });
             if random.random_bool(0.5) {
                 assert_eq!(map.insert(key, step), tree.insert(key, step), "seed {seed}, step {step}");
             } else {

@@ -17,7 +17,7 @@ impl TaskSet {
     pub fn of_all(count: u32) -> TaskSet {
         let mut words = vec![u64::MAX; count.div_ceil(64) as usize];
         if let Some(last) = words.last_mut()
-            && count % 64 > 0
+            && !count.is_multiple_of(64)
         {
             *last = (1 << (count % 64)) - 1;
         }
