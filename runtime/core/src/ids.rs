@@ -4,6 +4,7 @@
 //! `job_0007_r_0001.2`, `worker_0001`. Does not own who hands identifiers out: the runtime numbers jobs and workers,
 //! the engine numbers attempts.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ pub enum TaskKind {
 }
 
 /// One unit of a job: a map over split `index`, or a reduce over partition `index`; indices start at 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskId {
     /// The job it belongs to.
     pub job: JobId,
@@ -37,7 +38,7 @@ pub struct TaskId {
 }
 
 /// One try at a task; `number` starts at 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AttemptId {
     /// The task tried.
     pub task: TaskId,
@@ -55,6 +56,38 @@ impl AttemptId {
     pub(crate) fn range_of(job: JobId, kind: TaskKind) -> (AttemptId, AttemptId) {
         let at = |index, number| AttemptId { task: TaskId { job, kind, index }, number };
         (at(0, 0), at(u32::MAX, u32::MAX))
+    }
+}
+
+impl TaskId {
+    /// Job, kind and index one after the other: indices compare ids more often than anything else.
+    fn in_order(self) -> u128 {
+        u128::from(self.job.0) << 64 | (self.kind as u128) << 32 | u128::from(self.index)
+    }
+}
+
+impl Ord for TaskId {
+    fn cmp(&self, other: &TaskId) -> Ordering {
+        self.in_order().cmp(&other.in_order())
+    }
+}
+
+impl PartialOrd for TaskId {
+    fn partial_cmp(&self, other: &TaskId) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for AttemptId {
+    fn cmp(&self, other: &AttemptId) -> Ordering {
+        let in_order = |id: &AttemptId| id.task.in_order() << 32 | u128::from(id.number);
+        in_order(self).cmp(&in_order(other))
+    }
+}
+
+impl PartialOrd for AttemptId {
+    fn partial_cmp(&self, other: &AttemptId) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -24,7 +24,7 @@ pub mod time;
 pub use by_kind::ByKind;
 pub use cluster::{
     Attempt, ClusterView, Explanation, GivingOrder, Job, MeasuredCosts, Reservation, Suspension, Tally,
-    TaskHistory, Worker,
+    TaskHistory, Worker, looks,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};

@@ -5,12 +5,13 @@
 use num_rational::Ratio as Rational;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 /// An exact ratio of two integers. In configuration files: an integer, a decimal (`0.8`) or a text (`"p/q"`), always
 /// taken at its decimal value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ratio(Rational<i128>);
 
 /// A text that is no ratio.
@@ -70,6 +71,22 @@ impl Ratio {
         let doubled = i128::from(amount).saturating_mul(2).saturating_mul(*self.0.numer());
         let rounded = (doubled.saturating_add(*self.0.denom())).div_euclid(2 * self.0.denom());
         u64::try_from(rounded.max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+impl Ord for Ratio {
+    fn cmp(&self, other: &Ratio) -> Ordering {
+        // Most are whole, and need no division.
+        if self.0.denom() == other.0.denom() {
+            return self.0.numer().cmp(other.0.numer());
+        }
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ratio {
+    fn partial_cmp(&self, other: &Ratio) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -85,7 +85,9 @@ impl Delay {
 
     /// The job got a slot where it wanted one, or gave up waiting for it.
     pub fn served(&mut self, job: JobId, kind: TaskKind) {
-        self.declined.remove(&(job, kind));
+        if !self.declined.is_empty() {
+            self.declined.remove(&(job, kind));
+        }
     }
 
     /// Whether the job rather waits for another slot; counts that.

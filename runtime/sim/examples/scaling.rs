@@ -1,16 +1,13 @@
-//! What an event costs as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,...]`.
+//! What an event costs as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,... [MACHINES,...]]`.
 //!
 //! Owns a load that grows with the number of machines, so that only the size differs. Prints a line for each
 //! scheduler and size, with the figures of the median of three interleaved runs. Does not own a bound: that
 //! is for people to see.
 
-use std::time::Instant;
-
 use napreduce_core::{Slots, Span, Time};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 
-const SIZES: [u32; 3] = [100, 1_000, 10_000];
 const RUNS: usize = 3;
 
 /// Jobs of 1 to 40 maps and 1 to 4 reduces of different lengths, so many at once that nine of ten slots are
@@ -34,26 +31,34 @@ fn workload(machines: u32) -> Workload {
     Workload::stream(jobs)
 }
 
+/// Nanoseconds this thread has run: others on the machine do not count.
+fn processor_time() -> Result<u64, Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(text.split(' ').next().ok_or("no times of this thread")?.parse()?)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let named = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "fifo,fair,capacity,natjam,natjam-deadline,fcs,hfsp".to_owned());
     let schedulers: Vec<SchedulerName> = named.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    let sizes = std::env::args().nth(2).unwrap_or_else(|| "100,1000,10000".to_owned());
+    let sizes: Vec<u32> = sizes.split(',').map(str::parse).collect::<Result<_, _>>()?;
     println!(
         "{:16} {:>9} {:>10} {:>12} {:>10} {:>6}",
         "scheduler", "machines", "events", "events/s", "ns/event", "held"
     );
-    let mut rates = vec![Vec::new(); schedulers.len() * SIZES.len()];
+    let mut rates = vec![Vec::new(); schedulers.len() * sizes.len()];
     let mut events = vec![(0, 0.0); rates.len()];
     for _ in 0..RUNS {
         for (row, scheduler) in schedulers.iter().enumerate() {
-            for (column, machines) in SIZES.into_iter().enumerate() {
+            for (column, machines) in sizes.iter().copied().enumerate() {
                 let settings = SimulationSettings::new(machines, Slots { map: 4, reduce: 1 });
                 let policy = SchedulerConfiguration::named(*scheduler).build()?;
-                let began = Instant::now();
+                let began = processor_time()?;
                 let run = Simulation::new(policy, settings, workload(machines)).run()?;
-                let place = row * SIZES.len() + column;
-                rates[place].push(run.events as f64 / began.elapsed().as_secs_f64());
+                let place = row * sizes.len() + column;
+                rates[place].push(run.events as f64 * 1e9 / (processor_time()? - began) as f64);
                 events[place] = (run.events, run.books.utilisation());
             }
         }
@@ -61,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (place, rates) in rates.iter_mut().enumerate() {
         rates.sort_by(f64::total_cmp);
         let (rate, (count, held)) = (rates[RUNS / 2], events[place]);
-        let (scheduler, machines) = (schedulers[place / SIZES.len()], SIZES[place % SIZES.len()]);
+        let (scheduler, machines) = (schedulers[place / sizes.len()], sizes[place % sizes.len()]);
         println!(
             "{:16} {machines:>9} {count:>10} {rate:>12.0} {:>10.0} {held:>6.2}",
             scheduler.as_str(),

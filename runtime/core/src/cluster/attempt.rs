@@ -42,7 +42,7 @@ pub struct Attempt {
     /// Another attempt did its task: it is being killed, and nothing it says matters to the task.
     pub(crate) superseded: bool,
     /// Why its kill was ordered, if it was not by a request to preempt.
-    pub(crate) kill_reason: Option<String>,
+    pub(crate) kill_reason: Option<Box<str>>,
     /// An operator wants it suspended until he says otherwise.
     #[serde(default)]
     pub(crate) held: bool,
@@ -51,7 +51,7 @@ pub struct Attempt {
     pub(crate) recalled: bool,
     /// Since when and why it is suspended, or was last.
     #[serde(default)]
-    pub(crate) suspension: Option<Suspension>,
+    pub(crate) suspension: Option<Box<Suspension>>,
     /// When it was last ordered to do something other than to start.
     #[serde(default)]
     pub(crate) ordered: Time,
@@ -225,7 +225,7 @@ impl Attempt {
     /// Why it is suspended, or is given up where it was suspended.
     pub fn suspension(&self) -> Option<&Suspension> {
         let stopped = !self.holds_slot && self.state != AttemptState::Killing;
-        self.suspension.as_ref().filter(|_| stopped)
+        self.suspension.as_deref().filter(|_| stopped)
     }
 
     /// Bytes of input a second while it was at work; unknown before it was.

@@ -108,7 +108,7 @@ impl Cluster {
         if job.task(id.task).is_none() {
             return Err(format!("{id} belongs to no task"));
         }
-        worker.attempts.insert(id);
+        worker.enter(id);
         worker.stopped += u32::from(attempt.state.is_stopped());
         worker.used[kind] += u32::from(attempt.holds_slot);
         job.live.insert(id);
@@ -126,7 +126,7 @@ impl Cluster {
     /// Whether everything that names a worker or an attempt names one that is there.
     fn check_references(&self) -> Result<(), String> {
         for job in self.jobs.values() {
-            if let Some(worker) = job.outputs.keys().find(|worker| !self.workers.contains_key(worker)) {
+            if let Some((worker, _)) = job.outputs.iter().find(|(on, _)| !self.workers.contains_key(on)) {
                 return Err(format!("{} has outputs on {worker}, which is unknown", job.id));
             }
             let unknown = |attempt: &&AttemptId| !job.live.contains(attempt);

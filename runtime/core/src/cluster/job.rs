@@ -3,16 +3,18 @@
 //! Owns which of its tasks may be launched. Does not own the decision to launch one.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
 use crate::cluster::attempt::SavedProgress;
 use crate::cluster::image::per_kind;
+use crate::cluster::looks::looked;
 use crate::cluster::task::{Phase, Task};
+use crate::cluster::task_set::TaskSet;
 use crate::cluster::{GivingOrder, Listed};
-use crate::effect::{MapOutput, Start};
+use crate::effect::MapOutput;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobSpec};
 use crate::states::{JobState, TaskState};
@@ -35,8 +37,8 @@ pub struct Job {
     pub(crate) holding: ByKind<u32>,
     /// Live reduces that were launched before every map output was ready, or that cannot read some of them.
     pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
-    /// Map tasks by the worker that holds their output.
-    pub(crate) outputs: BTreeMap<WorkerId, BTreeSet<u32>>,
+    /// Map tasks with the worker that holds their output.
+    pub(crate) outputs: BTreeSet<(WorkerId, u32)>,
     /// How many maps were done once and are not now.
     pub(crate) maps_lost: u32,
     /// Workers that keep a free slot for this job.
@@ -82,7 +84,7 @@ impl Job {
             suspended: ByKind::default(),
             holding: ByKind::default(),
             awaiting_inputs: BTreeSet::new(),
-            outputs: BTreeMap::new(),
+            outputs: BTreeSet::new(),
             maps_lost: 0,
             reserved_on: BTreeSet::new(),
             promised: ByKind::default(),
@@ -124,10 +126,10 @@ impl Job {
             map: Phase::of_tasks(tasks.map, |index| preferred(&spec, task(TaskKind::Map, index))),
             reduce: Phase::of_tasks(tasks.reduce, |_| &[]),
         };
-        let mut outputs: BTreeMap<WorkerId, BTreeSet<u32>> = BTreeMap::new();
+        let mut outputs = BTreeSet::new();
         for (index, task) in (0..).zip(&phases.map.tasks) {
             if let Some((_, worker)) = task.output {
-                outputs.entry(worker).or_default().insert(index);
+                outputs.insert((worker, index));
             }
         }
         let maps_lost = phases.map.tasks.iter().filter(|task| task.lost).count() as u32;
@@ -200,7 +202,7 @@ impl Job {
 
     /// Its live attempts, suspended ones included, in order.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
-        self.live.iter().copied()
+        self.live.iter().copied().inspect(|_| looked())
     }
 
     /// Where a task is; none when the job has no such task.
@@ -217,17 +219,15 @@ impl Job {
     /// is lost none may start: it would only hold a slot and wait.
     pub fn eligible(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
         let phase = &self.phases[kind];
-        let tasks = self.is_open(kind).then_some(&phase.pending).into_iter().flatten();
-        tasks.filter(|index| !phase.isolated.contains(index)).map(move |&index| TaskId {
-            job: self.id,
-            kind,
-            index,
-        })
+        let tasks = self.is_open(kind).then_some(&phase.pending).into_iter().flat_map(TaskSet::iter);
+        let tasks = tasks.filter(|index| !phase.isolated.contains(index));
+        tasks.map(move |index| TaskId { job: self.id, kind, index }).inspect(|_| looked())
     }
 
     /// How many tasks of a kind may be launched now.
     pub fn eligible_count(&self, kind: TaskKind) -> u32 {
-        if self.is_open(kind) { self.phases[kind].launchable() } else { 0 }
+        let launchable = self.phases[kind].launchable();
+        if launchable > 0 && self.is_open(kind) { launchable } else { 0 }
     }
 
     /// Whether a task is to be kept from a worker: it failed there, and another worker could have it.
@@ -247,25 +247,11 @@ impl Job {
         Some(TaskId { job: self.id, kind, index })
     }
 
-    /// Where the work of a new attempt at this task can start: at its checkpoint, if it has one.
-    pub fn start_of(&self, task: TaskId) -> Start {
-        match self.task(task).and_then(|task| task.checkpoint) {
-            Some(number) => Start::Checkpoint(AttemptId { task, number }),
-            None => Start::Fresh,
-        }
-    }
-
     /// An attempt of a kind that is suspended on this worker and can be resumed there; none that an operator holds.
     pub fn suspended_on(&self, kind: TaskKind, worker: WorkerId) -> Option<AttemptId> {
         let (first, last) = AttemptId::range_of(self.id, kind);
         let mut here = self.suspended[kind].range((worker, first)..=(worker, last));
         here.next().filter(|_| self.state == JobState::Active).map(|&(_, attempt)| attempt)
-    }
-
-    /// The live attempts at a task, at most two: the second is a duplicate of the first, which is slow.
-    pub fn attempts_of(&self, task: TaskId) -> impl Iterator<Item = AttemptId> + '_ {
-        let numbers = self.task(task).map_or(&[][..], |known| &known.live);
-        numbers.iter().map(move |&number| AttemptId { task, number })
     }
 
     /// How long the attempts that did tasks of a kind were at work, in the median; unknown before `finished_min` of
@@ -290,7 +276,12 @@ impl Job {
 
     /// Whether it could use a slot of a kind on some worker.
     pub fn wants(&self, kind: TaskKind) -> bool {
-        self.eligible_count(kind) > 0 || (self.state == JobState::Active && !self.suspended[kind].is_empty())
+        self.eligible_count(kind) > 0 || self.may_resume(kind)
+    }
+
+    /// Whether something of a kind waits to go on.
+    pub(crate) fn may_resume(&self, kind: TaskKind) -> bool {
+        !self.suspended[kind].is_empty() && self.state == JobState::Active
     }
 
     /// Whether it could use a slot of a kind on this worker.
@@ -341,7 +332,7 @@ impl Job {
 
     /// The task goes on from this checkpoint, made there and then; from its beginning, without.
     pub(crate) fn set_checkpoint(&mut self, task: TaskId, made: Option<(u32, WorkerId, Time)>) {
-        let pending = self.phases[task.kind].pending.contains(&task.index);
+        let pending = self.phases[task.kind].pending.contains(task.index);
         if pending {
             self.remove_pending(task);
         }
@@ -376,6 +367,11 @@ impl Job {
     pub(crate) fn remove_pending(&mut self, task: TaskId) {
         let preferred = preferred(&self.spec, task);
         self.phases[task.kind].remove_pending(task.index, preferred);
+    }
+
+    /// The maps whose output is on a worker.
+    pub(crate) fn outputs_on(&self, worker: WorkerId) -> impl Iterator<Item = u32> + '_ {
+        self.outputs.range((worker, 0)..=(worker, u32::MAX)).map(|(_, index)| *index)
     }
 
     /// The map outputs that are there, in task order.

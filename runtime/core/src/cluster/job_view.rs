@@ -3,6 +3,8 @@
 //! Owns questions only. Does not own the numbers, which the cluster keeps in step.
 
 use crate::cluster::Job;
+use crate::cluster::looks::looked;
+use crate::effect::Start;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
@@ -22,8 +24,13 @@ impl Job {
     /// How many slots of a kind it holds or could use: its attempts, suspended ones included, and the tasks that may be
     /// launched.
     pub fn demand(&self, kind: TaskKind) -> u32 {
+        self.demand_beside(kind, self.eligible_count(kind))
+    }
+
+    /// The same for who has asked already how many of its tasks may be launched.
+    pub fn demand_beside(&self, kind: TaskKind, eligible: u32) -> u32 {
         let suspended = if self.state == JobState::Active { self.suspended(kind) } else { 0 };
-        self.holding(kind) + suspended + self.eligible_count(kind)
+        self.holding(kind) + suspended + eligible
     }
 
     /// The tasks of a kind that nothing is launched for since an operator suspended their last attempt, which is gone.
@@ -75,6 +82,20 @@ impl Job {
         Some(TaskId { job: self.id, kind, index })
     }
 
+    /// Where the work of a new attempt at this task can start: at its checkpoint, if it has one.
+    pub fn start_of(&self, task: TaskId) -> Start {
+        match self.task(task).and_then(|task| task.checkpoint) {
+            Some(number) => Start::Checkpoint(AttemptId { task, number }),
+            None => Start::Fresh,
+        }
+    }
+
+    /// The live attempts at a task, at most two: the second is a duplicate of the first, which is slow.
+    pub fn attempts_of(&self, task: TaskId) -> impl Iterator<Item = AttemptId> + '_ {
+        let numbers = self.task(task).map_or(&[][..], |known| &known.live);
+        numbers.iter().map(move |&number| AttemptId { task, number })
+    }
+
     /// Whether some task that may be launched has its input, or a checkpoint, on some worker.
     pub fn prefers_workers(&self, kind: TaskKind) -> bool {
         self.is_open(kind) && !self.phases[kind].local.is_empty()
@@ -84,7 +105,7 @@ impl Job {
     pub fn checkpointed(&self, kind: TaskKind) -> impl Iterator<Item = (TaskId, WorkerId, Time)> + '_ {
         let phase = &self.phases[kind];
         let tasks = self.is_open(kind).then_some(&phase.checkpointed);
-        tasks.into_iter().flatten().filter_map(move |&(_, index)| {
+        tasks.into_iter().flatten().inspect(|_| looked()).filter_map(move |&(_, index)| {
             let (worker, made) = phase.task(index)?.checkpoint_made?;
             Some((TaskId { job: self.id, kind, index }, worker, made))
         })
@@ -92,13 +113,13 @@ impl Job {
 
     /// Its suspended attempts of a kind and where they are, by worker.
     pub fn suspended_attempts(&self, kind: TaskKind) -> impl Iterator<Item = (WorkerId, AttemptId)> + '_ {
-        self.suspended[kind].iter().copied()
+        self.suspended[kind].iter().copied().inspect(|_| looked())
     }
 
     /// Its live attempts of a kind, suspended ones included, in order.
     pub fn attempts_of_kind(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = AttemptId> + '_ {
         let (first, last) = AttemptId::range_of(self.id, kind);
-        self.live.range(first..=last).copied()
+        self.live.range(first..=last).copied().inspect(|_| looked())
     }
 
     /// What is remembered of a task; none when the job has no such task.

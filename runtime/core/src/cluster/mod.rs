@@ -4,20 +4,26 @@
 
 mod attempt;
 mod explain;
+mod free_workers;
 mod id_map;
 mod image;
 mod job;
 mod job_view;
+mod live_numbers;
+mod looks;
 mod preempted;
 mod task;
+mod task_set;
 mod view;
 mod worker;
 
 pub use attempt::{Attempt, Suspension};
 pub use explain::Explanation;
+pub(crate) use free_workers::{FreeWorkers, OfferOrder};
 pub(crate) use image::ClusterImage;
 pub use job::Job;
 pub use job_view::TaskHistory;
+pub use looks::looks;
 pub use preempted::MeasuredCosts;
 pub(crate) use preempted::smooth;
 pub use view::{ClusterView, Tally};
@@ -38,9 +44,6 @@ use crate::time::Time;
 
 /// The order in which jobs are given to, unless a policy says otherwise: priority, submit time, id.
 pub type GivingOrder = (Reverse<i32>, Time, JobId);
-
-/// Workers with a free slot of a kind, those with the most first, so that load spreads.
-pub(crate) type OfferOrder = (Reverse<u32>, WorkerId);
 
 /// What becomes due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +91,7 @@ pub(crate) struct Cluster {
     pub attempts: IdMap<AttemptId, Attempt, false>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
     pub deadlines: BTreeSet<(Time, Deadline)>,
-    pub free: ByKind<BTreeSet<OfferOrder>>,
+    pub free: ByKind<FreeWorkers>,
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
     /// How many jobs have a task of a kind that could be launched.
     pub launchable: ByKind<u32>,
@@ -172,14 +175,14 @@ impl Cluster {
     pub fn forget_attempt(&mut self, id: AttemptId, before: AttemptState) -> Attempt {
         let attempt = self.attempts.remove(&id).expect("an attempt ends once");
         let kind = id.task.kind;
-        self.worker_mut(attempt.worker).attempts.remove(&id);
+        self.worker_mut(attempt.worker).forget(id);
         let job = self.job_mut(id.task.job);
         job.live.remove(&id);
         job.awaiting_inputs.remove(&id);
         if before == AttemptState::Suspended {
             self.list_suspended(id, attempt.worker, false);
         }
-        self.task_mut(id.task).live.retain(|number| *number != id.number);
+        self.task_mut(id.task).live.remove(id.number);
         if attempt.holds_slot {
             self.vacate(attempt.worker, kind, id.task.job);
         }
@@ -193,9 +196,10 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let key = job.giving_order();
         for kind in TaskKind::ALL {
+            let launchable = job.eligible_count(kind) > 0;
             let listed = Listed {
-                wanting: job.wants(kind),
-                launchable: job.eligible_count(kind) > 0,
+                wanting: launchable || job.may_resume(kind),
+                launchable,
                 speculable: job.may_have_stragglers(kind),
             };
             let before = std::mem::replace(&mut job.listed[kind], listed);
@@ -386,9 +390,11 @@ impl Cluster {
         if known.listed[kind] {
             self.free_slots[kind] = self.free_slots[kind] + u64::from(after) - u64::from(before);
         }
-        self.free[kind].remove(&(Reverse(before), worker));
         if up && after > 0 {
             self.free[kind].insert((Reverse(after), worker));
+        }
+        if after != before {
+            self.free[kind].remove(&(Reverse(before), worker));
         }
     }
 }

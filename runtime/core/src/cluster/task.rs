@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::attempt::SavedProgress;
+use crate::cluster::live_numbers::LiveNumbers;
+use crate::cluster::task_set::TaskSet;
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
 use crate::settings::PROGRESS;
@@ -20,7 +22,7 @@ pub(crate) struct Task {
     /// How many attempts were launched; the number of the last one.
     pub launched: u32,
     /// The numbers of the live attempts, at most two; superseded ones are not among them.
-    pub live: Vec<u32>,
+    pub live: LiveNumbers,
     /// The number of the attempt that may commit, or did.
     pub committer: Option<u32>,
     /// The attempt whose checkpoint the task goes on from.
@@ -83,7 +85,7 @@ pub(crate) struct Task {
 #[derive(Debug, Default)]
 pub(crate) struct Phase {
     pub tasks: Vec<Task>,
-    pub pending: BTreeSet<u32>,
+    pub pending: TaskSet,
     /// Those that would be pending, were they not held by an operator.
     pub held: BTreeSet<u32>,
     /// Pending tasks by the workers that hold their input.
@@ -105,7 +107,7 @@ impl Task {
         Task {
             state: TaskState::Pending,
             launched: 0,
-            live: Vec::new(),
+            live: LiveNumbers::default(),
             committer: None,
             checkpoint: None,
             checkpoint_made: None,
@@ -164,7 +166,7 @@ impl Phase {
     pub fn of_reduces(count: u32) -> Phase {
         Phase {
             tasks: (0..count).map(|_| Task::new()).collect(),
-            pending: (0..count).collect(),
+            pending: TaskSet::of_all(count),
             held: BTreeSet::new(),
             local: BTreeMap::new(),
             checkpointed: BTreeSet::new(),
@@ -212,14 +214,14 @@ impl Phase {
     /// A pending task for `worker`: one whose input is there if there is one, else the first; none that failed there
     /// and can run elsewhere.
     pub fn next(&self, worker: WorkerId) -> Option<u32> {
-        self.next_local(worker).or_else(|| self.first_for(worker, &self.pending))
+        self.next_local(worker).or_else(|| self.first_for(worker, self.pending.iter()))
     }
 
-    fn first_for(&self, worker: WorkerId, of: &BTreeSet<u32>) -> Option<u32> {
+    fn first_for(&self, worker: WorkerId, mut of: impl Iterator<Item = u32>) -> Option<u32> {
         if self.isolated.is_empty() && !self.avoided.contains_key(&worker) {
-            return of.first().copied();
+            return of.next();
         }
-        of.iter().find(|index| !self.avoids(**index, worker)).copied()
+        of.find(|index| !self.avoids(*index, worker))
     }
 
     /// Whether a task is to be run elsewhere than on `worker`.
@@ -230,8 +232,11 @@ impl Phase {
 
     /// How many pending tasks a policy may launch.
     pub fn launchable(&self) -> u32 {
-        let isolated = self.isolated.iter().filter(|index| self.pending.contains(index)).count();
-        (self.pending.len() - isolated) as u32
+        if self.isolated.is_empty() {
+            return self.pending.len();
+        }
+        let isolated = self.isolated.iter().filter(|index| self.pending.contains(**index)).count();
+        self.pending.len() - isolated as u32
     }
 
     /// A task failed on a worker; `usable` are the workers that could have it.
@@ -276,13 +281,13 @@ impl Phase {
 
     /// A pending task for `worker` whose input, or checkpoint, is there.
     pub fn next_local(&self, worker: WorkerId) -> Option<u32> {
-        self.first_for(worker, self.local.get(&worker)?)
+        self.first_for(worker, self.local.get(&worker)?.iter().copied())
     }
 
     /// A pending task for `worker` that has no checkpoint.
     pub fn next_fresh(&self, worker: WorkerId) -> Option<u32> {
         let fresh = |index: &u32| self.tasks[*index as usize].checkpoint.is_none();
-        self.pending.iter().copied().filter(fresh).find(|index| !self.avoids(*index, worker))
+        self.pending.iter().filter(fresh).find(|index| !self.avoids(*index, worker))
     }
 
     pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId]) {
@@ -301,7 +306,7 @@ impl Phase {
     }
 
     pub fn remove_pending(&mut self, index: u32, preferred: &[WorkerId]) {
-        self.pending.remove(&index);
+        self.pending.remove(index);
         match self.tasks[index as usize].checkpoint_made {
             Some((worker, made)) => {
                 self.checkpointed.remove(&(made, index));

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::looks::looked;
 use crate::cluster::{Attempt, Cluster, Job, MeasuredCosts, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
@@ -61,24 +62,25 @@ impl<'a> ClusterView<'a> {
 
     /// The jobs that have not ended, by id.
     pub fn jobs(&self) -> impl Iterator<Item = &'a Job> + use<'a> {
-        self.cluster.jobs.values()
+        self.cluster.jobs.values().inspect(|_| looked())
     }
 
     /// A job that has not ended.
     pub fn job(&self, job: JobId) -> Option<&'a Job> {
-        self.cluster.jobs.get(&job)
+        self.cluster.jobs.get(&job).inspect(|_| looked())
     }
 
     /// The jobs that could use a slot of a kind somewhere, in giving order: higher priority, earlier submission,
     /// smaller id. A job whose only wish is to resume an attempt can use slots of that worker alone.
     pub fn wanting(&self, kind: TaskKind) -> impl Iterator<Item = &'a Job> + use<'a> {
         let cluster = self.cluster;
-        cluster.wanting[kind].iter().map(|(_, _, job)| cluster.job(*job))
+        cluster.wanting[kind].iter().map(|(_, _, job)| cluster.job(*job)).inspect(|_| looked())
     }
 
     /// The workers that are up, by id; one that is excluded is up.
     pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
-        self.cluster.workers.iter().filter(|(_, worker)| worker.state == WorkerState::Up)
+        let workers = self.cluster.workers.iter().inspect(|_| looked());
+        workers.filter(|(_, worker)| worker.state == WorkerState::Up)
     }
 
     /// The workers that are there, by id: those that are up, excluded or not, and those that are draining.
@@ -94,12 +96,12 @@ impl<'a> ClusterView<'a> {
 
     /// A worker, up or lost.
     pub fn worker(&self, worker: WorkerId) -> Option<&'a Worker> {
-        self.cluster.workers.get(&worker)
+        self.cluster.workers.get(&worker).inspect(|_| looked())
     }
 
     /// The workers with free slots of a kind and how many, most first; reserved slots included.
     pub fn free(&self, kind: TaskKind) -> impl Iterator<Item = (WorkerId, u32)> + use<'a> {
-        self.cluster.free[kind].iter().map(|&(Reverse(free), worker)| (worker, free))
+        self.cluster.free[kind].iter().map(|(Reverse(free), worker)| (worker, free)).inspect(|_| looked())
     }
 
     /// How many slots of a kind the workers have that take attempts.
@@ -138,17 +140,17 @@ impl<'a> ClusterView<'a> {
 
     /// The live attempts of all jobs, by id.
     pub fn attempts(&self) -> impl Iterator<Item = &'a Attempt> + use<'a> {
-        self.cluster.attempts.values()
+        self.cluster.attempts.values().inspect(|_| looked())
     }
 
     /// A live attempt.
     pub fn attempt(&self, attempt: AttemptId) -> Option<&'a Attempt> {
-        self.cluster.attempts.get(&attempt)
+        self.cluster.attempts.get(&attempt).inspect(|_| looked())
     }
 
     /// The pending preemptions, by victim.
     pub fn requests(&self) -> impl Iterator<Item = &'a PreemptRequest> + use<'a> {
-        self.cluster.requests.values()
+        self.cluster.requests.values().inspect(|_| looked())
     }
 
     /// The pending preemption of one attempt.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::looks::looked;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::WorkerState;
@@ -54,8 +55,8 @@ pub struct Worker {
     pub(crate) failed_tasks: BTreeSet<TaskId>,
     pub(crate) slots: ByKind<u32>,
     pub(crate) used: ByKind<u32>,
-    /// Live attempts, suspended ones included.
-    pub(crate) attempts: BTreeSet<AttemptId>,
+    /// Live attempts in order, suspended ones included: a few, so that a list is quicker than a tree.
+    attempts: Vec<AttemptId>,
     /// How many of them are suspended, or are just being suspended.
     pub(crate) stopped: u32,
     /// It had as many of those as it keeps, and still has more than half of them.
@@ -107,7 +108,7 @@ impl Worker {
             failed_tasks: BTreeSet::new(),
             slots: ByKind::default(),
             used: ByKind::default(),
-            attempts: BTreeSet::new(),
+            attempts: Vec::new(),
             stopped: 0,
             full: false,
             reservations: Vec::new(),
@@ -163,6 +164,20 @@ impl Worker {
         match TaskKind::ALL.into_iter().find(|kind| self.used[*kind] > self.slots[*kind]) {
             Some(kind) => Err(format!("{id}: {} of {} {kind} slots held", self.used[kind], self.slots[kind])),
             None => Ok(()),
+        }
+    }
+
+    /// An attempt lives here from now on.
+    pub(crate) fn enter(&mut self, id: AttemptId) {
+        if let Err(place) = self.attempts.binary_search(&id) {
+            self.attempts.insert(place, id);
+        }
+    }
+
+    /// An attempt lives here no more.
+    pub(crate) fn forget(&mut self, id: AttemptId) {
+        if let Ok(place) = self.attempts.binary_search(&id) {
+            self.attempts.remove(place);
         }
     }
 
@@ -245,7 +260,7 @@ impl Worker {
 
     /// Its live attempts, suspended ones included.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
-        self.attempts.iter().copied()
+        self.attempts.iter().copied().inspect(|_| looked())
     }
 
     /// How many of them are suspended, or are just being suspended.

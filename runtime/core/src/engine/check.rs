@@ -148,7 +148,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     let maps = &job.phases.map.tasks;
     let lost = maps.iter().filter(|task| task.lost).count() as u32;
     ensure!(job.maps_lost == lost, "{id}: {} maps lost by count, {lost} by task", job.maps_lost);
-    let held: usize = job.outputs.values().map(|indices| indices.len()).sum();
+    let held = job.outputs.len();
     ensure!(held == maps.iter().filter(|task| task.output.is_some()).count(), "{id}: outputs miscounted");
     for kind in TaskKind::ALL {
         check_phase(cluster, job, kind)?;
@@ -189,7 +189,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     let marked: std::collections::BTreeSet<_> = marked.collect();
     ensure!(phase.checkpointed == marked, "{}: {kind} tasks with a checkpoint are miscounted", job.id);
     ensure!(phase.worked == phase.sum_of_work(), "{}: {kind} work is miscounted", job.id);
-    let local_is_pending = phase.local.values().flatten().all(|index| phase.pending.contains(index));
+    let local_is_pending = phase.local.values().flatten().all(|index| phase.pending.contains(*index));
     ensure!(local_is_pending, "{}: a {kind} task is listed as local, but is not pending", job.id);
     let usable = cluster.usable(kind);
     for (index, task) in (0..).zip(&phase.tasks) {
@@ -202,7 +202,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         ensure!(live.all(|live| cluster.attempts.contains_key(&live)), "{id}: its live attempt is gone");
         let fits = if task.state == TaskState::Active { 1..=2 } else { 0..=0 };
         ensure!(fits.contains(&task.live.len()), "{id}: {:?} with {:?}", task.state, task.live);
-        let (pending, held) = (phase.pending.contains(&index), phase.held.contains(&index));
+        let (pending, held) = (phase.pending.contains(index), phase.held.contains(&index));
         let waits = task.state == TaskState::Pending;
         ensure!(pending == (waits && task.held.is_none()), "{id}: {:?}, pending: {pending}", task.state);
         ensure!(held == (waits && task.held.is_some()), "{id}: {:?}, held: {held}", task.state);
@@ -222,7 +222,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         if let Some((_, worker)) = task.output {
             let there = cluster.workers[&worker].state != WorkerState::Lost;
             ensure!(there || job.state == JobState::Stopping, "{id}: its output is on a lost worker");
-            let indexed = job.outputs.get(&worker).is_some_and(|indices| indices.contains(&index));
+            let indexed = job.outputs.contains(&(worker, index));
             ensure!(indexed, "{id}: its output is not indexed");
         }
         ensure!(

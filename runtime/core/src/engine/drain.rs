@@ -65,6 +65,6 @@ impl Engine {
     fn is_needed(&self, id: WorkerId) -> bool {
         let mut active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
         self.cluster.workers[&id].attempts().next().is_some()
-            || active.any(|job| job.outputs.contains_key(&id))
+            || active.any(|job| job.outputs_on(id).next().is_some())
     }
 }

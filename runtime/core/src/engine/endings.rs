@@ -102,11 +102,11 @@ impl Engine {
         if feeds_reduces {
             task.output = Some((id.number, attempt.worker));
             let job = self.cluster.job_mut(id.task.job);
-            job.outputs.entry(attempt.worker).or_default().insert(id.task.index);
+            job.outputs.insert((attempt.worker, id.task.index));
             job.maps_lost -= u32::from(was_lost);
         }
         self.record(Record::TaskDone(id));
-        for number in beside {
+        for &number in beside.iter() {
             self.supersede(AttemptId { number, ..id }, id);
         }
         if feeds_reduces {

@@ -169,13 +169,8 @@ impl Engine {
         let held = task.output.take();
         let job = self.cluster.job_mut(id.job);
         job.maps_lost += 1;
-        if let Some((_, worker)) = held
-            && let Some(outputs) = job.outputs.get_mut(&worker)
-        {
-            outputs.remove(&id.index);
-            if outputs.is_empty() {
-                job.outputs.remove(&worker);
-            }
+        if let Some((_, worker)) = held {
+            job.outputs.remove(&(worker, id.index));
         }
         self.record(Record::OutputLost(id));
     }

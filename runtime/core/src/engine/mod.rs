@@ -33,7 +33,7 @@ use crate::cluster::{Cluster, ClusterView};
 use crate::effect::{Effect, Order, Record};
 use crate::event::Event;
 use crate::ids::{AttemptId, WorkerId};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Action, Scheduler};
 use crate::settings::EngineSettings;
 use crate::states::{AttemptInput, AttemptState};
 use crate::time::Time;
@@ -64,6 +64,8 @@ pub struct Engine {
     settings: EngineSettings,
     /// What the event being handled leads to.
     effects: Vec<Effect>,
+    /// Room for what the scheduler decides, empty between calls.
+    room: Vec<Action>,
     /// When the scheduler asked to be woken.
     wakes: BTreeSet<Time>,
     /// The wake-up that the driver knows of.
@@ -88,6 +90,7 @@ impl Engine {
             scheduler,
             settings,
             effects: Vec::new(),
+            room: Vec::new(),
             wakes: BTreeSet::new(),
             armed: None,
             speculate_at: None,

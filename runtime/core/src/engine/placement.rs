@@ -65,7 +65,7 @@ impl Engine {
             known.goes_on_from(saved, kept);
         }
         self.cluster.attempts.insert(attempt, known);
-        self.cluster.worker_mut(worker).attempts.insert(attempt);
+        self.cluster.worker_mut(worker).enter(attempt);
         let job = self.cluster.job_mut(id.job);
         job.live.insert(attempt);
         if !complete {

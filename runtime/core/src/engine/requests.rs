@@ -180,7 +180,7 @@ impl Engine {
     /// Orders the end of an attempt for a reason that is no request to preempt; the first reason stands.
     pub(super) fn kill(&mut self, id: AttemptId, reason: String) {
         if self.order_kill(id) {
-            self.cluster.attempt_mut(id).kill_reason = Some(reason);
+            self.cluster.attempt_mut(id).kill_reason = Some(reason.into());
         }
     }
 

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::ops::Bound;
 
 use crate::cluster::{ClusterView, Deadline, OfferOrder};
 use crate::effect::Effect;
@@ -37,8 +36,7 @@ impl Engine {
         let mut offered: Option<OfferOrder> = None;
         self.declined_kind = false;
         while self.cluster.launchable[kind] > 0 && !self.declined_kind {
-            let rest = (offered.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-            let Some(&next) = self.cluster.free[kind].range(rest).next() else { return };
+            let Some(next) = self.cluster.free[kind].next(offered) else { return };
             offered = Some(next);
             self.offer_worker(kind, next.1);
         }
@@ -95,15 +93,17 @@ impl Engine {
             self.cluster.worker_mut(offer.worker).declined[offer.kind] = None;
         }
         self.tell_changed();
-        let mut actions = Actions::new(offer);
+        let mut actions = Actions::new(offer, std::mem::take(&mut self.room));
         self.scheduler.schedule(self.cluster.now, &ClusterView::new(&self.cluster), &mut actions);
-        for action in actions.into_taken() {
+        let mut taken = actions.into_taken();
+        for action in taken.drain(..) {
             if let Err(why) = self.carry_out(&action, offer) {
                 assert!(!self.settings.strict, "illegal action {action:?}: {why}");
                 self.cluster.tally.illegal_actions += 1;
                 self.warn(format!("the scheduler wants {action:?}, but {why}; ignored"));
             }
         }
+        self.room = taken;
     }
 
     /// Carries out one action, or says why it is not possible.

@@ -112,6 +112,7 @@ impl Engine {
             scheduler,
             settings,
             effects: Vec::new(),
+            room: Vec::new(),
             wakes,
             armed,
             speculate_at,

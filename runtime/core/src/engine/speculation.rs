@@ -98,6 +98,6 @@ impl Engine {
                 && !task.failed_on.contains(worker)
                 && !wanted(*worker)
         };
-        cluster.free[kind].iter().map(|(_, worker)| *worker).find(suits)
+        cluster.free[kind].iter().map(|(_, worker)| worker).find(suits)
     }
 }

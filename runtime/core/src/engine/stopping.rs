@@ -32,7 +32,7 @@ impl Engine {
         attempt.stop_clock(now);
         attempt.suspends += 1;
         attempt.holds_slot = false;
-        attempt.suspension = Some(suspension);
+        attempt.suspension = Some(Box::new(suspension));
         let (worker, ordered) = (attempt.worker, attempt.ordered);
         smooth(&mut self.cluster.costs[id.task.kind].suspend, now.since(ordered));
         self.cluster.task_mut(id.task).suspends += 1;
@@ -186,7 +186,7 @@ impl Engine {
             cluster.wanting[kind].iter().any(|(_, _, job)| cluster.job(*job).wants_on(kind, on))
         };
         let mut left = spoken_for;
-        for &(Reverse(free), worker) in &cluster.free[kind] {
+        for (Reverse(free), worker) in cluster.free[kind].iter() {
             let known = &cluster.workers[&worker];
             let unreserved = (free - known.reserved(kind)) as usize;
             if unreserved == 0 || wanted(worker) {

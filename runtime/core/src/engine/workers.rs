@@ -47,7 +47,8 @@ impl Engine {
     pub(super) fn take_back_outputs_of(&mut self, worker: WorkerId) {
         let active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
         let lost: Vec<(JobId, Vec<u32>)> = active
-            .filter_map(|job| Some((job.id, job.outputs.get(&worker)?.iter().copied().collect())))
+            .map(|job| (job.id, job.outputs_on(worker).collect::<Vec<u32>>()))
+            .filter(|(_, indices)| !indices.is_empty())
             .collect();
         for (job, indices) in lost {
             for index in indices {

@@ -130,8 +130,9 @@ pub struct Actions {
 }
 
 impl Actions {
-    pub(crate) fn new(offer: Option<Offer>) -> Actions {
-        Actions { offer, kinds: &TaskKind::ALL, taken: Vec::new() }
+    /// Nothing yet; `room` is an empty list that is used again.
+    pub(crate) fn new(offer: Option<Offer>, room: Vec<Action>) -> Actions {
+        Actions { offer, kinds: &TaskKind::ALL, taken: room }
     }
 
     /// The kinds of task that the policy is to decide about: both, unless it is one of several.

@@ -102,6 +102,12 @@ impl<A: Copy + Into<u64>, N: Ord> ChildStanding<A, N> {
 
 impl<A: Copy + Into<u64>, N: Ord> Ord for ChildStanding<A, N> {
     fn cmp(&self, other: &ChildStanding<A, N>) -> Ordering {
+        // Nearly all: without a minimum, of one weight, and wanted by somebody.
+        let plain = self.weight == other.weight && self.min.into() == 0 && other.min.into() == 0;
+        if plain && self.demand.into() > 0 && other.demand.into() > 0 {
+            let usage = self.usage.into().cmp(&other.usage.into());
+            return usage.then_with(|| self.start.cmp(&other.start)).then_with(|| self.name.cmp(&other.name));
+        }
         let without_demand = |standing: &ChildStanding<A, N>| standing.demand.into() == 0;
         without_demand(self)
             .cmp(&without_demand(other))

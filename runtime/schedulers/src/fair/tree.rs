@@ -13,7 +13,7 @@ use napreduce_core::{ByKind, Job, JobId, JobSpec, TaskKind, Time};
 use crate::fair::configuration::{
     DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, UnknownPools,
 };
-use crate::fair::pool::{Amount, Key, Pool, PoolId};
+use crate::fair::pool::{Amount, Children, Key, Pool, PoolId};
 use crate::fair::weights::JobWeights;
 
 /// The place of the root.
@@ -160,18 +160,23 @@ impl Tree {
     /// A job changed, or is new.
     pub(super) fn update(&mut self, now: Time, job: &Job) {
         let id = job.id();
-        if !self.jobs.contains_key(&id) {
+        let part = |kind| {
+            let (eligible, usage) = (job.eligible_count(kind), job.holding(kind));
+            let demand = job.demand_beside(kind, eligible);
+            JobDemand {
+                held: Amount { usage: usage.into(), demand: demand.into() },
+                open: eligible > 0,
+                suspended: demand > usage + eligible,
+            }
+        };
+        let demands = ByKind { map: part(TaskKind::Map), reduce: part(TaskKind::Reduce) };
+        if !self.set(id, demands) {
             let path = self.path_for(job.spec()).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
             let pool = self.pool_at(&path, now);
             let look = Look { last_at_share: now, next_check: Time(0) };
             self.enter(job, pool, ByKind { map: look, reduce: look });
+            self.set(id, demands);
         }
-        let part = |kind| JobDemand {
-            held: Amount { usage: job.holding(kind).into(), demand: job.demand(kind).into() },
-            open: job.eligible_count(kind) > 0,
-            suspended: job.suspended(kind) > 0 && job.wants(kind),
-        };
-        self.set(id, ByKind { map: part(TaskKind::Map), reduce: part(TaskKind::Reduce) });
     }
 
     /// A job comes to a pool.
@@ -192,9 +197,10 @@ impl Tree {
         }
     }
 
-    /// What a job holds and wants is this now: it and every pool above it take their new places.
-    fn set(&mut self, job: JobId, demands: ByKind<JobDemand>) {
-        let Some(entry) = self.jobs.get_mut(&job) else { return };
+    /// What a job holds and wants is this now: it and every pool above it take their new places. False when the job
+    /// is not known.
+    fn set(&mut self, job: JobId, demands: ByKind<JobDemand>) -> bool {
+        let Some(entry) = self.jobs.get_mut(&job) else { return false };
         let (pool, mut before) = (entry.pool, ByKind::<JobDemand>::default());
         for kind in TaskKind::ALL {
             let (demand, was) = (demands[kind], entry.kinds[kind].demand);
@@ -212,17 +218,12 @@ impl Tree {
             }
             let key = demand.open.then(|| self.weights.key(job, entry, kind, self.pools[pool].order));
             let left = std::mem::replace(&mut entry.kinds[kind].placed, key);
-            let line = &mut self.pools[pool].lines[kind];
-            if let Some(key) = left {
-                line.remove(&key);
-            }
-            if let Some(key) = key {
-                line.insert(key);
-            }
+            replace(&mut self.pools[pool].lines[kind], left, key);
         }
         for kind in TaskKind::ALL.into_iter().filter(|kind| before[*kind] != demands[*kind]) {
             self.update_pools(pool, kind, before[kind].held, demands[kind].held);
         }
+        true
     }
 
     /// Carries a change of what is held and wanted from a pool up to the root.
@@ -241,13 +242,7 @@ impl Tree {
             };
             let key = open.then(|| pool.key(id, kind));
             let was = std::mem::replace(&mut pool.placed[kind], key);
-            let line = &mut self.pools[parent].lines[kind];
-            if let Some(key) = was {
-                line.remove(&key);
-            }
-            if let Some(key) = key {
-                line.insert(key);
-            }
+            replace(&mut self.pools[parent].lines[kind], was, key);
         }
     }
 
@@ -267,5 +262,15 @@ impl Tree {
             next = self.pools[id].parent;
         }
         true
+    }
+}
+
+/// A child takes another place in a line, or leaves it.
+fn replace(line: &mut Children, before: Option<Key>, after: Option<Key>) {
+    if let Some(key) = before {
+        line.remove(&key);
+    }
+    if let Some(key) = after {
+        line.insert(key);
     }
 }

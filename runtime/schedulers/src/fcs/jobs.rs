@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Job, JobId, Ratio, TaskKind, Time, WorkerId};
 
-use crate::fcs::estimates::{RemainingWork, ShuffleTime, remaining_reduce, remaining_shuffle};
+use crate::fcs::estimates::{RemainingWork, ShuffleTime};
 use crate::fcs::launch::Patience;
 
 /// The parts in which progress is kept.
@@ -176,10 +176,7 @@ impl Member {
     /// What is left, in whole microseconds and bytes; numbers of reduces in place of bytes if nobody counted
     /// those.
     fn remaining_work(&self, now: Time, job: &Job) -> RemainingWork {
-        let shuffle = match self.remaining_shuffle(now, job) {
-            ShuffleTime::Finite(time) => ShuffleTime::Finite(Ratio::whole(time.of_rounded(1))),
-            ShuffleTime::Infinite => ShuffleTime::Infinite,
-        };
+        let shuffle = self.remaining_shuffle(now, job);
         let reduces = u64::from(job.tasks_total(TaskKind::Reduce));
         let done = u64::from(job.tasks_done(TaskKind::Reduce)) * MILLION + self.progress_total;
         let left = (reduces * MILLION).saturating_sub(done);
@@ -187,27 +184,54 @@ impl Member {
         let reduce = if job.map_output_bytes() == 0 {
             u128::from(left)
         } else {
-            let share = Ratio::new(i128::from(maps_done), i128::from(maps.max(1)));
-            let total = remaining_reduce(Ratio::whole(job.map_output_bytes()), share, Ratio::ZERO);
-            u128::from(total.of_rounded(1)) * u128::from(left) / u128::from(reduces * MILLION)
+            let total = scaled(job.map_output_bytes(), maps.max(1), maps_done).unwrap_or(0);
+            u128::from(total) * u128::from(left) / u128::from(reduces * MILLION)
         };
         RemainingWork { shuffle, reduce: Ratio::whole(u64::try_from(reduce).unwrap_or(u64::MAX)) }
     }
 
-    /// From the maps done since the first began; before any is, as if those that run were about to be.
+    /// From the maps done since the first began; before any is, as if those that run were about to be. As
+    /// `estimates::remaining_shuffle` says, in whole numbers: this is asked at every change of a job.
     fn remaining_shuffle(&self, now: Time, job: &Job) -> ShuffleTime {
         let kind = TaskKind::Map;
         let done = job.tasks_done(kind);
-        let left = u64::from(job.tasks_total(kind) - done);
-        let elapsed = Ratio::whole(self.first_map.map_or(0, |first| now.since(first).0));
-        if left > 0 && elapsed == Ratio::ZERO {
+        let left = job.tasks_total(kind) - done;
+        if left == 0 {
+            return ShuffleTime::Finite(Ratio::ZERO);
+        }
+        let elapsed = self.first_map.map_or(0, |first| now.since(first).0);
+        if elapsed == 0 {
             return ShuffleTime::Infinite;
         }
-        if done == 0 {
-            return remaining_shuffle(left, Ratio::whole(u64::from(job.holding(kind))), elapsed);
+        let at_work = if done == 0 { job.holding(kind) } else { done };
+        scaled(elapsed, left, at_work)
+            .map_or(ShuffleTime::Infinite, |time| ShuffleTime::Finite(Ratio::whole(time)))
+    }
+}
+
+/// So many times an amount, divided by so many, to the nearest integer, halves up; nothing can be divided by zero.
+fn scaled(amount: u64, times: u32, by: u32) -> Option<u64> {
+    let (doubled, by) = (u128::from(amount) * u128::from(times) * 2, u128::from(by));
+    (doubled + by).checked_div(2 * by).map(|scaled| u64::try_from(scaled).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fcs::estimates::{remaining_reduce, remaining_shuffle};
+
+    #[test]
+    fn whole_numbers_are_what_the_formulas_say() {
+        for (amount, left, done) in [(1, 1, 3), (5, 3, 2), (7, 1, 2), (1_000_003, 17, 9), (u64::MAX, 2, 1)] {
+            let rate = Ratio::new(i128::from(done), i128::from(amount));
+            let ShuffleTime::Finite(time) = remaining_shuffle(left, rate, Ratio::ONE) else {
+                panic!("{done} maps were done")
+            };
+            assert_eq!(scaled(amount, left as u32, done as u32), Some(time.of_rounded(1)));
+            let share = Ratio::new(i128::from(done), left as i128);
+            let bytes = remaining_reduce(Ratio::whole(amount), share, Ratio::ZERO);
+            assert_eq!(scaled(amount, left as u32, done as u32), Some(bytes.of_rounded(1)));
         }
-        // Maps done in a microsecond, and so the mean time of a map in its place is one.
-        let elapsed = elapsed.numerator().max(1);
-        remaining_shuffle(left, Ratio::new(i128::from(done), elapsed), Ratio::ONE)
+        assert_eq!(scaled(5, 3, 0), None);
     }
 }

@@ -117,10 +117,16 @@ impl Lane {
         job: Option<&Job>,
         configuration: &HfspConfiguration,
     ) {
-        self.unlist(id);
-        let Some(job) = job else { return self.job_over(now, id) };
+        let Some(job) = job else {
+            self.unlist(id);
+            return self.job_over(now, id);
+        };
         let kind = self.kind;
         let left = job.tasks_total(kind) - job.tasks_done(kind);
+        if left > 0 && self.is_as_before(id, job, configuration) {
+            return self.count_done(id, job, configuration);
+        }
+        self.unlist(id);
         if left == 0 || (!self.members.contains_key(&id) && job.demand(kind) == 0) {
             self.count_done(id, job, configuration);
             self.members.remove(&id);
@@ -206,25 +212,38 @@ impl Lane {
         self.asking.insert(id);
     }
 
-    fn take_wish(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
-        let (kind, turn) = (self.kind, self.turn_of(id, job.holding(self.kind), configuration));
-        let Some(member) = self.members.get_mut(&id) else { return };
-        let tasks_left = job.tasks_total(kind) - job.tasks_done(kind);
-        let wanted = member.wish.eligible + member.wish.suspended;
-        let started = job.holding(kind) + job.suspended(kind) + job.tasks_done(kind);
-        member.wish = JobDemand {
-            eligible: job.eligible_count(kind),
-            suspended: job.demand(kind) - job.holding(kind) - job.eligible_count(kind),
-            holding: job.holding(kind),
+    /// Whether a measured job holds and wants what it did: most changes are about tasks of the other kind.
+    fn is_as_before(&self, id: JobId, job: &Job, configuration: &HfspConfiguration) -> bool {
+        let Some(member) = self.members.get(&id).filter(|member| member.trained) else { return false };
+        member.wish == self.wish_of(member, job, configuration)
+    }
+
+    fn wish_of(&self, member: &Member, job: &Job, configuration: &HfspConfiguration) -> JobDemand {
+        let (kind, eligible, holding) = (self.kind, job.eligible_count(self.kind), job.holding(self.kind));
+        let (done, suspended) = (job.tasks_done(kind), job.suspended(kind));
+        let tasks_left = job.tasks_total(kind) - done;
+        JobDemand {
+            eligible,
+            suspended: job.demand_beside(kind, eligible) - holding - eligible,
+            holding,
             requested: job.requested(kind),
             promised: job.promised(kind),
             tasks_left,
-            untried: member.training.target.saturating_sub(started),
-            turn,
+            untried: member.training.target.saturating_sub(holding + suspended + done),
+            turn: self.turn_of(job.id(), holding, configuration),
             size: Span(member.task_time.0.saturating_mul(u64::from(tasks_left))),
-        };
-        if member.wish.eligible + member.wish.suspended > wanted {
+        }
+    }
+
+    fn take_wish(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
+        let Some(member) = self.members.get(&id) else { return };
+        let (wanted, wish) =
+            (member.wish.eligible + member.wish.suspended, self.wish_of(member, job, configuration));
+        if wish.eligible + wish.suspended > wanted {
             self.asking.insert(id);
+        }
+        if let Some(member) = self.members.get_mut(&id) {
+            member.wish = wish;
         }
     }
 }

@@ -6,7 +6,7 @@
 use napreduce_core::{ClusterView, JobId, Time};
 
 use crate::hfsp::configuration::{HfspConfiguration, Late};
-use crate::hfsp::lane::Lane;
+use crate::hfsp::lane::{Lane, Member};
 use crate::hfsp::ranking::Rank;
 
 impl Lane {
@@ -49,20 +49,21 @@ impl Lane {
         let wish = member.wish;
         self.promised += wish.promised;
         self.suspended += wish.suspended;
-        if wish.untried > 0 && wish.eligible > 0 {
+        let places = places(member);
+        if places.untried {
             self.untried.insert((wish.tasks_left, member.submitted, id));
         }
         if !member.trained {
             self.training_slots += wish.holding.min(member.training.target);
         }
         let Some(turn) = wish.turn else { return };
-        if wish.eligible > 0 && !member.is_endless() {
+        if places.launchable {
             self.launchable.insert(turn);
         }
-        if wish.eligible + wish.suspended > 0 {
+        if places.waiting {
             self.waiting.insert(turn);
         }
-        if member.trained && wish.holding > wish.requested {
+        if places.holder {
             self.holders.insert(turn);
             self.by_size.insert((wish.size, member.submitted, id));
         }
@@ -73,15 +74,41 @@ impl Lane {
         let wish = member.wish;
         self.promised -= wish.promised;
         self.suspended -= wish.suspended;
-        self.untried.remove(&(wish.tasks_left, member.submitted, id));
+        let places = places(member);
+        if places.untried {
+            self.untried.remove(&(wish.tasks_left, member.submitted, id));
+        }
         if !member.trained {
             self.training_slots -= wish.holding.min(member.training.target);
         }
-        if let Some(turn) = wish.turn {
+        let Some(turn) = wish.turn else { return };
+        if places.launchable {
             self.launchable.remove(&turn);
-            self.waiting.remove(&turn);
-            self.holders.remove(&turn);
         }
-        self.by_size.remove(&(wish.size, member.submitted, id));
+        if places.waiting {
+            self.waiting.remove(&turn);
+        }
+        if places.holder {
+            self.holders.remove(&turn);
+            self.by_size.remove(&(wish.size, member.submitted, id));
+        }
+    }
+}
+
+/// In which lists a job belongs, once it has a turn.
+struct Places {
+    untried: bool,
+    launchable: bool,
+    waiting: bool,
+    holder: bool,
+}
+
+fn places(member: &Member) -> Places {
+    let wish = &member.wish;
+    Places {
+        untried: wish.untried > 0 && wish.eligible > 0,
+        launchable: wish.eligible > 0 && !member.is_endless(),
+        waiting: wish.eligible + wish.suspended > 0,
+        holder: member.trained && wish.holding > wish.requested,
     }
 }

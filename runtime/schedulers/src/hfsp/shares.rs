@@ -38,7 +38,7 @@ pub struct Shares {
     next: BTreeSet<ShareKey>,
     /// The last turn given to each job that has a slot.
     last: BTreeSet<ShareKey>,
-    changed: BTreeSet<JobId>,
+    changed: Vec<JobId>,
 }
 
 impl Share {
@@ -46,6 +46,13 @@ impl Share {
     /// to compare any two of them for weights up to `WEIGHT_MAX`.
     fn turn(&self, job: JobId, allotted: u32) -> ShareKey {
         ((u64::from(allotted) << 32) / u64::from(self.weight), self.tasks, self.submitted, job)
+    }
+
+    /// Its next turn if it could use another slot, and the last one it was given.
+    fn turns(&self, job: JobId) -> [Option<ShareKey>; 2] {
+        let next = (self.allotted < self.tasks).then(|| self.turn(job, self.allotted));
+        let last = self.allotted.checked_sub(1).map(|before| self.turn(job, before));
+        [next, last]
     }
 }
 
@@ -68,30 +75,26 @@ impl Shares {
     pub fn enter(&mut self, job: JobId, submitted: Time, weight: u32, tasks: u32) {
         self.leave(job);
         let weight = weight.clamp(1, WEIGHT_MAX);
-        self.jobs.insert(job, Share { tasks, allotted: 0, weight, submitted });
-        self.list(job);
+        let share = Share { tasks, allotted: 0, weight, submitted };
+        self.relist([None, None], share.turns(job));
+        self.jobs.insert(job, share);
     }
 
     /// A job goes.
     pub fn leave(&mut self, job: JobId) {
-        self.unlist(job);
         if let Some(share) = self.jobs.remove(&job) {
             self.given -= share.allotted;
+            self.relist(share.turns(job), [None, None]);
         }
-        self.changed.remove(&job);
+        self.changed.retain(|changed| *changed != job);
     }
 
     /// A job has so many tasks left.
     pub fn set_tasks(&mut self, job: JobId, tasks: u32) {
-        self.unlist(job);
-        if let Some(share) = self.jobs.get_mut(&job) {
-            let freed = share.allotted.saturating_sub(tasks);
+        self.change(job, |share| {
             share.tasks = tasks;
-            share.allotted -= freed;
-            self.given -= freed;
-            self.changed.insert(job);
-        }
-        self.list(job);
+            share.allotted = share.allotted.min(tasks);
+        });
     }
 
     /// How many slots a job has.
@@ -100,50 +103,44 @@ impl Shares {
     }
 
     /// Works in what changed, and returns the jobs that have or may have other shares than before, in order.
-    pub fn settle(&mut self) -> BTreeSet<JobId> {
+    pub fn settle(&mut self) -> Vec<JobId> {
         while self.given > self.slots {
             let Some(&(.., job)) = self.last.last() else { break };
-            self.set_allotted(job, |allotted| allotted - 1);
+            self.change(job, |share| share.allotted -= 1);
         }
         while self.given < self.slots {
             let Some(&(.., job)) = self.next.first() else { break };
-            self.set_allotted(job, |allotted| allotted + 1);
+            self.change(job, |share| share.allotted += 1);
         }
         while let (Some(&last), Some(&next)) = (self.last.last(), self.next.first())
             && next < last
         {
-            self.set_allotted(last.3, |allotted| allotted - 1);
-            self.set_allotted(next.3, |allotted| allotted + 1);
+            self.change(last.3, |share| share.allotted -= 1);
+            self.change(next.3, |share| share.allotted += 1);
         }
-        std::mem::take(&mut self.changed)
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.sort_unstable();
+        changed.dedup();
+        changed
     }
 
-    fn set_allotted(&mut self, job: JobId, change: impl Fn(u32) -> u32) {
-        self.unlist(job);
-        if let Some(share) = self.jobs.get_mut(&job) {
-            let before = share.allotted;
-            share.allotted = change(before);
-            self.given = self.given - before + share.allotted;
-            self.changed.insert(job);
-        }
-        self.list(job);
+    fn change(&mut self, job: JobId, change: impl FnOnce(&mut Share)) {
+        let Some(share) = self.jobs.get_mut(&job) else { return };
+        let (before, allotted) = (share.turns(job), share.allotted);
+        change(share);
+        self.given = self.given - allotted + share.allotted;
+        self.changed.push(job);
+        let after = share.turns(job);
+        self.relist(before, after);
     }
 
-    fn list(&mut self, job: JobId) {
-        let Some(share) = self.jobs.get(&job) else { return };
-        if share.allotted < share.tasks {
-            self.next.insert(share.turn(job, share.allotted));
-        }
-        if share.allotted > 0 {
-            self.last.insert(share.turn(job, share.allotted - 1));
-        }
-    }
-
-    fn unlist(&mut self, job: JobId) {
-        let Some(share) = self.jobs.get(&job) else { return };
-        self.next.remove(&share.turn(job, share.allotted));
-        if share.allotted > 0 {
-            self.last.remove(&share.turn(job, share.allotted - 1));
+    fn relist(&mut self, before: [Option<ShareKey>; 2], after: [Option<ShareKey>; 2]) {
+        let lists = [&mut self.next, &mut self.last];
+        for (list, (before, after)) in lists.into_iter().zip(before.into_iter().zip(after)) {
+            if before != after {
+                before.map(|turn| list.remove(&turn));
+                after.map(|turn| list.insert(turn));
+            }
         }
     }
 }

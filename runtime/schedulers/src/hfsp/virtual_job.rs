@@ -3,7 +3,7 @@
 //! Owns which of them run when the job has a number of virtual slots: those with the least left. Does not own
 //! that number, nor virtual time.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,9 @@ pub fn is_never(time: Time) -> bool {
     time.0 >= NEVER
 }
 
+/// Groups of tasks by a time, least first, and how many are in each. They come and go at the ends.
+type Groups<T> = VecDeque<(T, u32)>;
+
 /// Groups of equal virtual tasks. What runs is kept by when it ends, so that time passes without a change;
 /// what does not is kept by what is left. Nothing that runs has more left than anything that does not.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,8 +31,10 @@ pub struct VirtualJob {
     pub submitted: Time,
     /// The time of one task, in the mean, before any of it was run.
     task_size: Span,
-    ends: BTreeMap<Time, u32>,
-    halted: BTreeMap<Span, u32>,
+    #[serde(with = "as_map")]
+    ends: Groups<Time>,
+    #[serde(with = "as_map")]
+    halted: Groups<Span>,
     running: u32,
     tasks: u32,
 }
@@ -37,15 +42,15 @@ pub struct VirtualJob {
 impl VirtualJob {
     /// A job none of whose tasks runs: how many there are of each length.
     pub fn new(submitted: Time, groups: &[(Span, u32)]) -> VirtualJob {
-        let mut halted = BTreeMap::new();
+        let mut halted = Groups::new();
         let (mut tasks, mut size) = (0_u32, 0_u128);
         for &(length, count) in groups.iter().filter(|(_, count)| *count > 0) {
-            *halted.entry(length).or_insert(0) += count;
+            add(&mut halted, length, count);
             tasks += count;
             size += u128::from(length.0) * u128::from(count);
         }
         let task_size = Span(saturated(size.checked_div(u128::from(tasks)).unwrap_or(0)));
-        VirtualJob { submitted, task_size, ends: BTreeMap::new(), halted, running: 0, tasks }
+        VirtualJob { submitted, task_size, ends: Groups::new(), halted, running: 0, tasks }
     }
 
     /// How many tasks have not ended virtually.
@@ -55,12 +60,14 @@ impl VirtualJob {
 
     /// When the next of its tasks ends if nothing changes.
     pub fn next_end(&self) -> Option<Time> {
-        self.ends.first_key_value().map(|(end, _)| *end)
+        self.ends.front().map(|(end, _)| *end)
     }
 
     /// Ends the tasks that end at a time, and returns how many are left.
     pub fn end_tasks(&mut self, at: Time) -> u32 {
-        if let Some(count) = self.ends.remove(&at) {
+        if let Ok(place) = self.ends.binary_search_by_key(&at, |(end, _)| *end)
+            && let Some((_, count)) = self.ends.remove(place)
+        {
             self.running -= count;
             self.tasks -= count;
         }
@@ -70,26 +77,26 @@ impl VirtualJob {
     /// Runs so many tasks from now on.
     pub fn run(&mut self, slots: u32, now: Time) {
         while self.running < slots
-            && let Some(mut least) = self.halted.first_entry()
+            && let Some((left, waiting)) = self.halted.front_mut()
         {
-            let count = (*least.get()).min(slots - self.running);
-            *self.ends.entry(now + *least.key()).or_insert(0) += count;
-            self.running += count;
-            *least.get_mut() -= count;
-            if *least.get() == 0 {
-                least.remove();
+            let (left, count) = (*left, (*waiting).min(slots - self.running));
+            *waiting -= count;
+            if *waiting == 0 {
+                self.halted.pop_front();
             }
+            self.running += count;
+            add(&mut self.ends, now + left, count);
         }
         while self.running > slots
-            && let Some(mut most) = self.ends.last_entry()
+            && let Some((end, at_work)) = self.ends.back_mut()
         {
-            let count = (*most.get()).min(self.running - slots);
-            *self.halted.entry(most.key().since(now)).or_insert(0) += count;
-            self.running -= count;
-            *most.get_mut() -= count;
-            if *most.get() == 0 {
-                most.remove();
+            let (end, count) = (*end, (*at_work).min(self.running - slots));
+            *at_work -= count;
+            if *at_work == 0 {
+                self.ends.pop_back();
             }
+            self.running -= count;
+            add(&mut self.halted, end.since(now), count);
         }
     }
 
@@ -118,10 +125,40 @@ impl VirtualJob {
                 _ if self.is_endless() || task_size.0 >= NEVER || before == 0 => task_size,
                 _ => Span(saturated((u128::from(left.0) * u128::from(task_size.0)).div_ceil(before))),
             };
-            *self.halted.entry(scaled).or_insert(0) += count;
+            add(&mut self.halted, scaled, count);
         }
         self.task_size = task_size;
         self.run(slots, now);
+    }
+}
+
+/// Adds tasks to the group of a time.
+fn add<T: Ord + Copy>(groups: &mut Groups<T>, time: T, count: u32) {
+    match groups.binary_search_by_key(&time, |(known, _)| *known) {
+        Ok(place) => groups[place].1 += count,
+        Err(place) => groups.insert(place, (time, count)),
+    }
+}
+
+/// Groups as a map: so they are saved.
+mod as_map {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Groups;
+
+    pub fn serialize<T: Serialize, S: Serializer>(
+        groups: &Groups<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(groups.iter().map(|(time, count)| (time, count)))
+    }
+
+    pub fn deserialize<'de, T: Deserialize<'de> + Ord, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Groups<T>, D::Error> {
+        Ok(BTreeMap::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod endings;
 mod logs;
+mod looks;
 mod subjects;
 mod watched;
 mod workloads;

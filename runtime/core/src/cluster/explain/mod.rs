@@ -79,7 +79,7 @@ impl ClusterView<'_> {
             if held > 0 {
                 reasons.push(format!("{held} {kind} tasks are suspended by an operator, without an attempt"));
             }
-            if let Some(&index) = job.phases[kind].pending.first() {
+            if let Some(index) = job.phases[kind].pending.iter().next() {
                 reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
             }
         }

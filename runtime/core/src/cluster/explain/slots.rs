@@ -35,11 +35,11 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Strin
     } else if cluster.free[kind].is_empty() {
         reasons.push(all_taken(cluster, kind));
     }
-    for (_, id) in &cluster.free[kind] {
-        reasons.extend(not_here(cluster, job, task, *id));
+    for (_, id) in cluster.free[kind].iter() {
+        reasons.extend(not_here(cluster, job, task, id));
     }
     reasons.extend(jobs_before(cluster, job, kind));
-    let before = job.phases[kind].pending.range(..task.index).count();
+    let before = job.phases[kind].pending.iter().take_while(|index| *index < task.index).count();
     if before > 0 {
         reasons.push(format!("{before} {kind} tasks of {} come first", job.id));
     }
@@ -62,7 +62,7 @@ fn unread(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
     if task.kind != TaskKind::Reduce {
         return Vec::new();
     }
-    let unread = cluster.unread.iter().filter(|(holder, _)| job.outputs.contains_key(holder));
+    let unread = cluster.unread.iter().filter(|(holder, _)| job.outputs_on(*holder).next().is_some());
     unread.map(|(holder, reader)| format!("{reader} could not read map outputs from {holder}")).collect()
 }
 

@@ -1,0 +1,44 @@
+//! How many jobs, attempts and workers a policy looks at for an event: about as many with ten times as many there.
+//!
+//! Owns two crowds, one of jobs that wait and one of attempts that run. What the view shows is counted, not time. Does not
+//! own what a policy keeps for itself, nor rounds of policies that preempt all over the cluster now and then.
+
+use napreduce_core::{Slots, Span, Time, looks};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
+
+/// So many more looks at ten times the crowd are no scan of it.
+const MORE: f64 = 2.0;
+
+/// Looks for an event under a policy, with so many jobs at once on so many machines, after all have come.
+fn looks_an_event(name: SchedulerName, jobs: u32, machines: u32) -> f64 {
+    let policy = SchedulerConfiguration::named(name).build().unwrap();
+    let settings = SimulationSettings::new(machines, Slots { map: 2, reduce: 1 });
+    let workload = (0..jobs).map(|number| {
+        let length = Span(20_000_000 + u64::from(number * 7919 % 1000) * 10_000);
+        let plan = SimulatedJob::new(format!("job-{number}"), Time(0)).with_maps(3, length);
+        SimulatedJob { user: format!("user-{}", number % 5).into(), ..plan }.with_reduces(1, length, length)
+    });
+    let mut simulation = Simulation::new(policy, settings, Workload::of(workload.collect()));
+    while simulation.now() < Time(15_000_000) && simulation.step().unwrap() {}
+    let (looked, handled) = (looks(), simulation.so_far().events);
+    while simulation.so_far().events < handled + 2_000 && simulation.step().unwrap() {}
+    (looks() - looked) as f64 / (simulation.so_far().events - handled) as f64
+}
+
+#[test]
+fn no_policy_looks_at_all_jobs_for_an_event() {
+    for name in SchedulerName::ALL {
+        let [few, many] = [300, 3_000].map(|jobs| looks_an_event(name, jobs, 20));
+        assert!(few > 0.0, "{name}: nothing is counted");
+        assert!(many <= few * MORE, "{name}: {few} looks an event with 300 jobs, {many} with 3,000");
+    }
+}
+
+#[test]
+fn no_policy_looks_at_all_attempts_for_an_event() {
+    for name in SchedulerName::ALL {
+        let [few, many] = [20, 200].map(|machines| looks_an_event(name, 1_000, machines));
+        assert!(many <= few * MORE, "{name}: {few} looks an event on 20 machines, {many} on 200");
+    }
+}
