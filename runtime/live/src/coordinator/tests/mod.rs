@@ -14,10 +14,11 @@ mod replay;
 mod workers;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use napreduce_core::{AttemptId, JobId, Order, Report, Slots, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
@@ -51,6 +52,19 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 struct Scene {
     folder: TempDir,
     configuration: CoordinatorConfiguration,
+}
+
+impl Drop for Scene {
+    /// What the loop of a coordinator has begun beside it goes on for a moment when it is killed, and may make files meanwhile.
+    fn drop(&mut self) {
+        let began = Instant::now();
+        while fs::remove_dir_all(self.folder.path()).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            if began.elapsed() > DEADLINE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// A coordinator that runs.
