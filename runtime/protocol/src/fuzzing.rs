@@ -1,7 +1,7 @@
 //! Entry points for fuzzing: whatever a socket or a journal may bring, as plain bytes.
 //!
 //! Owns what must hold for any bytes: no panic, no message that changes when it is encoded again, no memory in
-//! proportion to a claim. Does not own the fuzzer (`runtime/live/fuzz`), nor any use in a program.
+//! proportion to a claim. Does not own the fuzzer (`runtime/protocol/fuzz`), nor any use in a program.
 
 #[cfg(test)]
 mod tests;
