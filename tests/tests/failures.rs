@@ -104,6 +104,7 @@ fn a_damaged_map_output_is_noticed_and_only_its_map_runs_again() {
         job(&folder, "damaged", &more.concat()).succeeded();
         assert!(joined(&folder.path("out")) == expected, "byte {at}: other output than undisturbed");
         assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), maps + 1, "byte {at}");
+        assert_eq!(counter(&folder.path("out"), "NUM_FAILED_MAPS"), 0, "byte {at}: the damage was not done");
         // One that reads the file in place is tried again; one that fetches it waits for the new one.
         let reduces = counter(&folder.path("out"), "TOTAL_LAUNCHED_REDUCES");
         assert!((1..=2).contains(&reduces), "byte {at}: {reduces}");

@@ -158,8 +158,10 @@ fn sealed_output_of_map_1() -> std::path::PathBuf {
         let workers = files.ancestors().nth(4).and_then(|workers| std::fs::read_dir(workers).ok());
         let workers = workers.into_iter().flatten().flatten();
         let shuffles = workers.map(|worker| worker.path().join("jobs").join(&job).join("shuffle"));
-        let embedded = std::path::Path::new("out/_temporary").join(&job).join("shuffle");
-        let mut paths = shuffles.chain([embedded]).map(|shuffle| shuffle.join(&name));
+        // Embedded, the work of each claim has a directory of its own.
+        let claims = std::fs::read_dir("out/_temporary").into_iter().flatten().flatten();
+        let embedded = claims.map(|claim| claim.path().join("shuffle"));
+        let mut paths = shuffles.chain(embedded).map(|shuffle| shuffle.join(&name));
         if let Some(path) = paths.find(|path| path.exists()) {
             return path;
         }
