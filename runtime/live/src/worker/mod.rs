@@ -6,7 +6,6 @@
 //! ```text
 //! start -> link (connections) -> registration (one number) -> daemon (the loop) -> attempt (one process)
 //!            exchange, connection_log               job, preparation, admission     hang, isolation, logs, start_error
-//!          \- a thread of its own -/                \- a thread of its own, with all attempts -/
 //! ```
 
 mod admission;

@@ -9,7 +9,6 @@ use std::time::Duration;
 use napreduce_core::WorkerId;
 use napreduce_protocol::{ToWorker, WorkerNews};
 use napreduce_task::Spawner;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -24,8 +23,6 @@ pub(super) struct Resources {
     pub(super) spawner: Arc<Spawner>,
     pub(super) task_silence_max: Duration,
     pub(super) suspend: SuspendRules,
-    /// Where its loop and its attempts run: apart from the link, whose signs of life no slow disk delays.
-    pub(super) attempts: Handle,
 }
 
 /// A running loop and its channels.
@@ -54,7 +51,7 @@ impl Registration {
             suspend: resources.suspend,
         };
         let spawner = Arc::clone(&resources.spawner);
-        let running = resources.attempts.spawn(async move {
+        let running = tokio::spawn(async move {
             if let Some(before) = before {
                 before.end().await;
             }

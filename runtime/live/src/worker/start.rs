@@ -9,7 +9,7 @@ use std::sync::Arc;
 use napreduce_core::{AttemptId, Slots};
 use napreduce_protocol::{Listener, LogStream, Secret};
 use napreduce_task::{Interrupts, Spawner, check_kernel, raise_descriptors, signal_name};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Builder;
 use tokio::sync::Mutex;
 
 use super::configuration::WorkerConfiguration;
@@ -35,14 +35,12 @@ use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 ///
 /// See [`WorkerError`]. A coordinator that cannot be reached is none: it is waited for.
 pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
-    let attempts = Builder::new_multi_thread().worker_threads(1).thread_name("attempts").enable_all().build();
-    let attempts = attempts.map_err(WorkerError::io("start the runtime"))?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(WorkerError::io("start the runtime"))?;
-    runtime.block_on(run(configuration, attempts.handle()))
+    runtime.block_on(run(configuration))
 }
 
-async fn run(configuration: &WorkerConfiguration, attempts: &Handle) -> Result<(), WorkerError> {
+async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
     let mut interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
@@ -62,7 +60,6 @@ async fn run(configuration: &WorkerConfiguration, attempts: &Handle) -> Result<(
         spawner: Arc::new(Spawner::adopting().map_err(WorkerError::io("take in what tasks leave behind"))?),
         task_silence_max: configuration.task_silence_max,
         suspend: configuration.suspend,
-        attempts: attempts.clone(),
     };
     // Borrowed, so that the handlers stay until the end: they are what a second signal meets.
     let stop = Box::pin(async {
