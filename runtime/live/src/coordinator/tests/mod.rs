@@ -14,11 +14,10 @@ mod replay;
 mod workers;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Order, Report, Slots, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
@@ -54,24 +53,13 @@ struct Scene {
     configuration: CoordinatorConfiguration,
 }
 
-impl Drop for Scene {
-    /// What the loop of a coordinator has begun beside it goes on for a moment when it is killed, and may make files meanwhile.
-    fn drop(&mut self) {
-        let began = Instant::now();
-        while fs::remove_dir_all(self.folder.path()).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
-            if began.elapsed() > DEADLINE {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
 /// A coordinator that runs.
 struct Running {
     inputs: UnboundedSender<Input>,
     requests: UnboundedSender<Request>,
     task: JoinHandle<Result<(), JournalError>>,
+    /// What the loop begins beside itself says its result here; it ends when all of that has ended.
+    beside: JoinHandle<()>,
 }
 
 impl Scene {
@@ -136,11 +124,19 @@ impl Scene {
     fn start_changed(&self, change: impl FnOnce(&mut Coordinator)) -> Running {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
+        let (own, mut results) = unbounded_channel();
         let mut coordinator =
-            Coordinator::recover(&self.configuration, &self.blobs(), inputs.clone()).expect("a coordinator");
+            Coordinator::recover(&self.configuration, &self.blobs(), own).expect("a coordinator");
         change(&mut coordinator);
+        let passed_on = inputs.clone();
+        let beside = tokio::spawn(async move {
+            while let Some(result) = results.recv().await {
+                // A coordinator that was killed hears nothing more.
+                let _ = passed_on.send(result);
+            }
+        });
         let task = tokio::spawn(coordinator.run(requested, arriving));
-        Running { inputs, requests, task }
+        Running { inputs, requests, task, beside }
     }
 
     /// A job of `maps` maps and `reduces` reduces that writes to `out`.
@@ -235,11 +231,13 @@ impl Running {
     async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.expect_err("aborted").is_cancelled());
+        self.beside.await.expect("no panic");
     }
 
     async fn stop(self) {
         self.inputs.send(Input::Stop).expect("the coordinator runs");
         self.task.await.expect("no panic").expect("a good end");
+        self.beside.await.expect("no panic");
     }
 }
 
