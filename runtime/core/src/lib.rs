@@ -13,6 +13,7 @@ mod event;
 mod fault;
 mod ids;
 mod job;
+mod numbers;
 mod preemption;
 mod ratio;
 mod scheduler;

@@ -11,7 +11,8 @@ use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
 use crate::cluster::worker::WorkerImage;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
-use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
+use crate::numbers::Numbers;
 use crate::preemption::PreemptRequest;
 use crate::states::WorkerState;
 use crate::time::Time;
@@ -22,7 +23,13 @@ pub(crate) struct ClusterImage {
     now: Time,
     events: u64,
     jobs: Vec<JobImage>,
-    ended: BTreeSet<JobId>,
+    ended: Numbers,
+    /// Workers that are no more.
+    #[serde(default)]
+    gone: Numbers,
+    /// Of these, those that left.
+    #[serde(default)]
+    left: Numbers,
     workers: Vec<WorkerImage>,
     attempts: Vec<Attempt>,
     requests: Vec<PreemptRequest>,
@@ -43,6 +50,8 @@ impl Cluster {
             events: self.events,
             jobs: self.jobs.values().map(Job::image).collect(),
             ended: self.ended.clone(),
+            gone: self.gone.clone(),
+            left: self.left.clone(),
             workers: self.workers.iter().map(|(id, worker)| worker.image(id)).collect(),
             attempts: self.attempts.values().cloned().collect(),
             requests: self.requests.values().cloned().collect(),
@@ -70,6 +79,8 @@ impl Cluster {
             events: image.events,
             jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?.into_iter().collect(),
             ended: image.ended,
+            gone: image.gone,
+            left: image.left,
             tally: image.tally,
             costs: image.costs,
             unread: image.unread,
@@ -142,8 +153,10 @@ impl Cluster {
 
     fn list_everything(&mut self) {
         for id in self.workers.keys() {
-            if self.workers[&id].state == WorkerState::Draining {
-                self.draining.insert(id);
+            match self.workers[&id].state {
+                WorkerState::Draining => drop(self.draining.insert(id)),
+                WorkerState::Lost if !self.workers[&id].left => drop(self.lost.insert(id)),
+                WorkerState::Unknown | WorkerState::Up | WorkerState::Lost => {}
             }
             if let Some(until) = self.workers[&id].excluded_until {
                 self.excluded.insert((until, id));

@@ -5,6 +5,7 @@
 mod attempt;
 mod explain;
 mod free_workers;
+mod gone;
 mod id_map;
 mod image;
 mod job;
@@ -38,6 +39,7 @@ use crate::cluster::id_map::IdMap;
 use crate::cluster::image::per_kind;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::numbers::Numbers;
 use crate::preemption::PreemptRequest;
 use crate::states::{AttemptState, TaskInput, WorkerState};
 use crate::time::Time;
@@ -76,8 +78,14 @@ pub(crate) struct Cluster {
     pub events: u64,
     pub jobs: IdMap<JobId, Job, true>,
     /// Jobs that are over: only their numbers, which are not used again.
-    pub ended: BTreeSet<JobId>,
+    pub ended: Numbers,
     pub workers: IdMap<WorkerId, Worker, true>,
+    /// Of these, those that are lost: something that ends still refers to them.
+    pub lost: BTreeSet<WorkerId>,
+    /// Workers that are no more, likewise only their numbers.
+    pub gone: Numbers,
+    /// Of these, those that left.
+    pub left: Numbers,
     /// Workers that will leave when nothing there is needed.
     pub draining: BTreeSet<WorkerId>,
     /// Workers excluded because much failed there, and until when.

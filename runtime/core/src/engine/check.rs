@@ -69,7 +69,9 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
     ensure!(worker.cleared == (cluster.cleared == Some(id)), "{id}: kept free for a task, or the reverse");
     if worker.state == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
+        ensure!(cluster.lost.contains(&id) || worker.left, "{id}: lost, but not listed");
     }
+    ensure!(!cluster.gone.contains(id.0), "{id}: both there and no more");
     for kind in TaskKind::ALL {
         let holds = |one: &&AttemptId| one.task.kind == kind && cluster.attempts[one].holds_slot;
         let used = mine.iter().filter(holds).count() as u32;
@@ -135,7 +137,7 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
 fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     let id = job.id;
     ensure!(job.state != JobState::Ended, "{id}: over, but kept");
-    ensure!(!cluster.ended.contains(&id), "{id}: both over and not");
+    ensure!(!cluster.ended.contains(id.0), "{id}: both over and not");
     ensure!(job.outcome.is_some() == (job.state == JobState::Stopping), "{id}: outcome and state disagree");
     let complete_or_empty = job.state == JobState::Stopping && job.live.is_empty();
     ensure!(!complete_or_empty, "{id}: stopping with nothing left, but not ended");

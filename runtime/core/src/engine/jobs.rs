@@ -11,7 +11,7 @@ use crate::states::{JobInput, JobState};
 
 impl Engine {
     pub(super) fn job_submitted(&mut self, id: JobId, spec: &JobSpec) {
-        if self.cluster.jobs.contains_key(&id) || self.cluster.ended.contains(&id) {
+        if self.cluster.jobs.contains_key(&id) || self.cluster.ended.contains(id.0) {
             self.cluster.tally.illegal_events += 1;
             self.warn(format!("{id} was submitted before; number jobs anew; ignored"));
             return;
@@ -35,7 +35,7 @@ impl Engine {
     pub(super) fn job_kill_requested(&mut self, id: JobId, reason: &str) {
         if self.cluster.jobs.contains_key(&id) {
             self.decide(id, JobInput::KillRequested, JobOutcome::Killed { reason: reason.to_owned() });
-        } else if !self.cluster.ended.contains(&id) {
+        } else if !self.cluster.ended.contains(id.0) {
             self.cluster.tally.illegal_events += 1;
             self.warn(format!("{id} cannot be killed: no such job; ignored"));
         }
@@ -70,11 +70,12 @@ impl Engine {
         let outcome = job.outcome.take().expect("the outcome was decided with the step to stopping");
         self.cluster.touch(id);
         self.cluster.jobs.remove(&id);
+        self.cluster.forget_lost_workers();
         self.job_over(id, outcome);
     }
 
     fn job_over(&mut self, id: JobId, outcome: JobOutcome) {
-        self.cluster.ended.insert(id);
+        self.cluster.ended.insert(id.0);
         self.record(Record::JobEnded(id, outcome.clone()));
         self.effects.push(Effect::JobEnded { job: id, outcome });
     }

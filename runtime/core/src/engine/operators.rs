@@ -102,7 +102,7 @@ impl Engine {
     }
 
     fn no_such_job(&self, id: JobId) -> String {
-        if self.cluster.ended.contains(&id) { "it has ended".to_owned() } else { "no such job".to_owned() }
+        if self.cluster.ended.contains(id.0) { "it has ended".to_owned() } else { "no such job".to_owned() }
     }
 
     pub(super) fn attempt_preempt_requested(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {

@@ -21,7 +21,11 @@ impl Engine {
     }
 
     pub(super) fn worker_lost(&mut self, id: WorkerId, crashed: bool) {
+        if self.cluster.left.contains(id.0) {
+            return;
+        }
         if self.cluster.workers.get(&id).is_some_and(|worker| worker.left) {
+            self.forget(id);
             return;
         }
         if !self.step_worker(id, WorkerInput::Lost) {
@@ -41,6 +45,13 @@ impl Engine {
         self.forget_unread(id);
         self.workers_changed();
         suspects.into_iter().for_each(|task| self.suspect(task));
+        self.forget(id);
+    }
+
+    /// Forgets a worker of which nothing more comes, but for its number.
+    fn forget(&mut self, id: WorkerId) {
+        self.cluster.lost.insert(id);
+        self.cluster.forget_lost_workers();
     }
 
     /// Makes pending again every finished map whose output was on this worker, in jobs that still need it.
@@ -60,7 +71,8 @@ impl Engine {
 
     /// Changes a worker by its table; false when there was no row, which is counted and told.
     pub(super) fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
-        let before = self.cluster.workers.get(&id).map_or(WorkerState::Unknown, |worker| worker.state);
+        let never = if self.cluster.gone.contains(id.0) { WorkerState::Lost } else { WorkerState::Unknown };
+        let before = self.cluster.workers.get(&id).map_or(never, |worker| worker.state);
         match before.on(input) {
             Ok(after) => {
                 if !self.cluster.workers.contains_key(&id) {

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use napreduce_core::{Engine, EngineSettings, EngineSnapshot, Event, SnapshotError, Time};
-use napreduce_scenarios::InOrder;
+use napreduce_core::{
+    Effect, Engine, EngineSettings, EngineSnapshot, Event, JobId, Slots, SnapshotError, Time, WorkerId,
+};
+use napreduce_scenarios::{InOrder, spec};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use serde_json::Value;
@@ -61,6 +63,41 @@ fn an_attempt_without_its_worker_is_named() {
             .is_some_and(|text| text.contains(" runs on worker_") && text.contains(", which is unknown")),
         "{refused:?}"
     );
+}
+
+/// A thousand workers that came and went, some by leave, and as many jobs: nothing is left of them but that they were there.
+#[test]
+fn what_is_gone_takes_no_room() {
+    let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
+    let slots = Slots { map: 1, reduce: 0 };
+    let size = |engine: &Engine| serde_json::to_string(&engine.snapshot()).expect("plain data").len();
+    let (mut sizes, mut at) = (Vec::new(), 0);
+    for number in 1..=1_000 {
+        let (worker, job) = (WorkerId(number), JobId(number));
+        at += 1;
+        let host = "host".to_owned();
+        let mut gone =
+            vec![Event::WorkerJoined { worker, slots, host }, Event::JobSubmitted { job, spec: spec(1, 0) }];
+        gone.push(Event::JobKillRequested { job, reason: "enough".to_owned() });
+        if number > 500 {
+            gone.push(Event::WorkerDrainRequested { worker, hand_back: true });
+        }
+        gone.push(Event::WorkerLost { worker, crashed: false });
+        engine.handle_batch(Time(at), &gone);
+        sizes.push(size(&engine));
+    }
+    assert!(sizes[999] < sizes[10] + 64, "{} bytes after 10, {} after 1,000", sizes[10], sizes[999]);
+    let image = serde_json::to_value(engine.snapshot()).expect("plain data");
+    let snapshot = serde_json::from_value(image).expect("as it was written");
+    let mut engine =
+        Engine::restore(snapshot, Box::new(InOrder), EngineSettings::default()).expect("its own");
+    for event in [
+        Event::WorkerJoined { worker: WorkerId(500), slots, host: "host".to_owned() },
+        Event::JobSubmitted { job: JobId(500), spec: spec(1, 0) },
+    ] {
+        let effects = engine.handle_batch(Time(at), &[event]);
+        assert!(matches!(effects.as_slice(), [Effect::Warn { .. }]), "{effects:?}");
+    }
 }
 
 /// Every place in a JSON value, in order.

@@ -16,6 +16,7 @@ use napreduce_protocol::{
 use napreduce_schedulers::{Fifo, SchedulerName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use super::chains::ChainWatch;
@@ -83,6 +84,8 @@ pub(crate) enum Input {
         job: JobId,
         tried: Tried,
     },
+    /// A snapshot is written, or not.
+    Compacted(Result<(), JournalError>),
     /// What a chain of jobs left was removed, or not.
     ChainRemoved {
         chain: u128,
@@ -153,6 +156,8 @@ pub(crate) struct Coordinator {
     /// The highest number given to a job, journaled or not.
     pub(super) last_job: u32,
     pub(super) own: UnboundedSender<Input>,
+    /// A snapshot that is being written.
+    pub(super) compacting: Option<JoinHandle<()>>,
     ticked: Instant,
     stopping: bool,
     pub(super) interrupted: Option<String>,
@@ -186,6 +191,7 @@ impl Coordinator {
             last_job,
             own,
             ticked: Instant::now(),
+            compacting: None,
             stopping: false,
             interrupted: None,
             pause: None,
@@ -259,14 +265,7 @@ impl Coordinator {
             }
             self.conclude()?;
         }
-        // A later version of this program may decide otherwise, but it can read what was decided.
-        match &mut self.lasting {
-            Some(lasting) => {
-                let rules = lasting.journal.header().rules.clone();
-                lasting.journal.compact(&self.state.snapshot(), rules)
-            }
-            None => Ok(()),
-        }
+        self.compact_at_the_end().await
     }
 
     /// Keeps every event from now on with what followed.
@@ -296,6 +295,7 @@ impl Coordinator {
             Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
             Input::Claimed { accepted, pinned, claim } => self.on_claimed(*accepted, pinned, claim),
             Input::ChainRemoved { chain, removed } => self.on_chain_removed(chain, removed),
+            Input::Compacted(written) => self.on_compacted(written),
             Input::Resumed { job, resumed } => self.on_resumed(job, resumed),
             Input::Tried { job, tried } => self.on_tried(job, tried),
             Input::Interrupt { reason } => self.interrupt(reason),
@@ -336,16 +336,6 @@ impl Coordinator {
         }
         self.tell_rest();
         self.compact_if_due()
-    }
-
-    fn compact_if_due(&mut self) -> Result<(), JournalError> {
-        let Some(lasting) = &mut self.lasting else { return Ok(()) };
-        lasting.journal.sync_if_due()?;
-        if lasting.journal.bytes() < lasting.journal_bytes_max {
-            return Ok(());
-        }
-        let rules = lasting.journal.header().rules.clone();
-        lasting.journal.compact(&self.state.snapshot(), rules)
     }
 
     fn on_tick(&mut self) {

@@ -18,6 +18,7 @@ mod claims;
 mod clients;
 mod clock;
 mod commands;
+mod compaction;
 mod configuration;
 mod daemon;
 mod ending;

@@ -29,7 +29,7 @@ const SNAPSHOT_VERSION: u32 = 3;
 
 /// Everything a coordinator knows, as plain data.
 #[derive(Serialize, Deserialize)]
-struct Snapshot {
+pub(super) struct Snapshot {
     version: u32,
     engine: EngineSnapshot,
     jobs: Vec<LiveJob>,
@@ -73,8 +73,8 @@ enum Policy {
 
 impl CoordinatorState {
     /// For the journal's compaction.
-    pub(super) fn snapshot(&self) -> Vec<u8> {
-        let snapshot = Snapshot {
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
             version: SNAPSHOT_VERSION,
             engine: self.engine.snapshot(),
             jobs: self.jobs.values().cloned().collect(),
@@ -84,18 +84,15 @@ impl CoordinatorState {
             last: self.last,
             last_job: self.last_job,
             last_worker: self.last_worker,
-        };
-        serde_json::to_vec(&snapshot)
-            .expect("only maps with other keys than text cannot be JSON, and there is none")
+        }
     }
 
     fn restored(
-        snapshot: &[u8],
+        snapshot: Snapshot,
         epoch_micros: u64,
         rules: &EngineRules,
         policy: Policy,
     ) -> Result<CoordinatorState, String> {
-        let snapshot: Snapshot = serde_json::from_slice(snapshot).map_err(|error| error.to_string())?;
         if snapshot.version != SNAPSHOT_VERSION {
             return Err(format!(
                 "it has version {}, and this program reads {SNAPSHOT_VERSION}",
@@ -130,14 +127,16 @@ fn scheduler(configuration: &SchedulerConfiguration) -> Result<Box<dyn Scheduler
 /// The state after everything in the journal.
 pub(super) fn replay(
     directory: &Path,
-    recovered: &Recovered,
+    recovered: Recovered,
     header: &Header,
     prepare: impl FnOnce(CoordinatorState) -> CoordinatorState,
 ) -> Result<CoordinatorState, RecoveryError> {
     let Header { epoch_micros, ref rules, .. } = *header;
-    let state = match &recovered.snapshot {
-        Some(snapshot) => CoordinatorState::restored(snapshot, epoch_micros, rules, Policy::AsBefore)
-            .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?,
+    let state = match recovered.snapshot {
+        Some(snapshot) => {
+            CoordinatorState::restored(snapshot.decode()?, epoch_micros, rules, Policy::AsBefore)
+                .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?
+        }
         None => {
             let scheduler = scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
             CoordinatorState::new(
@@ -175,25 +174,27 @@ impl Coordinator {
         scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
         let (version, epoch_micros) = (JOURNAL_VERSION, unix_micros());
         let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
-        let (mut journal, recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
+        let (mut journal, mut recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
         let history_directory = directory.join("history");
-        let (history, mut remarks) = History::open(&history_directory, configuration.history_max)
+        let (history, remembered) = History::open(&history_directory, configuration.history_max)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
-        let mut state = replay(&directory, &recovered, journal.header(), |state| state)?;
+        let (begun, mut remarks) = (recovered.begun, std::mem::take(&mut recovered.remarks));
+        remarks.extend(remembered);
+        let mut state = replay(&directory, recovered, journal.header(), |state| state)?;
         if journal.header().rules != rules {
             // What is in the journal was decided by the old rules, what follows will be by the new ones.
             let same = journal.header().rules.scheduler == rules.scheduler;
             let policy = if same { Policy::AsBefore } else { Policy::Another };
             state =
-                CoordinatorState::restored(&state.snapshot(), journal.header().epoch_micros, &rules, policy)
+                CoordinatorState::restored(state.snapshot(), journal.header().epoch_micros, &rules, policy)
                     .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
             journal.compact(&state.snapshot(), rules)?;
         }
         state.last_job = state.last_job.max(history.last().map_or(0, |job| job.0));
-        if recovered.begun {
+        if begun {
             remarks.extend(forgotten(&directory, history.last(), blobs));
         }
-        state.notices.extend(recovered.remarks.into_iter().chain(remarks));
+        state.notices.extend(remarks);
         let lasting = Lasting {
             directory: configuration.directory.path().to_owned(),
             journal,

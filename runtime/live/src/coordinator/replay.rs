@@ -55,7 +55,7 @@ pub fn replay_journal(directory: &ClusterDirectory) -> Result<Vec<ReplayedBatch>
         state.recorded = Some(Arc::clone(&recording));
         state
     };
-    replay(&directory, &recovered, &header, record)
+    replay(&directory, recovered, &header, record)
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;
     let mut recorded = recording.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *recorded))

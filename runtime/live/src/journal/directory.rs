@@ -2,13 +2,15 @@
 //!
 //! Owns the names and the order of steps of a compaction. Does not own what is in a snapshot.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::file::{Content, JournalFile};
-use super::frame::{self, Frame};
-use super::{EngineRules, FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
+use serde::Serialize;
+
+use super::file::JournalFile;
+use super::snapshot::{self, Snapshot};
+use super::{EngineRules, FsyncPolicy, Header, JournalError};
 
 /// The journal that a coordinator appends to.
 #[derive(Debug)]
@@ -25,8 +27,8 @@ pub(crate) struct Journal {
 pub(crate) struct Recovered {
     /// There was nothing, and the journal is a new one.
     pub(crate) begun: bool,
-    /// What `compact` was given last.
-    pub(crate) snapshot: Option<Vec<u8>>,
+    /// What a compaction was given last.
+    pub(crate) snapshot: Option<Snapshot>,
     /// What was appended since, in order.
     pub(crate) entries: Vec<Vec<u8>>,
     /// What was cut off or left, for people.
@@ -43,38 +45,30 @@ impl Journal {
         fs::create_dir_all(directory).map_err(|error| JournalError::io("create", directory, error))?;
         let generations = list(directory)?;
         generations.check(directory)?;
-        let mut recovered =
-            Recovered { begun: true, snapshot: None, entries: Vec::new(), remarks: Vec::new() };
-        let (generation, mut header) = match generations.last_snapshot {
-            Some(generation) => {
-                let (header, payload) = read_snapshot(&snapshot_path(directory, generation))?;
-                recovered.snapshot = Some(payload);
-                recovered.begun = false;
-                (generation, Some(header))
-            }
-            None => (1, None),
-        };
-        let path = journal_path(directory, generation);
-        let opened = match generations.journals.contains(&generation) {
+        let (mut header, mut recovered) = read_before_last(directory, &generations)?;
+        recovered.begun = header.is_none();
+        let last = generations.last();
+        let path = journal_path(directory, last);
+        let opened = match generations.journals.contains(&last) {
             true => JournalFile::open(&path, fsync)?,
             false => None,
         };
         if opened.is_none() {
-            recovered.remarks.extend(generations.loss(&path, generation));
+            recovered.remarks.extend(generations.loss(&path, last));
         }
         let file = match opened {
             Some((file, content)) => {
                 recovered.begun = false;
                 header = Some(content.header);
-                recovered.entries = content.entries;
+                recovered.entries.extend(content.entries);
                 recovered.remarks.extend(content.cut);
                 file
             }
             None => JournalFile::create(&path, header.clone().unwrap_or(fresh.clone()), fsync)?,
         };
         let header = header.unwrap_or(fresh);
-        let journal = Journal { directory: directory.to_owned(), generation, header, file, fsync };
-        journal.remove_older(&generations)?;
+        remove_older(directory, generations.first(), &generations)?;
+        let journal = Journal { directory: directory.to_owned(), generation: last, header, file, fsync };
         Ok((journal, recovered))
     }
 
@@ -84,15 +78,17 @@ impl Journal {
             return Ok(None);
         }
         let generations = list(directory)?;
-        let snapshot = generations.last_snapshot.map(|last| read_snapshot(&snapshot_path(directory, last)));
-        let (header, snapshot) = snapshot.transpose()?.unzip();
-        let path = journal_path(directory, generations.last_snapshot.unwrap_or(1));
+        let (header, mut recovered) = read_before_last(directory, &generations)?;
+        let path = journal_path(directory, generations.last());
         let content = if path.exists() { JournalFile::read(&path)? } else { None };
-        let (entries, cut, begun) = match content {
-            Some(Content { header, entries, cut }) => (entries, cut, Some(header)),
-            None => (Vec::new(), None, header),
+        let begun = match content {
+            Some(content) => {
+                recovered.entries.extend(content.entries);
+                recovered.remarks.extend(content.cut);
+                Some(content.header)
+            }
+            None => header,
         };
-        let recovered = Recovered { begun: false, snapshot, entries, remarks: cut.into_iter().collect() };
         Ok(begun.map(|header| (header, recovered)))
     }
 
@@ -123,26 +119,82 @@ impl Journal {
 
     /// Puts a snapshot in the place of everything appended so far; what comes after it is for an engine with these
     /// rules.
-    pub(crate) fn compact(&mut self, snapshot: &[u8], rules: EngineRules) -> Result<(), JournalError> {
+    pub(crate) fn compact(
+        &mut self,
+        snapshot: &impl Serialize,
+        rules: EngineRules,
+    ) -> Result<(), JournalError> {
         let next = self.generation + 1;
         self.header.rules = rules;
-        write_snapshot(&self.directory, next, &self.header, snapshot)?;
+        snapshot::write(&snapshot_path(&self.directory, next), &self.header, snapshot)?;
         let path = journal_path(&self.directory, next);
         self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
         self.generation = next;
-        self.remove_older(&list(&self.directory)?)
+        remove_older(&self.directory, next, &list(&self.directory)?)
     }
 
-    fn remove_older(&self, generations: &Generations) -> Result<(), JournalError> {
-        let journals = generations.journals.iter().filter(|&&number| number != self.generation);
-        let snapshots = generations.snapshots.iter().filter(|&&number| number != self.generation);
-        let old = journals.map(|&number| journal_path(&self.directory, number));
-        let old = old.chain(snapshots.map(|&number| snapshot_path(&self.directory, number)));
-        for path in old.chain(generations.unfinished.iter().cloned()) {
-            fs::remove_file(&path).map_err(|error| JournalError::io("remove", &path, error))?;
-        }
-        Ok(())
+    /// Begins the next file: what was appended so far is what the snapshot is to hold that the compaction writes. Until it
+    /// has, the files before are what a coordinator goes on from.
+    pub(crate) fn begin_compaction(&mut self) -> Result<Compaction, JournalError> {
+        let next = self.generation + 1;
+        // A file that others follow has no torn tail.
+        self.file.sync_wanted()?;
+        let path = journal_path(&self.directory, next);
+        self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
+        self.generation = next;
+        Ok(Compaction { directory: self.directory.clone(), generation: next, header: self.header.clone() })
     }
+}
+
+/// A snapshot that is to be written, by whatever thread.
+#[derive(Debug)]
+pub(crate) struct Compaction {
+    directory: PathBuf,
+    generation: u64,
+    header: Header,
+}
+
+impl Compaction {
+    /// Writes the snapshot, then removes what it takes the place of.
+    pub(crate) fn write(self, snapshot: &impl Serialize) -> Result<(), JournalError> {
+        snapshot::write(&snapshot_path(&self.directory, self.generation), &self.header, snapshot)?;
+        remove_older(&self.directory, self.generation, &list(&self.directory)?)
+    }
+}
+
+fn remove_older(directory: &Path, first: u64, generations: &Generations) -> Result<(), JournalError> {
+    let journals = generations.journals.iter().filter(|&&number| number < first);
+    let snapshots = generations.snapshots.iter().filter(|(number, _)| *number < first);
+    let old = journals.map(|&number| journal_path(directory, number));
+    let old = old.chain(snapshots.map(|(_, path)| path.clone()));
+    for path in old.chain(generations.unfinished.iter().cloned()) {
+        fs::remove_file(&path).map_err(|error| JournalError::io("remove", &path, error))?;
+    }
+    Ok(())
+}
+
+/// The last snapshot, and the files that were followed by others before the next one was written.
+fn read_before_last(
+    directory: &Path,
+    generations: &Generations,
+) -> Result<(Option<Header>, Recovered), JournalError> {
+    let last = generations.snapshots.iter().max();
+    let snapshot = last.map(|(_, path)| Snapshot::open(path)).transpose()?;
+    let mut header = snapshot.as_ref().map(|snapshot| snapshot.header.clone());
+    let mut recovered = Recovered { begun: false, snapshot, entries: Vec::new(), remarks: Vec::new() };
+    for generation in generations.first()..generations.last() {
+        let path = journal_path(directory, generation);
+        let damaged = |offset, what| JournalError::Damaged { path: path.clone(), offset, what };
+        let read = JournalFile::read(&path)?;
+        let content =
+            read.ok_or_else(|| damaged(0, "it is empty, and another file goes on from it".to_owned()))?;
+        if let Some(cut) = content.cut {
+            return Err(damaged(content.end, format!("{cut}, and another file goes on from it")));
+        }
+        recovered.entries.extend(content.entries);
+        header = Some(content.header);
+    }
+    Ok((header, recovered))
 }
 
 fn journal_path(directory: &Path, generation: u64) -> PathBuf {
@@ -150,28 +202,40 @@ fn journal_path(directory: &Path, generation: u64) -> PathBuf {
 }
 
 fn snapshot_path(directory: &Path, generation: u64) -> PathBuf {
-    directory.join(format!("snapshot-{generation:08}.json"))
+    directory.join(format!("snapshot-{generation:08}.{}", snapshot::MESSAGE_PACK))
 }
 
 /// The files of a directory by number.
 #[derive(Debug, Default)]
 struct Generations {
-    journals: Vec<u64>,
-    snapshots: Vec<u64>,
+    journals: BTreeSet<u64>,
+    snapshots: Vec<(u64, PathBuf)>,
     unfinished: Vec<PathBuf>,
-    last_snapshot: Option<u64>,
 }
 
 impl Generations {
-    /// Refuses a journal that goes on from a snapshot that is not there: what the snapshot held would be forgotten.
+    fn last_snapshot(&self) -> Option<u64> {
+        self.snapshots.iter().map(|(number, _)| *number).max()
+    }
+
+    /// What a coordinator goes on from.
+    fn first(&self) -> u64 {
+        self.last_snapshot().unwrap_or(1)
+    }
+
+    /// What is appended to.
+    fn last(&self) -> u64 {
+        self.journals.last().copied().unwrap_or(1).max(self.first())
+    }
+
+    /// Refuses a journal that goes on from a file that is not there: what it held would be forgotten.
     fn check(&self, directory: &Path) -> Result<(), JournalError> {
-        let last = self.journals.iter().copied().max().unwrap_or(1);
-        if last <= self.last_snapshot.unwrap_or(1) {
-            return Ok(());
-        }
+        let last = self.last();
+        let gap = (self.first()..last).rev().find(|number| !self.journals.contains(number));
+        let Some(gap) = gap else { return Ok(()) };
         Err(JournalError::SnapshotMissing {
-            journal: journal_path(directory, last),
-            snapshot: snapshot_path(directory, last),
+            journal: journal_path(directory, gap + 1),
+            snapshot: snapshot_path(directory, gap + 1),
             directory: directory.to_owned(),
         })
     }
@@ -180,8 +244,10 @@ impl Generations {
     /// leaves the file before it, and nothing is missing.
     fn loss(&self, path: &Path, current: u64) -> Option<String> {
         let (path, empty) = (path.display(), self.journals.contains(&current));
-        match self.last_snapshot {
-            Some(_) if self.journals.iter().any(|&number| number < current) => None,
+        if self.journals.iter().any(|&number| number < current) {
+            return None;
+        }
+        match self.last_snapshot() {
             Some(_) => {
                 let how = if empty { "is empty" } else { "is missing" };
                 Some(format!(
@@ -205,60 +271,16 @@ fn list(directory: &Path) -> Result<Generations, JournalError> {
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let number = |prefix: &str, suffix: &str| -> Option<u64> {
-            name.strip_prefix(prefix)?.strip_suffix(suffix)?.parse().ok()
-        };
-        if let Some(number) = number("journal-", ".log") {
-            found.journals.push(number);
-        } else if let Some(number) = number("snapshot-", ".json") {
-            found.snapshots.push(number);
-        } else if name.starts_with("snapshot-") {
-            found.unfinished.push(path);
+        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+        let number = |prefix: &str| stem.strip_prefix(prefix)?.parse::<u64>().ok();
+        match (number("journal-"), number("snapshot-"), ending) {
+            (Some(number), _, "log") => drop(found.journals.insert(number)),
+            (_, Some(number), snapshot::MESSAGE_PACK | snapshot::JSON) => {
+                found.snapshots.push((number, path));
+            }
+            _ if name.starts_with("snapshot-") => found.unfinished.push(path),
+            _ => {}
         }
     }
-    found.last_snapshot = found.snapshots.iter().copied().max();
     Ok(found)
-}
-
-/// Complete under its name, or not there.
-fn write_snapshot(
-    directory: &Path,
-    number: u64,
-    header: &Header,
-    payload: &[u8],
-) -> Result<(), JournalError> {
-    let path = snapshot_path(directory, number);
-    let unfinished = path.with_extension("unfinished");
-    let write = || -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(payload.len() + 128);
-        frame::push(&mut bytes, &serde_json::to_vec(header)?).map_err(io::Error::other)?;
-        frame::push(&mut bytes, payload).map_err(io::Error::other)?;
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&bytes)?;
-        file.sync_data()?;
-        fs::rename(&unfinished, &path)?;
-        File::open(directory)?.sync_all()
-    };
-    write().map_err(|error| JournalError::io("write", &path, error))
-}
-
-fn read_snapshot(path: &Path) -> Result<(Header, Vec<u8>), JournalError> {
-    let bytes = fs::read(path).map_err(|error| JournalError::io("read", path, error))?;
-    let damaged = |offset: usize, what: String| JournalError::Damaged {
-        path: path.to_owned(),
-        offset: offset as u64,
-        what,
-    };
-    let part = |offset: usize| match frame::read(&bytes, offset) {
-        Frame::Whole { payload, next } => Ok((payload, next)),
-        Frame::End => Err(damaged(offset, "it ends too early".to_owned())),
-        Frame::Torn { what } | Frame::Damaged { what } => Err(damaged(offset, what)),
-    };
-    let (header, next) = part(0)?;
-    let header: Header =
-        serde_json::from_slice(header).map_err(|error| damaged(0, format!("no header: {error}")))?;
-    if header.version != JOURNAL_VERSION {
-        return Err(JournalError::Version { path: path.to_owned(), found: header.version });
-    }
-    Ok((header, part(next)?.0.to_vec()))
 }

@@ -26,6 +26,8 @@ pub(super) struct JournalFile {
 pub(super) struct Content {
     pub(super) header: Header,
     pub(super) entries: Vec<Vec<u8>>,
+    /// Where its last whole frame ends.
+    pub(super) end: u64,
     /// What was cut off, for people.
     pub(super) cut: Option<String>,
 }
@@ -86,16 +88,16 @@ impl JournalFile {
             synced: Instant::now(),
             dirty: false,
         };
-        Ok(Some((journal, Content { header, entries: payloads.collect(), cut })))
+        Ok(Some((journal, Content { header, entries: payloads.collect(), end, cut })))
     }
 
     /// What a file holds up to its last whole frame, without touching it.
     pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
         let bytes = std::fs::read(path).map_err(|error| JournalError::io("read", path, error))?;
-        let (payloads, _, cut) = read_frames(path, &bytes)?;
+        let (payloads, end, cut) = read_frames(path, &bytes)?;
         let mut payloads = payloads.into_iter();
         let Some(first) = payloads.next() else { return Ok(None) };
-        Ok(Some(Content { header: read_header(path, &first)?, entries: payloads.collect(), cut }))
+        Ok(Some(Content { header: read_header(path, &first)?, entries: payloads.collect(), end, cut }))
     }
 
     /// Appends entries with one write.
@@ -167,7 +169,7 @@ fn read_frames(path: &Path, bytes: &[u8]) -> Result<Frames, JournalError> {
     }
 }
 
-fn read_header(path: &Path, payload: &[u8]) -> Result<Header, JournalError> {
+pub(super) fn read_header(path: &Path, payload: &[u8]) -> Result<Header, JournalError> {
     #[derive(serde::Deserialize)]
     struct Versioned {
         version: u32,

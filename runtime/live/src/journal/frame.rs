@@ -2,10 +2,12 @@
 //!
 //! Owns the telling apart of a torn tail from damage. Does not own the files.
 
+use std::io::{self, Read};
+
 /// Bytes before the payload.
-const HEAD_BYTES: usize = 8;
-/// The longest payload; a snapshot of some million tasks fits.
-const PAYLOAD_BYTES_MAX: usize = 1 << 30;
+pub(super) const HEAD_BYTES: usize = 8;
+/// The longest payload.
+pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
 /// Appends a frame to `buffer`.
 pub(super) fn push(buffer: &mut Vec<u8>, payload: &[u8]) -> Result<(), String> {
@@ -47,9 +49,7 @@ fn whole(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), String> {
     let Some((head, body)) = rest.split_first_chunk::<HEAD_BYTES>() else {
         return Err(format!("{} bytes are no frame", rest.len()));
     };
-    let [length, sum] =
-        [0, 4].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let (length, sum) = parse_head(head);
     // Nothing is written with no bytes in it, but a file whose end was never written is full of zeros.
     if length == 0 || length > PAYLOAD_BYTES_MAX {
         return Err(format!("a frame cannot have {length} bytes"));
@@ -61,6 +61,34 @@ fn whole(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), String> {
         return Err("the checksum does not fit".to_owned());
     }
     Ok((payload, offset + HEAD_BYTES + length))
+}
+
+/// The payload of the next frame of a file in which no frame is longer than `payload_bytes_max`.
+pub(super) fn read_from(file: &mut impl Read, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut head = [0; HEAD_BYTES];
+    file.read_exact(&mut head).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::other("it ends too early"),
+        _ => error,
+    })?;
+    let (length, sum) = parse_head(&head);
+    if length == 0 || length > payload_bytes_max {
+        return Err(io::Error::other(format!("a frame cannot have {length} bytes")));
+    }
+    let mut payload = Vec::with_capacity(length);
+    file.take(length as u64).read_to_end(&mut payload)?;
+    if payload.len() < length {
+        return Err(io::Error::other(format!("{} of {length} bytes are there", payload.len())));
+    }
+    if crc32c::crc32c(&payload) != sum {
+        return Err(io::Error::other("the checksum does not fit"));
+    }
+    Ok(payload)
+}
+
+fn parse_head(head: &[u8; HEAD_BYTES]) -> (usize, u32) {
+    let [length, sum] =
+        [0, 4].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    (usize::try_from(length).unwrap_or(usize::MAX), sum)
 }
 
 /// Whether a whole frame begins anywhere after a broken one: then it is not the last that is broken. Entries are JSON

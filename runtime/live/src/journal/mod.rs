@@ -4,17 +4,19 @@
 //! means: its payload is JSON text of whoever writes it.
 //!
 //! ```text
-//! journal-00000003.log      frames since snapshot 3: the header first, then entries
-//! snapshot-00000003.json    one frame: everything before; none for number 1
-//! frame                     length u32, crc32c u32, both little-endian, then that many bytes of JSON
+//! journal-00000003.log        frames since snapshot 3: the header first, then entries
+//! snapshot-00000003.msgpack   everything before, none for number 1: the header, then segments of a MessagePack value
+//! frame                       length u32, crc32c u32, both little-endian, then that many bytes
 //! ```
 //!
-//! A snapshot counts when it is complete under its name; then the files of smaller numbers are removed. A coordinator
-//! that dies between the two finds both and takes the larger number.
+//! A snapshot is written while the next journal file is appended to already. It counts when it is complete under its name;
+//! then the files of smaller numbers are removed. A coordinator that dies before goes on from the snapshot before and every
+//! file since.
 
 mod directory;
 mod file;
 mod frame;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 

@@ -39,6 +39,10 @@ fn with_entries(directory: &Path, texts: &[&str]) -> PathBuf {
     directory.join("journal-00000001.log")
 }
 
+fn content(recovered: Recovered) -> String {
+    recovered.snapshot.expect("a snapshot").decode().expect("what was written")
+}
+
 #[test]
 fn what_was_appended_is_there_after_a_restart() {
     let folder = folder();
@@ -61,12 +65,12 @@ fn a_snapshot_takes_the_place_of_what_was_before() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
-    journal.compact(b"{all}", EngineRules::default()).expect("compacted");
+    journal.compact(&"all", EngineRules::default()).expect("compacted");
     journal.append(&entries(&["two"])).expect("appended");
     let (_, recovered) = open(folder.path()).expect("opened");
-    assert_eq!(recovered.snapshot.as_deref(), Some(&b"{all}"[..]));
     assert_eq!(recovered.entries, entries(&["two"]));
-    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
+    assert_eq!(content(recovered), "all");
+    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.msgpack"]);
 }
 
 #[test]
@@ -80,12 +84,116 @@ fn a_compaction_that_was_cut_short_at_any_step_loses_nothing() {
     assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one"]));
     assert_eq!(files(folder.path()), ["journal-00000001.log"]);
     // Died before the new journal was begun, or before the old one was removed.
-    journal.compact(b"{all}", EngineRules::default()).expect("compacted");
+    journal.compact(&"all", EngineRules::default()).expect("compacted");
     fs::remove_file(folder.path().join("journal-00000002.log")).expect("removed");
     fs::write(folder.path().join("journal-00000001.log"), before).expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");
-    assert_eq!((recovered.snapshot.as_deref(), recovered.entries.len()), (Some(&b"{all}"[..]), 0));
-    assert!(recovered.remarks.is_empty(), "{recovered:?}");
+    assert!(recovered.entries.is_empty() && recovered.remarks.is_empty(), "{recovered:?}");
+    assert_eq!(content(recovered), "all");
+    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.msgpack"]);
+}
+
+/// Which files there are when a coordinator dies between two steps of a snapshot that is written beside it.
+#[test]
+fn a_snapshot_that_is_written_meanwhile_loses_nothing_at_any_step() {
+    let folder = folder();
+    let (mut journal, _) = open(folder.path()).expect("opened");
+    journal.append(&entries(&["one"])).expect("appended");
+    let first = journal.begin_compaction().expect("begun");
+    let reopened = |expected: &[&str], files_left: &[&str]| {
+        let (journal, recovered) = open(folder.path()).expect("opened");
+        assert_eq!(recovered.entries, entries(expected));
+        assert!(recovered.remarks.is_empty() && !recovered.begun, "{recovered:?}");
+        let (_, read) = Journal::read(folder.path()).expect("read").expect("a journal");
+        assert_eq!(read.entries, recovered.entries);
+        assert_eq!(files(folder.path()), files_left);
+        (journal, recovered)
+    };
+    reopened(&["one"], &["journal-00000001.log", "journal-00000002.log"]);
+    journal.append(&entries(&["two"])).expect("appended");
+    let second = journal.begin_compaction().expect("begun");
+    journal.append(&entries(&["three"])).expect("appended");
+    let three = ["journal-00000001.log", "journal-00000002.log", "journal-00000003.log"];
+    reopened(&["one", "two", "three"], &three);
+    // Died while the next file was begun.
+    fs::write(folder.path().join("journal-00000004.log"), b"\x20\0\0").expect("written");
+    let four = [&three[..], &["journal-00000004.log"]].concat();
+    let (mut journal, _) = reopened(&["one", "two", "three"], &four);
+    journal.append(&entries(&["four"])).expect("appended");
+    first.write(&"one").expect("written");
+    let after = ["journal-00000002.log", "journal-00000003.log", "journal-00000004.log"];
+    let (_, recovered) =
+        reopened(&["two", "three", "four"], &[&after[..], &["snapshot-00000002.msgpack"]].concat());
+    assert_eq!(content(recovered), "one");
+    second.write(&"one, two").expect("written");
+    let left = ["journal-00000003.log", "journal-00000004.log", "snapshot-00000003.msgpack"];
+    let (_, recovered) = reopened(&["three", "four"], &left);
+    assert_eq!(content(recovered), "one, two");
+}
+
+#[test]
+fn a_file_that_others_follow_must_be_whole() {
+    for (how, expected) in
+        [("torn", "and another file goes on from it"), ("empty", "it is empty, and another")]
+    {
+        let folder = folder();
+        let path = with_entries(folder.path(), &["one", "two"]);
+        let (mut journal, _) = open(folder.path()).expect("opened");
+        journal.begin_compaction().expect("begun");
+        journal.append(&entries(&["three"])).expect("appended");
+        let bytes = fs::read(&path).expect("read");
+        let kept = if how == "torn" { bytes.len() - 1 } else { 0 };
+        fs::write(&path, &bytes[..kept]).expect("written");
+        let error = open(folder.path()).expect_err("damaged").to_string();
+        assert!(error.contains("journal-00000001.log is damaged") && error.contains(expected), "{error}");
+    }
+    let folder = folder();
+    let path = with_entries(folder.path(), &["one"]);
+    let (mut journal, _) = open(folder.path()).expect("opened");
+    journal.begin_compaction().expect("begun");
+    fs::remove_file(path).expect("removed");
+    let error = open(folder.path()).expect_err("a gap").to_string();
+    assert!(error.contains("snapshot-00000002.msgpack is missing"), "{error}");
+}
+
+/// Of several segments, cut and changed at places of every kind.
+#[test]
+fn a_snapshot_is_what_was_written_or_refused() {
+    let folder = folder();
+    let (mut journal, _) = open(folder.path()).expect("opened");
+    let long: Vec<String> = (0..200_000).map(|number| format!("entry {number}")).collect();
+    journal.compact(&long, EngineRules::default()).expect("compacted");
+    let path = folder.path().join("snapshot-00000002.msgpack");
+    let whole = fs::read(&path).expect("read");
+    assert!(whole.len() > 2 << 20, "several segments");
+    let decoded = || -> Result<Vec<String>, JournalError> {
+        open(folder.path()).and_then(|(_, recovered)| recovered.snapshot.expect("a snapshot").decode())
+    };
+    assert_eq!(decoded().expect("whole"), long);
+    let segment = 1 << 20;
+    for at in [0, 7, 20, 500, segment - 1, segment, segment + 200, whole.len() - 2] {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        for damaged in [&whole[..at], &flipped] {
+            fs::write(&path, damaged).expect("written");
+            let error = decoded().expect_err("damaged").to_string();
+            assert!(error.contains("snapshot-00000002.msgpack is damaged at byte"), "{at}: {error}");
+        }
+    }
+    fs::write(&path, [&whole[..], b"x"].concat()).expect("written");
+    assert!(decoded().expect_err("longer").to_string().contains("more in it than was written"));
+}
+
+#[test]
+fn a_snapshot_of_an_earlier_program_is_read() {
+    let folder = folder();
+    drop(open(folder.path()).expect("opened"));
+    let mut bytes = Vec::new();
+    let header = serde_json::to_vec(&header(7)).expect("JSON");
+    super::frame::push(&mut bytes, &header).expect("short");
+    super::frame::push(&mut bytes, br#""all""#).expect("short");
+    fs::write(folder.path().join("snapshot-00000002.json"), bytes).expect("written");
+    assert_eq!(content(open(folder.path()).expect("opened").1), "all");
     assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
 }
 
@@ -127,13 +235,14 @@ fn damage_in_the_middle_is_refused_with_its_place() {
 fn a_damaged_snapshot_is_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
-    journal.compact(b"{everything}", EngineRules::default()).expect("compacted");
-    let path = folder.path().join("snapshot-00000002.json");
+    journal.compact(&"everything", EngineRules::default()).expect("compacted");
+    let path = folder.path().join("snapshot-00000002.msgpack");
     let mut bytes = fs::read(&path).expect("read");
     *bytes.last_mut().expect("not empty") ^= 1;
     fs::write(&path, bytes).expect("written");
-    let error = open(folder.path()).expect_err("damaged").to_string();
-    assert!(error.contains("snapshot-00000002.json is damaged"), "{error}");
+    let (_, recovered) = open(folder.path()).expect("its header is whole");
+    let error = recovered.snapshot.expect("a snapshot").decode::<String>().expect_err("damaged").to_string();
+    assert!(error.contains("snapshot-00000002.msgpack is damaged"), "{error}");
 }
 
 #[test]
@@ -142,22 +251,22 @@ fn a_missing_snapshot_is_refused_with_a_way_out() {
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
     for _ in 0..2 {
-        journal.compact(b"{all}", EngineRules::default()).expect("compacted");
+        journal.compact(&"all", EngineRules::default()).expect("compacted");
     }
     journal.append(&entries(&["two"])).expect("appended");
-    fs::remove_file(folder.path().join("snapshot-00000003.json")).expect("removed");
+    fs::remove_file(folder.path().join("snapshot-00000003.msgpack")).expect("removed");
     let check = || {
         let error = open(folder.path()).expect_err("the snapshot is missing").to_string();
-        assert!(error.contains("snapshot-00000003.json is missing"), "{error}");
+        assert!(error.contains("snapshot-00000003.msgpack is missing"), "{error}");
         assert!(error.contains(&format!("move {} away", folder.path().display())), "{error}");
     };
     check();
     // An older one is not what the journal goes on from.
-    fs::write(folder.path().join("snapshot-00000002.json"), b"anything").expect("written");
+    fs::write(folder.path().join("snapshot-00000002.msgpack"), b"anything").expect("written");
     check();
     assert_eq!(
         files(folder.path()),
-        ["journal-00000003.log", "snapshot-00000002.json"],
+        ["journal-00000003.log", "snapshot-00000002.msgpack"],
         "nothing is touched"
     );
 }
@@ -180,7 +289,7 @@ fn an_empty_or_removed_journal_is_said() {
         }
         let (mut journal, recovered) = open(folder.path()).expect("opened");
         assert!(!recovered.begun && recovered.remarks.is_empty(), "{recovered:?}");
-        journal.compact(b"{all}", EngineRules::default()).expect("compacted");
+        journal.compact(&"all", EngineRules::default()).expect("compacted");
         journal.append(&entries(&["two"])).expect("appended");
         damage(&folder.path().join("journal-00000002.log"));
         let (_, recovered) = open(folder.path()).expect("opened");

@@ -93,7 +93,7 @@ impl ClusterView<'_> {
 
     fn known_job(&self, id: JobId) -> Result<&Job, Explanation> {
         let over = || {
-            if self.cluster().ended.contains(&id) {
+            if self.cluster().ended.contains(id.0) {
                 explanation("ended", vec![format!("{id} has ended; its history says how")])
             } else {
                 explanation("unknown", vec![format!("there is no {id}")])

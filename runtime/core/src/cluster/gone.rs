@@ -1,0 +1,30 @@
+//! Workers that are no more.
+//!
+//! Owns when one that is lost or has left is forgotten but for its number. Does not own its loss (`engine::workers`).
+
+use crate::cluster::{Cluster, Deadline};
+use crate::ids::WorkerId;
+
+impl Cluster {
+    /// Forgets the lost workers that nothing refers to; a job that is being stopped keeps the places of its outputs.
+    pub fn forget_lost_workers(&mut self) {
+        if self.lost.is_empty() {
+            return;
+        }
+        let jobs = &self.jobs;
+        let kept = |id: &WorkerId| jobs.values().any(|job| job.outputs_on(*id).next().is_some());
+        let forgotten: Vec<WorkerId> = self.lost.iter().copied().filter(|id| !kept(id)).collect();
+        for id in forgotten {
+            self.lost.remove(&id);
+            let Some(worker) = self.workers.remove(&id) else { continue };
+            if let Some(shortage) = worker.shortage {
+                self.deadlines.remove(&(shortage.until, Deadline::ShortageOver(id)));
+            }
+            if worker.left {
+                self.left.insert(id.0);
+            }
+            self.cleared = self.cleared.filter(|cleared| *cleared != id);
+            self.gone.insert(id.0);
+        }
+    }
+}

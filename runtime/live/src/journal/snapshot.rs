@@ -1,0 +1,183 @@
+//! One snapshot file: a header, then what a coordinator knows, in segments that are written as they are encoded.
+//!
+//! Owns the form. It is MessagePack with the names of fields, so that a later program can leave out or add some; a segment
+//! is bounded, so that neither its size nor the memory for it grow with the cluster. Does not own what is in it.
+//! Snapshots of earlier programs, one frame of JSON, are read.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::file::read_header;
+use super::frame::{self, HEAD_BYTES, PAYLOAD_BYTES_MAX};
+use super::{Header, JournalError};
+
+/// Ending of the names of snapshots, and of those of earlier programs.
+pub(super) const MESSAGE_PACK: &str = "msgpack";
+pub(super) const JSON: &str = "json";
+
+/// Bytes of a segment but the last.
+const SEGMENT_BYTES: usize = 1 << 20;
+/// First byte of a segment.
+const MORE_FOLLOWS: u8 = 0;
+const IS_LAST: u8 = 1;
+
+/// Writes a snapshot: complete under `path`, or not there.
+pub(super) fn write(path: &Path, header: &Header, content: &impl Serialize) -> Result<(), JournalError> {
+    let unfinished = path.with_extension("unfinished");
+    let write = || -> io::Result<()> {
+        let mut file = BufWriter::new(File::create(&unfinished)?);
+        let mut bytes = Vec::new();
+        frame::push(&mut bytes, &serde_json::to_vec(header)?).map_err(io::Error::other)?;
+        file.write_all(&bytes)?;
+        let mut segments = SegmentWriter { file, segment: vec![MORE_FOLLOWS], frame: bytes };
+        let mut encoder = rmp_serde::Serializer::new(&mut segments).with_struct_map();
+        content.serialize(&mut encoder).map_err(io::Error::other)?;
+        let file = segments.finish()?.into_inner().map_err(|error| error.into_error())?;
+        file.sync_data()?;
+        std::fs::rename(&unfinished, path)?;
+        match path.parent() {
+            Some(directory) => File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
+    };
+    write().map_err(|error| JournalError::io("write", path, error))
+}
+
+struct SegmentWriter<W> {
+    file: W,
+    segment: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+impl<W: Write> SegmentWriter<W> {
+    fn put(&mut self) -> io::Result<()> {
+        self.frame.clear();
+        frame::push(&mut self.frame, &self.segment).map_err(io::Error::other)?;
+        self.segment.truncate(1);
+        self.file.write_all(&self.frame)
+    }
+
+    fn finish(mut self) -> io::Result<W> {
+        self.segment[0] = IS_LAST;
+        self.put()?;
+        Ok(self.file)
+    }
+}
+
+impl<W: Write> Write for SegmentWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(SEGMENT_BYTES - self.segment.len());
+        self.segment.extend_from_slice(&bytes[..taken]);
+        if self.segment.len() == SEGMENT_BYTES {
+            self.put()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A snapshot that was opened: its header is read, the rest is read when it is decoded.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    path: PathBuf,
+    pub(super) header: Header,
+    segments: SegmentReader,
+}
+
+impl Snapshot {
+    pub(super) fn open(path: &Path) -> Result<Snapshot, JournalError> {
+        let file = File::open(path).map_err(|error| JournalError::io("read", path, error))?;
+        let mut segments = SegmentReader {
+            file: BufReader::new(file),
+            offset: 0,
+            segment: Vec::new(),
+            read: 0,
+            was_last: false,
+            damage: None,
+        };
+        let header = match segments.frame(SEGMENT_BYTES) {
+            Ok(header) => read_header(path, &header)?,
+            Err(error) => return Err(segments.refusal(path, &error.to_string())),
+        };
+        Ok(Snapshot { path: path.to_owned(), header, segments })
+    }
+
+    /// What it holds, and nothing after it.
+    pub(crate) fn decode<T: DeserializeOwned>(mut self) -> Result<T, JournalError> {
+        if self.path.extension().is_some_and(|extension| extension == JSON) {
+            let decoded = self.segments.frame(PAYLOAD_BYTES_MAX).map_err(|error| error.to_string());
+            let decoded = decoded
+                .and_then(|payload| serde_json::from_slice(&payload).map_err(|error| error.to_string()));
+            return decoded.map_err(|what| self.segments.refusal(&self.path, &what));
+        }
+        let mut decoder = rmp_serde::Deserializer::new(&mut self.segments);
+        let decoded = T::deserialize(&mut decoder);
+        match decoded {
+            Ok(content) if self.segments.is_at_end() => Ok(content),
+            Ok(_) => Err(self.segments.refusal(&self.path, "there is more in it than was written")),
+            Err(error) => Err(self.segments.refusal(&self.path, &error.to_string())),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct SegmentReader {
+    file: BufReader<File>,
+    /// Where the next frame begins.
+    offset: u64,
+    segment: Vec<u8>,
+    read: usize,
+    was_last: bool,
+    /// Where a frame is not what was written, and how.
+    damage: Option<(u64, String)>,
+}
+
+impl SegmentReader {
+    /// The payload of the next frame.
+    fn frame(&mut self, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
+        let began = self.offset;
+        let frame = frame::read_from(&mut self.file, payload_bytes_max);
+        match frame {
+            Ok(payload) => {
+                self.offset += (HEAD_BYTES + payload.len()) as u64;
+                Ok(payload)
+            }
+            Err(error) => {
+                self.damage = Some((began, error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    fn is_at_end(&mut self) -> bool {
+        self.was_last
+            && self.read == self.segment.len()
+            && self.file.read(&mut [0]).is_ok_and(|bytes| bytes == 0)
+    }
+
+    fn refusal(&self, path: &Path, otherwise: &str) -> JournalError {
+        let (offset, what) = self.damage.clone().unwrap_or_else(|| (self.offset, otherwise.to_owned()));
+        JournalError::Damaged { path: path.to_owned(), offset, what }
+    }
+}
+
+impl Read for SegmentReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.read == self.segment.len() && !self.was_last {
+            self.segment = self.frame(SEGMENT_BYTES)?;
+            self.was_last = self.segment[0] == IS_LAST;
+            self.read = 1;
+        }
+        let bytes = into.len().min(self.segment.len() - self.read);
+        into[..bytes].copy_from_slice(&self.segment[self.read..self.read + bytes]);
+        self.read += bytes;
+        Ok(bytes)
+    }
+}
