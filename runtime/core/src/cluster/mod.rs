@@ -4,6 +4,7 @@
 
 mod attempt;
 mod explain;
+mod faults;
 mod free_workers;
 mod gone;
 mod id_map;

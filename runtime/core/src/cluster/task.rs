@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::attempt::SavedProgress;
+use crate::cluster::faults::Faults;
 use crate::cluster::live_numbers::LiveNumbers;
 use crate::cluster::task_set::TaskSet;
 use crate::ids::WorkerId;
@@ -63,22 +64,8 @@ pub(crate) struct Task {
     pub lost: bool,
     /// The number of the event with which an output was last lost.
     pub lost_at: u64,
-    /// Why its attempts failed, of those failures that count.
-    pub failures: Vec<String>,
-    /// The workers where they did, or that held an output of it that could not be read.
-    pub failed_on: BTreeSet<WorkerId>,
-    /// Hosts that lacked what it needs.
-    #[serde(default)]
-    pub short_on: BTreeSet<String>,
-    /// Hosts that could not run its program.
-    #[serde(default)]
-    pub program_failed_on: BTreeSet<String>,
-    /// The hosts of the workers that died while it ran there, the first of them; one for each time.
-    #[serde(default)]
-    pub lost_with: Vec<String>,
-    /// How often it was alone with a worker that died, since it runs alone.
-    #[serde(default)]
-    pub lost_alone: u32,
+    #[serde(flatten)]
+    pub faults: Faults,
 }
 
 /// The tasks of one kind of a job.
@@ -125,12 +112,7 @@ impl Task {
             output: None,
             lost: false,
             lost_at: 0,
-            failures: Vec::new(),
-            failed_on: BTreeSet::new(),
-            short_on: BTreeSet::new(),
-            program_failed_on: BTreeSet::new(),
-            lost_with: Vec::new(),
-            lost_alone: 0,
+            faults: Faults::default(),
         }
     }
 }
@@ -141,7 +123,7 @@ const ISOLATED_AT: usize = 2;
 impl Task {
     /// Whether it is to run alone.
     pub fn is_isolated(&self) -> bool {
-        self.lost_with.len() >= ISOLATED_AT
+        self.faults.lost_with.len() >= ISOLATED_AT
     }
 
     /// A policy took its slot, and so much of its work is kept.
@@ -181,7 +163,8 @@ impl Phase {
     /// The phase again from what is remembered of its tasks; what is `preferred` by each is asked for.
     pub fn of_tasks<'a>(tasks: Vec<Task>, preferred: impl Fn(u32) -> &'a [WorkerId]) -> Phase {
         let done = tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
-        let failed = (0..).zip(&tasks).filter(|(_, task)| !task.failed_on.is_empty()).map(|(index, _)| index);
+        let failed =
+            (0..).zip(&tasks).filter(|(_, task)| !task.faults.failed_on.is_empty()).map(|(index, _)| index);
         let failed = failed.collect();
         let isolated = (0..).zip(&tasks).filter(|(_, task)| task.is_isolated()).map(|(index, _)| index);
         let isolated = isolated.collect();
@@ -241,7 +224,7 @@ impl Phase {
 
     /// A task failed on a worker; `usable` are the workers that could have it.
     pub fn failed_on(&mut self, index: u32, worker: WorkerId, usable: &BTreeSet<WorkerId>) {
-        self.tasks[index as usize].failed_on.insert(worker);
+        self.tasks[index as usize].faults.failed_on.insert(worker);
         self.failed.insert(index);
         self.find_avoided_of(index, usable);
     }
@@ -255,7 +238,7 @@ impl Phase {
     }
 
     fn find_avoided_of(&mut self, index: u32, usable: &BTreeSet<WorkerId>) {
-        let failed_on = &self.tasks[index as usize].failed_on;
+        let failed_on = &self.tasks[index as usize].faults.failed_on;
         let elsewhere = usable.difference(failed_on).next().is_some();
         for worker in failed_on {
             if elsewhere {

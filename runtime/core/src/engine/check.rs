@@ -195,9 +195,9 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     ensure!(local_is_pending, "{}: a {kind} task is listed as local, but is not pending", job.id);
     let usable = cluster.usable(kind);
     for (index, task) in (0..).zip(&phase.tasks) {
-        let elsewhere = usable.difference(&task.failed_on).next().is_some();
+        let elsewhere = usable.difference(&task.faults.failed_on).next().is_some();
         let kept_from = phase.avoided.iter().filter(|(_, tasks)| tasks.contains(&index)).map(|(id, _)| id);
-        let avoided = task.failed_on.iter().filter(|_| elsewhere && phase.failed.contains(&index));
+        let avoided = task.faults.failed_on.iter().filter(|_| elsewhere && phase.failed.contains(&index));
         ensure!(kept_from.eq(avoided), "{}: {kind} {index} is kept from the wrong workers", job.id);
         let id = TaskId { job: job.id, kind, index };
         let mut live = task.live.iter().map(|&number| AttemptId { task: id, number });
@@ -228,7 +228,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
             ensure!(indexed, "{id}: its output is not indexed");
         }
         ensure!(
-            job.state == JobState::Stopping || task.failures.len() < job.spec.attempts_max as usize,
+            job.state == JobState::Stopping || task.faults.failures.len() < job.spec.attempts_max as usize,
             "{id}: failed too often, but its job goes on"
         );
     }

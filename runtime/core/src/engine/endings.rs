@@ -193,7 +193,7 @@ impl Engine {
             return true;
         }
         let host = self.cluster.host_of(worker);
-        let known = &mut self.cluster.task_mut(task).program_failed_on;
+        let known = &mut self.cluster.task_mut(task).faults.program_failed_on;
         known.insert(host);
         let known = known.clone();
         let could_try = |worker: WorkerId| !known.contains(&self.cluster.host_of(worker));
@@ -205,9 +205,9 @@ impl Engine {
         let Some(job) = self.active_job(id.job) else { return };
         let attempts_max = job.spec.attempts_max as usize;
         let task = self.cluster.task_mut(id);
-        task.failures.push(reason);
-        if task.failures.len() >= attempts_max {
-            let reason = failed_too_often(id, &task.failures);
+        task.faults.failures.push(reason);
+        if task.faults.failures.len() >= attempts_max {
+            let reason = failed_too_often(id, &task.faults.failures);
             self.decide(id.job, JobInput::Failed, JobOutcome::Failed { reason });
         } else {
             self.avoid(id, worker);

@@ -31,9 +31,9 @@ impl Engine {
                 continue;
             }
             let task = self.cluster.task_mut(attempt.task);
-            task.lost_alone += u32::from(alone && task.is_isolated());
-            if task.lost_with.len() < REMEMBERED_MAX {
-                task.lost_with.push(host.clone());
+            task.faults.lost_alone += u32::from(alone && task.is_isolated());
+            if task.faults.lost_with.len() < REMEMBERED_MAX {
+                task.faults.lost_with.push(host.clone());
             }
             tasks.push(attempt.task);
         }
@@ -51,7 +51,7 @@ impl Engine {
         if !task.is_isolated() || task.state == TaskState::Done {
             return;
         }
-        let (deaths, alone) = (task.lost_with.len(), task.lost_alone);
+        let (deaths, alone) = (task.faults.lost_with.len(), task.faults.lost_alone);
         if alone >= self.settings.crashes_max && self.is_convicted(id) {
             let reason = format!(
                 "each of {alone} workers died while it ran there alone, and {} before: it is taken to be what ends them",
@@ -69,7 +69,7 @@ impl Engine {
 
     /// One host says nothing about a task while another one could run it.
     fn is_convicted(&mut self, id: TaskId) -> bool {
-        let hosts = self.cluster.task_mut(id).lost_with.clone();
+        let hosts = self.cluster.task_mut(id).faults.lost_with.clone();
         let elsewhere = |(worker, known): (WorkerId, &Worker)| {
             known.is_well() && known.slots[id.kind] > 0 && !hosts.contains(&self.cluster.host_of(worker))
         };
@@ -79,8 +79,8 @@ impl Engine {
     /// A task that is done has ended nobody.
     pub(super) fn clear_suspicion(&mut self, id: TaskId) {
         let task = self.cluster.task_mut(id);
-        task.lost_with.clear();
-        task.lost_alone = 0;
+        task.faults.lost_with.clear();
+        task.faults.lost_alone = 0;
         self.cluster.job_mut(id.job).phases[id.kind].isolated.remove(&id.index);
         self.cluster.isolated.remove(&id);
     }
@@ -147,7 +147,7 @@ impl Engine {
                 cluster.workers[&worker].is_well() && cluster.workers[&worker].slots[id.kind] > 0
             };
             let rank = |worker: &WorkerId| {
-                let died = task.lost_with.contains(&cluster.host_of(*worker));
+                let died = task.faults.lost_with.contains(&cluster.host_of(*worker));
                 (died, self.at_work(*worker).count(), *worker)
             };
             let best = || cluster.workers.keys().filter(|worker| able(*worker)).min_by_key(rank);

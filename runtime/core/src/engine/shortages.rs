@@ -39,7 +39,7 @@ impl Engine {
         let Some(job) = self.cluster.jobs.get(&task.job) else { return };
         let attempts_max = job.spec.attempts_max as usize;
         let host = self.cluster.host_of(worker);
-        let short_on = &mut self.cluster.task_mut(task).short_on;
+        let short_on = &mut self.cluster.task_mut(task).faults.short_on;
         short_on.insert(host);
         let hosts = short_on.len();
         if hosts >= attempts_max.max(2) {

@@ -95,7 +95,7 @@ impl Engine {
             let known = &cluster.workers[worker];
             *worker != own
                 && known.free(kind) > known.reserved(kind)
-                && !task.failed_on.contains(worker)
+                && !task.faults.failed_on.contains(worker)
                 && !wanted(*worker)
         };
         cluster.free[kind].iter().map(|(_, worker)| worker).find(suits)

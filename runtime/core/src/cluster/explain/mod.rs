@@ -227,9 +227,9 @@ fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId
 
 /// How often it failed so far, if it did.
 fn failures(job: &Job, task: &Task) -> Option<String> {
-    let last = task.failures.last()?;
-    let (count, most) = (task.failures.len(), job.spec.attempts_max);
-    let places: Vec<String> = task.failed_on.iter().map(ToString::to_string).collect();
+    let last = task.faults.failures.last()?;
+    let (count, most) = (task.faults.failures.len(), job.spec.attempts_max);
+    let places: Vec<String> = task.faults.failed_on.iter().map(ToString::to_string).collect();
     Some(format!("it failed {count} of at most {most} times, on {}; last: {last}", places.join(", ")))
 }
 

@@ -49,7 +49,7 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Strin
 
 /// That it runs alone, and why.
 fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> String {
-    let deaths = job.task(task).map_or(0, |known| known.lost_with.len());
+    let deaths = job.task(task).map_or(0, |known| known.faults.lost_with.len());
     let place = match cluster.cleared {
         Some(worker) => format!("when {worker}, which is kept for such tasks, is free"),
         None => "when a worker can be kept free for it".to_owned(),
