@@ -53,6 +53,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         )?;
         let Start { with: Parts { mut reducer, input, mut out, in_group }, restored } = begun;
         let restore = task.restore.as_deref().filter(|_| restored);
+        input.remarks().iter().for_each(|remark| eprintln!("{}: {remark}", context.attempt()));
         let bytes = input.statistics();
         context.progress().set_total(bytes.bytes_total);
         context.progress().set_done(bytes.bytes);
@@ -110,6 +111,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         let ReduceWork { task, context, .. } = self;
         ReduceSettings {
             segments: task.inputs.iter().map(|(_, path)| path.clone()).collect(),
+            consolidated: task.consolidated.clone(),
             partition: task.partition,
             memory: context.memory() as usize,
             scratch: task.scratch.clone(),

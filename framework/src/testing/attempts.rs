@@ -262,6 +262,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         ReduceTask {
             partition: attempt.task.index,
             inputs: maps.iter().map(|ended| (ended.attempt, self.output(ended.attempt))).collect(),
+            consolidated: Vec::new(),
             inputs_are_partial: false,
             compress: self.settings.compress,
             output: self.output(attempt),

@@ -185,6 +185,7 @@ fn emit_rows(settings: CollectorSettings, rows: &[u8]) -> Result<(), Error> {
 
 fn reduce_settings(folder: &Path, segments: Vec<PathBuf>, partition: u32) -> ReduceSettings {
     ReduceSettings {
+        consolidated: Vec::new(),
         segments,
         partition,
         memory: 256 * MIB,

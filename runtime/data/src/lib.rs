@@ -20,6 +20,7 @@
 //!
 //! let mut input = ReduceInput::open(ReduceSettings {
 //!     segments: vec![output],
+//!     consolidated: Vec::new(),
 //!     partition: 0,
 //!     memory: 1 << 20,
 //!     scratch: folder.clone(),
@@ -77,6 +78,7 @@ pub use reduce::{
 };
 pub use saved::{SavePlace, SavedFile, SavedFileError};
 pub use segment::{
-    AssemblyError, BlockCompression, Cursor, PartitionEntry, PartitionExtent, SealedSegment, Segment,
-    SegmentAssembly, SegmentError, SegmentIndex, SegmentPosition, WriteError,
+    AssemblyError, BlockCompression, ConsolidationError, Cursor, PartitionEntry, PartitionExtent,
+    SealedSegment, Segment, SegmentAssembly, SegmentError, SegmentIndex, SegmentPosition, WriteError,
+    consolidate,
 };

@@ -70,6 +70,9 @@ pub struct ReduceTask {
     /// The sealed segment file of each map task, in task order, with the attempt that wrote it.
     #[serde(with = "crate::path_bytes::inputs")]
     pub inputs: Vec<(AttemptId, PathBuf)>,
+    /// Files in which a worker has put small ones of these segments together; some, or none.
+    #[serde(with = "crate::path_bytes::list")]
+    pub consolidated: Vec<PathBuf>,
     /// Whether `inputs` hold only what is still needed after the checkpoint in `restore`: paths may lead nowhere, and files
     /// may begin in the middle of the partition. Then the task cannot start from scratch with them.
     pub inputs_are_partial: bool,

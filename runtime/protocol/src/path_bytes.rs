@@ -60,6 +60,22 @@ pub mod inputs {
     }
 }
 
+/// The same for several paths.
+pub mod list {
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(paths.iter().map(|path| path.as_os_str().as_bytes()))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+        Ok(Vec::<Vec<u8>>::deserialize(deserializer)?.into_iter().map(super::path).collect())
+    }
+}
+
 /// The same for a path that may be missing.
 pub mod optional {
     use std::os::unix::ffi::OsStrExt;

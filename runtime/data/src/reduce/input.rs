@@ -241,6 +241,11 @@ impl ReduceInput {
         Ok(Some((key, value)))
     }
 
+    /// What was done without, for people: a line for each consolidated file that is of no use.
+    pub fn remarks(&self) -> &[String] {
+        &self.sources.remarks
+    }
+
     /// What was read so far.
     pub fn statistics(&self) -> ReduceStatistics {
         ReduceStatistics {

@@ -4,7 +4,8 @@
 //! Small ones are read into memory; of the others so many stay mapped, and the rest is opened again when it is merged.
 //! Does not own merging (`sources`).
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::budget::{Budget, Grant};
@@ -14,7 +15,9 @@ use crate::reduce::source::{Origin, SOURCE_BYTES, Source};
 use crate::reduce::sources::Sources;
 use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
 use crate::saved::SavedFileError;
-use crate::segment::{BLOCK_BYTES, BlockCompression, PartitionEntry, Segment, SegmentPosition, check_label};
+use crate::segment::{
+    BLOCK_BYTES, BlockCompression, PartitionEntry, Segment, SegmentPosition, check_label, read_consolidated,
+};
 
 /// So many mapped inputs stay open.
 const MAPPED_MAX: usize = 1024;
@@ -31,6 +34,10 @@ struct Opening {
     like: Option<(RecordEncoding, u32)>,
     compression: BlockCompression,
     sources: Vec<Source>,
+    /// Segments that were read from consolidated files and not asked for yet.
+    at_hand: HashMap<PathBuf, Arc<Segment>>,
+    /// What was wrong with such files.
+    remarks: Vec<String>,
     /// The first input that was not named yet: they are named in order.
     next_input: usize,
     statistics: ReduceStatistics,
@@ -40,7 +47,10 @@ impl Opening {
     fn new(settings: ReduceSettings, statistics: ReduceStatistics) -> Result<Opening, ReduceError> {
         check_label(&settings.label).map_err(ReduceError::Settings)?;
         let budget = Budget::new(settings.memory);
+        let (at_hand, remarks) = at_hand(&settings, budget.read_max());
         Ok(Opening {
+            at_hand,
+            remarks,
             read: budget.take(0),
             budget,
             settings,
@@ -59,7 +69,11 @@ impl Opening {
         let room = self.budget.read_max().saturating_sub(self.read.bytes() + SOURCE_BYTES);
         let path = &self.settings.segments[index];
         let bytes_max = self.settings.read_max.min(room as u64);
-        let segment = Segment::open_partition(path, self.settings.partition, bytes_max).map_err(input)?;
+        let at_hand = self.at_hand.remove(path).filter(|segment| segment.heap_bytes() as u64 <= bytes_max);
+        let segment = match at_hand {
+            Some(segment) => segment,
+            None => Segment::open_partition(path, self.settings.partition, bytes_max).map_err(input)?,
+        };
         if self.is_unlike(&segment) {
             return Err(ReduceError::Mixed { index });
         }
@@ -128,7 +142,7 @@ impl Opening {
     }
 
     fn done(self) -> Sources {
-        let Opening { settings, budget, read, like, compression, sources, statistics, .. } = self;
+        let Opening { settings, budget, read, like, compression, sources, statistics, remarks, .. } = self;
         let (encoding, partitions) = like.unwrap_or((RecordEncoding::Variable, 0));
         let mut fan_in = merge::fan_in(settings.fan_in, compression, &budget);
         let decompressed: usize = sources.iter().map(|source| source.decompressed).sum();
@@ -147,10 +161,31 @@ impl Opening {
             read,
             budget,
             sources,
+            remarks,
             bytes_merged: 0,
             statistics,
         }
     }
+}
+
+/// What can be had from consolidated files within `bytes_max`, and what was wrong with the others.
+fn at_hand(settings: &ReduceSettings, bytes_max: usize) -> (HashMap<PathBuf, Arc<Segment>>, Vec<String>) {
+    let (mut found, mut remarks, mut room) = (HashMap::new(), Vec::new(), bytes_max);
+    let wanted = settings.consolidated.iter().filter(|_| settings.read_max > 0);
+    for path in wanted {
+        match read_consolidated(path, settings.partition, room as u64) {
+            Ok(segments) => {
+                let held = segments.iter().map(|segment| segment.heap_bytes() + SOURCE_BYTES).sum();
+                room = room.saturating_sub(held);
+                found.extend(segments.into_iter().map(|segment| (segment.path().to_owned(), segment)));
+            }
+            Err(what) => remarks.push(format!(
+                "{} is of no use, and its segments are read one by one: {what}",
+                path.display()
+            )),
+        }
+    }
+    (found, remarks)
 }
 
 /// Opens every input at the start of its partition.

@@ -14,6 +14,9 @@ pub const READ_MAX: u64 = 64 << 10;
 pub struct ReduceSettings {
     /// One sealed segment per map task, in the order of the map tasks: it decides the order of equal keys.
     pub segments: Vec<PathBuf>,
+    /// Files in which some of the segments were put together (`consolidate`). What is small in them is read from there; one
+    /// that is of no use is done without.
+    pub consolidated: Vec<PathBuf>,
     pub partition: u32,
     /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1
     /// MiB.

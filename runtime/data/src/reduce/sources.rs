@@ -31,6 +31,8 @@ pub(super) struct Sources {
     pub(super) buffers: Grant,
     /// For the sources that were read into memory.
     pub(super) read: Grant,
+    /// What was done without, for people.
+    pub(super) remarks: Vec<String>,
     /// Stored bytes of the blocks that intermediate merges read.
     pub(super) bytes_merged: u64,
     pub(super) statistics: ReduceStatistics,

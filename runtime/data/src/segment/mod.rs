@@ -5,6 +5,7 @@
 
 mod assembly;
 mod check;
+mod consolidated;
 mod cursor;
 mod error;
 mod extent;
@@ -15,6 +16,7 @@ mod seal;
 mod writer;
 
 pub use assembly::{AssemblyError, SegmentAssembly};
+pub use consolidated::{ConsolidationError, consolidate};
 pub use cursor::{Cursor, SegmentPosition};
 pub use error::SegmentError;
 pub use extent::PartitionExtent;
@@ -23,6 +25,7 @@ pub use index::SegmentIndex;
 pub use reader::Segment;
 pub use writer::{SealedSegment, WriteError};
 
+pub(crate) use consolidated::read_consolidated;
 pub(crate) use format::{BLOCK_BYTES, check_label};
 pub(crate) use seal::Seal;
 pub(crate) use writer::{SegmentShape, SegmentWriter};

@@ -111,6 +111,45 @@ impl Segment {
         }))
     }
 
+    /// One partition that was read from elsewhere: its part of the block index, then its blocks, as they are in the file.
+    pub(super) fn in_memory(
+        path: PathBuf,
+        file_len: u64,
+        ends: Ends,
+        (partition, entry): (u32, PartitionEntry),
+        bytes: &[u8],
+    ) -> Arc<Segment> {
+        let bytes = Bytes::Read { partition, entry, bytes: bytes.into() };
+        Arc::new(Segment { bytes, path, file_len, ends })
+    }
+
+    /// Whether all partitions of a map's output are in the file.
+    pub(super) fn is_whole(&self) -> bool {
+        self.ends.header.excerpt.is_none()
+    }
+
+    /// Its header and its trailer as they are in the file.
+    pub(super) fn ends(&self) -> (Vec<u8>, [u8; TRAILER_BYTES]) {
+        (self.ends.header.encode(), self.ends.trailer.encode())
+    }
+
+    /// All that the file has of a partition: its entry, its part of the block index and its blocks.
+    pub(super) fn row(&self, partition: u32) -> Result<[&[u8]; 3], SegmentError> {
+        let (entry, _) = self.blocks(partition)?;
+        match &self.bytes {
+            Bytes::Mapped(map) => {
+                let row = row_of(&self.ends.header, &self.path, partition)?;
+                let of = |at: u64, length: usize| &map[at as usize..][..length];
+                Ok([
+                    of(self.ends.entry_at(row), PARTITION_ENTRY_BYTES),
+                    of(self.ends.index_at(entry.first_block), entry.index_len()),
+                    of(entry.offset, entry.stored_len as usize),
+                ])
+            }
+            Bytes::Read { .. } => Err(self.damaged("only one partition of it was read".to_owned())),
+        }
+    }
+
     /// Bytes of its own memory that it holds.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.bytes {

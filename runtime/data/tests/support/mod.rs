@@ -160,6 +160,7 @@ impl Place {
 
     pub fn reduce_settings(&self, names: &[&str], partition: u32) -> ReduceSettings {
         ReduceSettings {
+            consolidated: Vec::new(),
             segments: names.iter().map(|name| self.path(name)).collect(),
             partition,
             memory: MIB,

@@ -6,8 +6,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::daemon::TASK_SILENCE_MAX;
 use crate::client::ClusterPlace;
+
+/// A task process that says nothing for so long is ended, unless it is said otherwise.
+pub(super) const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// How a worker's daemon is to be.
 #[derive(Debug, Clone)]

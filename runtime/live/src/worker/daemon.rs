@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FaultPlace, JobId, MapOutput, Order, Report, WorkerId};
+use napreduce_core::{AttemptId, FaultPlace, JobId, MapOutput, Order, Report};
 use napreduce_protocol::{
     AttemptProgress, JobDescription, LaunchWork, MapInput, Peer, TaskError, ToWorker, WorkerNews,
     WorkerReport,
@@ -21,42 +21,14 @@ use tracing::Instrument;
 
 use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, Supervision};
-use super::configuration::SuspendRules;
+use super::consolidation::{Consolidated, Consolidating};
 use super::disk::{Disk, LOOK_INTERVAL};
-use super::environment::WorkerEnvironment;
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::outfit::outfit;
 use super::preparation::{Prepared, prepare};
+use super::settings::WorkerSettings;
 use crate::spans;
-
-/// How a worker works.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkerSettings {
-    /// How often it says how far its attempts are.
-    pub(crate) heartbeat: Duration,
-    /// A task process that says nothing for so long is ended.
-    pub(crate) task_silence_max: Duration,
-    /// In a cluster: the worker's surroundings and its number.
-    pub(super) environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
-    /// How attempts are suspended.
-    pub(super) suspend: SuspendRules,
-}
-
-/// Unless it is said otherwise.
-pub(crate) const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
-
-impl WorkerSettings {
-    /// A worker in one process with its coordinator.
-    pub(crate) fn embedded(heartbeat: Duration) -> WorkerSettings {
-        WorkerSettings {
-            heartbeat,
-            task_silence_max: TASK_SILENCE_MAX,
-            environment: None,
-            suspend: SuspendRules::default(),
-        }
-    }
-}
 
 /// An attempt whose process is not known to be gone.
 struct RunningAttempt {
@@ -76,6 +48,8 @@ pub(crate) struct Worker {
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
     preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
+    /// Small map outputs that are being put together.
+    consolidations: JoinSet<Consolidated>,
     /// Removals of what forgotten jobs have left.
     removals: JoinSet<()>,
     news: UnboundedSender<WorkerNews>,
@@ -93,7 +67,7 @@ impl Worker {
     ) {
         let (events, mut arriving) = unbounded_channel();
         let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
-        let (preparations, removals) = (JoinSet::new(), JoinSet::new());
+        let (preparations, removals, consolidations) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         let admission = Arc::new(Admission::new(settings.suspend));
         let disk = settings.environment.as_ref().map(|(environment, _)| environment.disk());
         let mut worker = Worker {
@@ -104,6 +78,7 @@ impl Worker {
             jobs,
             attempts,
             preparations,
+            consolidations,
             removals,
             news,
             events,
@@ -124,11 +99,15 @@ impl Worker {
                 Some((attempt, event)) = arriving.recv() => worker.on_attempt_event(attempt, event),
                 Some(prepared) = worker.preparations.join_next() => worker.on_prepared(prepared),
                 Some(_) = worker.removals.join_next() => {}
+                Some(Ok(done)) = worker.consolidations.join_next() => worker.on_consolidated(done),
                 _ = heartbeat.tick(), if !worker.attempts.is_empty() => worker.beat(),
                 _ = looks.tick(), if worker.disk.is_some() => worker.look_at_disk(),
             }
         }
         worker.preparations.shutdown().await;
+        while let Some(done) = worker.consolidations.join_next().await {
+            done.into_iter().for_each(|done| worker.on_consolidated(done));
+        }
         while worker.removals.join_next().await.is_some() {}
     }
 
@@ -176,7 +155,13 @@ impl Worker {
     }
 
     fn forget(&mut self, job: JobId) {
-        self.jobs.remove(&job);
+        // A thread that writes there is waited for.
+        if self.jobs.remove(&job).is_none_or(|known| !known.consolidation.is_under_way()) {
+            self.remove_files(job);
+        }
+    }
+
+    fn remove_files(&mut self, job: JobId) {
         if let Some((environment, _)) = &self.settings.environment {
             let environment = Arc::clone(environment);
             self.removals.spawn_blocking(move || {
@@ -184,6 +169,23 @@ impl Worker {
                 let _ = fs::remove_dir_all(environment.paths.job(job));
                 environment.logs.add(&environment.paths, job);
             });
+        }
+    }
+
+    fn on_consolidated(&mut self, done: Consolidated) {
+        let job = done.job;
+        match self.jobs.get_mut(&job) {
+            Some(known) => {
+                let next = known.consolidation.on_consolidated(done);
+                self.consolidate(next);
+            }
+            None => self.remove_files(job),
+        }
+    }
+
+    fn consolidate(&mut self, next: Option<Consolidating>) {
+        if let Some(next) = next {
+            self.consolidations.spawn_blocking(|| next.run());
         }
     }
 
@@ -308,7 +310,9 @@ impl Worker {
             orders: inbox,
             events: self.events.clone(),
         };
+        let next = job.on_launched(attempt);
         self.attempts.insert(attempt, RunningAttempt { orders, progress: (0, 0), told: (0, 0) });
+        self.consolidate(next);
         tokio::spawn(supervision.run().instrument(spans::of_attempt(attempt)));
     }
 
@@ -339,6 +343,8 @@ impl Worker {
         self.attempts.remove(&attempt);
         match end {
             AttemptEnd::Done { counters, part } => {
+                let next = self.jobs.get_mut(&attempt.task.job).and_then(|job| job.on_done(attempt));
+                self.consolidate(next);
                 self.tell(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
             }
             AttemptEnd::Failed(error) => {

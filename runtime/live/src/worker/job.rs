@@ -15,6 +15,7 @@ use napreduce_protocol::{
 };
 use napreduce_task::Variable;
 
+use super::consolidation::{Consolidating, Consolidation};
 use super::environment::WorkerEnvironment;
 use super::preparation::Prepared;
 use crate::output::JobPaths;
@@ -30,6 +31,8 @@ pub(super) struct KnownJob {
     /// each time costs a file system as much as starting a process, and ext4 far more, since it searches past every
     /// inode that was freed in the last minutes.
     pub(super) idle_scratch: Vec<PathBuf>,
+    /// In a cluster, whose workers keep map outputs until the job is forgotten.
+    pub(super) consolidation: Consolidation,
 }
 
 /// An attempt that is to be started.
@@ -80,7 +83,14 @@ impl KnownJob {
         // An embedded job finds everything made by its claim.
         let readiness = if environment.is_some() { Readiness::Unprepared } else { Readiness::Ready(None) };
         let description = Arc::new(description);
-        KnownJob { description, readiness, shared, environment, idle_scratch: Vec::new() }
+        KnownJob {
+            description,
+            readiness,
+            shared,
+            environment,
+            idle_scratch: Vec::new(),
+            consolidation: Consolidation::default(),
+        }
     }
 
     /// Where this worker's attempts find map outputs.
@@ -107,6 +117,19 @@ impl KnownJob {
             // One that cannot be renamed is left to the end of the job.
             let _ = fs::rename(idle, self.scratch(attempt));
         }
+    }
+
+    /// An attempt is started; the small outputs that are to be put together for those after it.
+    pub(super) fn on_launched(&mut self, attempt: AttemptId) -> Option<Consolidating> {
+        let reads = attempt.task.kind == TaskKind::Reduce;
+        reads.then(|| self.consolidation.on_reduce(attempt.task.job)).flatten()
+    }
+
+    /// An attempt is done; the small outputs that are to be put together now.
+    pub(super) fn on_done(&mut self, attempt: AttemptId) -> Option<Consolidating> {
+        let (environment, _) = self.environment.as_ref().filter(|_| attempt.task.kind == TaskKind::Map)?;
+        let segment = environment.paths.segment(attempt);
+        self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
     }
 
     /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is served from.
@@ -146,6 +169,7 @@ impl KnownJob {
                 task: ReduceTask {
                     partition: attempt.task.index,
                     inputs: Vec::new(),
+                    consolidated: self.consolidation.files().to_vec(),
                     inputs_are_partial: false,
                     compress: *compress,
                     output,

@@ -12,6 +12,7 @@ mod admission;
 mod attempt;
 mod configuration;
 mod connection_log;
+mod consolidation;
 mod daemon;
 mod disk;
 mod environment;
@@ -26,6 +27,7 @@ mod outfit;
 mod paths;
 mod preparation;
 mod registration;
+mod settings;
 mod start;
 mod start_error;
 #[cfg(test)]
@@ -33,6 +35,7 @@ mod tests;
 mod worker_directory;
 
 pub use configuration::{IsolationMode, IsolationRules, PageOut, SuspendRules, WorkerConfiguration};
-pub(crate) use daemon::{Worker, WorkerSettings};
+pub(crate) use daemon::Worker;
 pub use error::WorkerError;
+pub(crate) use settings::WorkerSettings;
 pub use start::run_worker;

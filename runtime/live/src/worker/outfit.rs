@@ -8,9 +8,9 @@ use napreduce_core::AttemptId;
 use napreduce_protocol::{LaunchWork, TaskError};
 use napreduce_task::Launch;
 
-use super::daemon::WorkerSettings;
 use super::job::{KnownJob, Readiness};
 use super::logs::AttemptLogs;
+use super::settings::WorkerSettings;
 
 /// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and prints to files.
 pub(super) fn outfit(

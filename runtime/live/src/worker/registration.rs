@@ -13,8 +13,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::configuration::SuspendRules;
-use super::daemon::{Worker, WorkerSettings};
+use super::daemon::Worker;
 use super::environment::WorkerEnvironment;
+use super::settings::WorkerSettings;
 use super::worker_directory::{clear_jobs, keep_logs_of};
 
 /// What all lives of a worker have in common.

@@ -87,6 +87,7 @@ fn several_servers_and_local_files_make_one_input() {
     let segments = gathered.into_iter().map(|(_, path)| path).collect();
     let scratch = reduce.scratch.path().to_owned();
     let settings = ReduceSettings {
+        consolidated: Vec::new(),
         segments,
         partition: 1,
         memory: 1 << 20,

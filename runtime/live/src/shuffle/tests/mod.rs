@@ -288,6 +288,7 @@ impl Reduce {
         ReduceTask {
             partition: self.partition,
             inputs: Vec::new(),
+            consolidated: Vec::new(),
             inputs_are_partial: false,
             compress: false,
             output: folder.join("part"),

@@ -101,6 +101,7 @@ fn a_fetched_file_that_was_damaged_is_fetched_again() {
 
 fn settings(folder: &Path, segments: Vec<PathBuf>) -> ReduceSettings {
     ReduceSettings {
+        consolidated: Vec::new(),
         segments,
         partition: 0,
         memory: 8 << 20,

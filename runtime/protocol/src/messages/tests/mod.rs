@@ -84,6 +84,7 @@ fn told_to_a_task() -> Vec<ToTask> {
     let reduce = ReduceTask {
         partition: 7,
         inputs: vec![(attempt(TaskKind::Map, 0, 1), odd.clone())],
+        consolidated: vec!["/shuffle/consolidated-1.segments".into()],
         inputs_are_partial: false,
         compress: false,
         output: odd.clone(),

@@ -1,0 +1,174 @@
+//! Small map outputs of a job, put together before its many reduces read them.
+//!
+//! Owns when that is worth its while, and which files there are. Does not own their form (`napreduce-data`); a file that could
+//! not be written is done without.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use napreduce_core::JobId;
+use napreduce_data::{ConsolidationError, consolidate};
+
+/// Each reduce saves the opening of all but one segment of a file, so that many of them pay for writing it.
+const PARTITIONS_MIN: u32 = 32;
+/// What a segment may have of a partition, on average: opening it then costs more than reading it.
+const ROW_BYTES_MAX: u64 = 2 << 10;
+/// So many segments make a file while maps go on.
+const SEGMENTS: usize = 64;
+/// So many make one when reduces are launched already.
+const SEGMENTS_MIN: usize = 8;
+
+/// The small outputs of one job on this worker.
+#[derive(Debug, Default)]
+pub(super) struct Consolidation {
+    /// Those that are in no file yet.
+    loose: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    begun: u32,
+    is_under_way: bool,
+}
+
+/// A file that is to be written.
+#[derive(Debug)]
+pub(super) struct Consolidating {
+    job: JobId,
+    segments: Vec<PathBuf>,
+    target: PathBuf,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) struct Consolidated {
+    pub(super) job: JobId,
+    target: PathBuf,
+    written: Result<u64, ConsolidationError>,
+}
+
+impl Consolidating {
+    /// Blocking.
+    pub(super) fn run(self) -> Consolidated {
+        let Consolidating { job, segments, target } = self;
+        let written = consolidate(&segments, &target);
+        Consolidated { job, target, written }
+    }
+}
+
+impl Consolidation {
+    /// A map is done whose output is this segment; what is to be written now.
+    pub(super) fn on_sealed(
+        &mut self,
+        job: JobId,
+        segment: PathBuf,
+        partitions: u32,
+    ) -> Option<Consolidating> {
+        if partitions < PARTITIONS_MIN {
+            return None;
+        }
+        // One that is missing is noticed by whoever reads it.
+        let length = fs::metadata(&segment).ok()?.len();
+        if length <= u64::from(partitions) * ROW_BYTES_MAX {
+            self.loose.push(segment);
+        }
+        self.begin(job, SEGMENTS)
+    }
+
+    /// A reduce is launched; what is to be written for those after it.
+    pub(super) fn on_reduce(&mut self, job: JobId) -> Option<Consolidating> {
+        self.begin(job, SEGMENTS_MIN)
+    }
+
+    fn begin(&mut self, job: JobId, least: usize) -> Option<Consolidating> {
+        if self.is_under_way || self.loose.len() < least {
+            return None;
+        }
+        let directory = self.loose.first().and_then(|segment| segment.parent()).map(Path::to_owned)?;
+        self.begun += 1;
+        self.is_under_way = true;
+        let target = directory.join(format!("consolidated-{}.segments", self.begun));
+        Some(Consolidating { job, segments: std::mem::take(&mut self.loose), target })
+    }
+
+    /// What was begun is over; what is to be written next.
+    pub(super) fn on_consolidated(&mut self, done: Consolidated) -> Option<Consolidating> {
+        self.is_under_way = false;
+        let Consolidated { job, target, written } = done;
+        match written {
+            Ok(bytes) => {
+                tracing::info!(target: "worker", %job, "small map outputs are put together in {}, {bytes} bytes", target.display());
+                self.files.push(target);
+            }
+            Err(error) => tracing::warn!(
+                target: "worker",
+                %job,
+                "small map outputs stay apart, which costs time and nothing else: {error}"
+            ),
+        }
+        self.begin(job, SEGMENTS)
+    }
+
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Whether a thread is writing a file in the job's directory.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_under_way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: JobId = JobId(1);
+
+    /// A map's output of so many bytes.
+    fn sealed(folder: &Path, number: usize, bytes: usize) -> PathBuf {
+        let path = folder.join(format!("{number}.segment"));
+        fs::write(&path, vec![0; bytes]).expect("written");
+        path
+    }
+
+    #[test]
+    fn small_outputs_of_many_partitions_are_put_together_by_the_dozen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut consolidation = Consolidation::default();
+        for number in 0..SEGMENTS {
+            assert!(!consolidation.is_under_way());
+            let large = sealed(folder.path(), number, 32 * 2048 + 1);
+            assert!(consolidation.on_sealed(JOB, large, 32).is_none());
+            let of_few = sealed(folder.path(), number, 0);
+            assert!(consolidation.on_sealed(JOB, of_few, 31).is_none());
+            let missing = folder.path().join("missing");
+            assert!(consolidation.on_sealed(JOB, missing, 32).is_none());
+            let small = sealed(folder.path(), number, 32 * 2048);
+            let begun = consolidation.on_sealed(JOB, small, 32);
+            assert_eq!(begun.is_some(), number + 1 == SEGMENTS, "{number}");
+        }
+        assert!(consolidation.is_under_way());
+    }
+
+    #[test]
+    fn one_file_is_written_at_a_time_and_one_that_cannot_be_is_done_without() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut consolidation = Consolidation::default();
+        let add = |consolidation: &mut Consolidation, count: usize| {
+            for number in 0..count {
+                let begun = consolidation.on_sealed(JOB, sealed(folder.path(), number, 1), 32);
+                assert!(begun.is_none(), "{number}");
+            }
+        };
+        add(&mut consolidation, SEGMENTS_MIN - 1);
+        assert!(consolidation.on_reduce(JOB).is_none());
+        add(&mut consolidation, 1);
+        let first = consolidation.on_reduce(JOB).expect("enough");
+        add(&mut consolidation, SEGMENTS);
+        assert!(consolidation.on_reduce(JOB).is_none(), "one is under way");
+        // They are no segments.
+        let second = consolidation.on_consolidated(first.run()).expect("enough have come meanwhile");
+        assert!(consolidation.files().is_empty());
+        let written = Consolidated { job: JOB, target: second.target, written: Ok(1) };
+        assert!(consolidation.on_consolidated(written).is_none());
+        assert_eq!(consolidation.files(), [folder.path().join("consolidated-2.segments")]);
+    }
+}

@@ -1,0 +1,36 @@
+//! How a worker works, in a cluster and in one process with its coordinator.
+//!
+//! Owns the values. Does not own where they come from (`configuration`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_core::WorkerId;
+
+use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
+use super::environment::WorkerEnvironment;
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerSettings {
+    /// How often it says how far its attempts are.
+    pub(crate) heartbeat: Duration,
+    /// A task process that says nothing for so long is ended.
+    pub(crate) task_silence_max: Duration,
+    /// In a cluster: the worker's surroundings and its number.
+    pub(super) environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
+    /// How attempts are suspended.
+    pub(super) suspend: SuspendRules,
+}
+
+impl WorkerSettings {
+    /// A worker in one process with its coordinator.
+    pub(crate) fn embedded(heartbeat: Duration) -> WorkerSettings {
+        WorkerSettings {
+            heartbeat,
+            task_silence_max: TASK_SILENCE_MAX,
+            environment: None,
+            suspend: SuspendRules::default(),
+        }
+    }
+}

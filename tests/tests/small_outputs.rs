@@ -1,0 +1,44 @@
+//! Jobs of many small map outputs and many reduces: what a worker puts together for them changes no byte.
+//!
+//! Owns the equality with a job whose reduces open every output. Does not own the form of the files (`napreduce-data`).
+
+use std::fs;
+
+use napreduce_tests::{Folder, OwnCluster, counter, parts, program, run, wait_until};
+
+const MAPS: usize = 70;
+
+#[test]
+fn many_reduces_of_many_small_outputs_write_what_they_wrote() {
+    let folder = Folder::new();
+    for number in 0..MAPS {
+        let line = |word: usize| format!("word{} of all, line {word}\n", (word * 31 + number) % 97);
+        folder.write(&format!("many/{number:02}"), (0..50).map(line).collect::<String>());
+    }
+    let count = |more: &[&str]| {
+        let mut command = program("wordcount");
+        command.env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+        command.args(["many", "--quiet", "--conf", "combine-files=false", "--reduces", "40"]);
+        run(command.args(more)).succeeded()
+    };
+    count(&["--output", "alone"]);
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let directory = cluster.directory().to_str().expect("text").to_owned();
+    count(&["--output", "together", "--cluster", &directory]);
+    assert_eq!(counter(&folder.path("together"), "SHUFFLED_MAPS"), 40 * MAPS as u64);
+    let read = |output: &str| parts(&folder.path(output));
+    assert_eq!(read("together").len(), 40);
+    assert!(read("together") == read("alone"));
+    // The log of a daemon comes when it comes.
+    wait_until("the worker's word", || {
+        let said = fs::read_to_string(folder.path("up.log")).expect("a log");
+        said.contains("small map outputs are put together in ")
+    });
+    let jobs = cluster.directory().join("workers");
+    wait_until("nothing is left of the job", || {
+        let workers = fs::read_dir(&jobs).expect("workers").map(|entry| entry.expect("an entry").path());
+        workers
+            .into_iter()
+            .all(|worker| fs::read_dir(worker.join("jobs")).is_ok_and(|mut all| all.next().is_none()))
+    });
+}
