@@ -1,0 +1,177 @@
+//! The two files of a job: written whole or not at all, listed, removed.
+//!
+//! Owns their names and the order in which they come and go. Does not own what they hold.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use napreduce_core::JobId;
+use thiserror::Error;
+
+use super::RecordingWriter;
+use crate::head::{Rows, Written};
+use crate::index::Stamp;
+use crate::recording::{RecordingError, RecordingReader};
+
+/// What a file is called until it is whole.
+const UNFINISHED: &str = ".unfinished";
+const HEAD: &str = ".json";
+const RECORDING: &str = ".napt";
+
+/// A file of the history cannot be written or removed.
+#[derive(Debug, Error)]
+#[error("{path}: {source}")]
+pub struct HistoryError {
+    path: PathBuf,
+    source: RecordingError,
+}
+
+impl HistoryError {
+    pub(super) fn new(path: &Path, source: RecordingError) -> HistoryError {
+        HistoryError { path: path.to_owned(), source }
+    }
+}
+
+pub(super) fn head_name(job: JobId) -> String {
+    format!("{job}{HEAD}")
+}
+
+pub(super) fn recording_name(job: JobId) -> String {
+    format!("{job}{RECORDING}")
+}
+
+/// The jobs whose heads are there, with what their files look like. What was not written to its end is
+/// removed.
+pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
+    fs::create_dir_all(directory)?;
+    let (mut heads, mut recordings) = (BTreeMap::new(), BTreeMap::new());
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if let Some(job) = job_of(name, HEAD) {
+            let known = entry.metadata()?;
+            let modified = known.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let nanos = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
+            heads.insert(
+                job,
+                Stamp { head_bytes: known.len(), head_modified_nanos: nanos, recording_bytes: 0 },
+            );
+        } else if let Some(job) = job_of(name, RECORDING) {
+            recordings.insert(job, entry.metadata()?.len());
+        } else if job_of(name, &[HEAD, UNFINISHED].concat()).is_some()
+            || job_of(name, &[RECORDING, UNFINISHED].concat()).is_some()
+        {
+            // It is written again when its job is, and is of no use to anybody.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    for (job, stamp) in &mut heads {
+        stamp.recording_bytes = recordings.get(job).copied().unwrap_or(0);
+    }
+    Ok(heads)
+}
+
+/// The job whose file has this name, with this ending.
+fn job_of(name: &str, ending: &str) -> Option<JobId> {
+    let number = name.strip_prefix("job_")?.strip_suffix(ending)?;
+    let job = JobId(number.parse().ok()?);
+    // Other spellings of the number are no names of ours.
+    (format!("{job}{ending}") == name).then_some(job)
+}
+
+/// Writes both files of a job.
+pub(super) fn write(directory: &Path, job: JobId, written: &Written<'_>) -> Result<Stamp, HistoryError> {
+    let recording = directory.join(recording_name(job));
+    write_whole(&recording, |out| write_rows(out, written))?;
+    let head = directory.join(head_name(job));
+    write_whole(&head, |out| Ok(out.write_all(&written.head)?))?;
+    // Both names are on the disk before anybody forgets the job for being there.
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| HistoryError::new(directory, error.into()))?;
+    stamp(&head, &recording).map_err(|error| HistoryError::new(&head, error.into()))
+}
+
+fn stamp(head: &Path, recording: &Path) -> io::Result<Stamp> {
+    let known = head.metadata()?;
+    let modified = known.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Stamp {
+        head_bytes: known.len(),
+        head_modified_nanos: u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX),
+        recording_bytes: recording.metadata()?.len(),
+    })
+}
+
+/// Writes a file, complete under its name or not there.
+fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), RecordingError>,
+) -> Result<(), HistoryError> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(UNFINISHED);
+    let unfinished = PathBuf::from(unfinished);
+    let written = || {
+        let mut out = BufWriter::new(File::create(&unfinished)?);
+        write(&mut out)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_data()?;
+        Ok(fs::rename(&unfinished, path)?)
+    };
+    written().map_err(|source| {
+        // On a full disk it would take room from everything else.
+        let _ = fs::remove_file(&unfinished);
+        HistoryError::new(path, source)
+    })
+}
+
+fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), RecordingError> {
+    let mut recording = RecordingWriter::begin(out)?;
+    recording.add(&written.detail.attempts)?;
+    recording.add(&written.detail.preemptions)?;
+    recording.add(&written.detail.resumes)?;
+    recording.add(&written.detail.restores)?;
+    recording.add(&written.detail.events)?;
+    recording.add(written.parts)?;
+    recording.add(&written.counters)?;
+    recording.add(written.reason.as_slice())?;
+    recording.finish()?;
+    Ok(())
+}
+
+/// What a recording holds; what it does not is said in its remarks.
+pub(super) fn read_rows<R: Read + Seek>(recording: Result<RecordingReader<R>, RecordingError>) -> Rows {
+    let mut recording = match recording {
+        Ok(recording) => recording,
+        Err(error) => return Rows { remarks: vec![error.to_string()], ..Rows::default() },
+    };
+    let mut rows = Rows {
+        attempts: recording.all(),
+        events: recording.all(),
+        preemptions: recording.all(),
+        resumes: recording.all(),
+        restores: recording.all(),
+        parts: recording.all(),
+        counters: recording.all(),
+        reasons: recording.all(),
+        remarks: Vec::new(),
+    };
+    rows.remarks = recording.remarks().to_vec();
+    rows
+}
+
+/// Removes both files of a job; what is not there is no error.
+pub(super) fn remove(directory: &Path, job: JobId) -> Result<(), HistoryError> {
+    for name in [recording_name(job), head_name(job)] {
+        let path = directory.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(HistoryError::new(&path, error.into()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
