@@ -3,7 +3,7 @@
 //! Owns their names and the order in which they come and go. Does not own what they hold.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -53,13 +53,7 @@ pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         if let Some(job) = job_of(name, HEAD) {
-            let known = entry.metadata()?;
-            let modified = known.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-            let nanos = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
-            heads.insert(
-                job,
-                Stamp { head_bytes: known.len(), head_modified_nanos: nanos, recording_bytes: 0 },
-            );
+            heads.insert(job, stamp_of(&entry.metadata()?)?);
         } else if let Some(job) = job_of(name, RECORDING) {
             recordings.insert(job, entry.metadata()?.len());
         } else if job_of(name, &[HEAD, UNFINISHED].concat()).is_some()
@@ -88,21 +82,25 @@ pub(super) fn write(directory: &Path, job: JobId, written: &Written<'_>) -> Resu
     let recording = directory.join(recording_name(job));
     write_whole(&recording, |out| write_rows(out, written))?;
     let head = directory.join(head_name(job));
-    write_whole(&head, |out| Ok(out.write_all(&written.head)?))?;
+    if let Err(error) = write_whole(&head, |out| Ok(out.write_all(&written.head)?)) {
+        // Without a head nobody counts it; a head that was there before keeps what it has.
+        if !head.exists() {
+            let _ = fs::remove_file(&recording);
+        }
+        return Err(error);
+    }
     // Both names are on the disk before anybody forgets the job for being there.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| HistoryError::new(directory, error.into()))?;
-    stamp(&head, &recording).map_err(|error| HistoryError::new(&head, error.into()))
+    let stamp = || Ok(Stamp { recording_bytes: recording.metadata()?.len(), ..stamp_of(&head.metadata()?)? });
+    stamp().map_err(|error: io::Error| HistoryError::new(&head, error.into()))
 }
 
-fn stamp(head: &Path, recording: &Path) -> io::Result<Stamp> {
-    let known = head.metadata()?;
-    let modified = known.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(Stamp {
-        head_bytes: known.len(),
-        head_modified_nanos: u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX),
-        recording_bytes: recording.metadata()?.len(),
-    })
+/// With a head alone.
+fn stamp_of(head: &Metadata) -> io::Result<Stamp> {
+    let modified = head.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let head_modified_nanos = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
+    Ok(Stamp { head_bytes: head.len(), head_modified_nanos, recording_bytes: 0 })
 }
 
 /// Writes a file, complete under its name or not there.

@@ -7,6 +7,8 @@ use std::io::Cursor;
 
 use napreduce_history::{RecordingError, RecordingReader, RecordingWriter, Row};
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobDetail, PreemptionSummary};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::samples::job;
 
@@ -68,6 +70,40 @@ fn a_flipped_bit_gives_what_was_written_or_a_remark() {
             check(&detail, &damaged, &format!("bit {bit} of byte {place}"));
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// As by somebody who computes checksums: what it gives is anything, but it gives it without harm.
+    #[test]
+    fn damage_with_right_checksums_does_no_harm(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+        let (_, mut bytes) = small();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let Ok(mut recording) = RecordingReader::new(Cursor::new(with_right_checksums(bytes))) else {
+            return Ok(());
+        };
+        let count = recording.all::<AttemptSummary>().len();
+        prop_assert_eq!(recording.page::<AttemptSummary>(0, usize::MAX).len(), count);
+        prop_assert!(recording.all::<HistoryLine>().len() + recording.all::<PreemptionSummary>().len() < 100_000);
+    }
+}
+
+/// The frames, by their lengths, as the form says: length, kind, checksum, payload.
+fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut at = 12;
+    while let Some(header) = bytes.get(at..at + 10) {
+        let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        let begins = crc32c::crc32c(&header[..6]);
+        let Some(payload) = bytes.get(at + 10..at + 10 + length) else { break };
+        let checksum = crc32c::crc32c_append(begins, payload);
+        bytes[at + 6..at + 10].copy_from_slice(&checksum.to_le_bytes());
+        at += 10 + length;
+    }
+    bytes
 }
 
 #[test]

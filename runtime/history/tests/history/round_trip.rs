@@ -18,7 +18,7 @@ fn recorded<T: Row>(rows: &[T]) -> RecordingReader<Cursor<Vec<u8>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn a_job_is_read_as_it_was(job in any_job()) {

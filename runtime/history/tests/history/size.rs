@@ -31,13 +31,14 @@ fn a_hundred_thousand_attempts_have_at_most_8_mib() {
 fn ten_thousand_jobs_are_opened() {
     let scene = Scene::new();
     let history = scene.open();
-    let template = job(1, 20);
+    let (template, began) = (job(1, 20), Instant::now());
     for id in 1..=10_000 {
         let mut ended: EndedJob = template.clone();
         ended.token = u128::from(id);
         ended.detail.summary.job.0 = id;
         history.add(&ended).expect("written");
     }
+    println!("written: {:?} a job", began.elapsed() / 10_000);
     drop(history);
     let resident = || {
         let status = fs::read_to_string("/proc/self/status").expect("a status");
