@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, Write};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::UNIX_EPOCH;
 
 use napreduce_core::JobId;
@@ -79,21 +81,21 @@ fn job_of(name: &str, ending: &str) -> Option<JobId> {
 
 /// Writes both files of a job.
 pub(super) fn write(directory: &Path, job: JobId, written: &Written<'_>) -> Result<Stamp, HistoryError> {
-    let recording = directory.join(recording_name(job));
-    write_whole(&recording, |out| write_rows(out, written))?;
-    let head = directory.join(head_name(job));
-    if let Err(error) = write_whole(&head, |out| Ok(out.write_all(&written.head)?)) {
-        // Without a head nobody counts it; a head that was there before keeps what it has.
-        if !head.exists() {
-            let _ = fs::remove_file(&recording);
-        }
-        return Err(error);
-    }
+    let recording = Unfinished::write(directory.join(recording_name(job)), |out| write_rows(out, written))?;
+    let head = Unfinished::write(directory.join(head_name(job)), |out| Ok(out.write_all(&written.head)?))?;
+    // Whoever follows the job waits for the disk once instead of twice.
+    let (first, second) = thread::scope(|scope| {
+        let beside = scope.spawn(|| recording.sync());
+        (head.sync(), beside.join())
+    });
+    first.and(second.unwrap_or_else(|panic| resume_unwind(panic)))?;
+    let recording_bytes = recording.finish()?.len();
+    let stamp = head.finish()?;
     // Both names are on the disk before anybody forgets the job for being there.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| HistoryError::new(directory, error.into()))?;
-    let stamp = || Ok(Stamp { recording_bytes: recording.metadata()?.len(), ..stamp_of(&head.metadata()?)? });
-    stamp().map_err(|error: io::Error| HistoryError::new(&head, error.into()))
+    let stamp = stamp_of(&stamp).map_err(|error| HistoryError::new(directory, error.into()))?;
+    Ok(Stamp { recording_bytes, ..stamp })
 }
 
 /// With a head alone.
@@ -103,26 +105,52 @@ fn stamp_of(head: &Metadata) -> io::Result<Stamp> {
     Ok(Stamp { head_bytes: head.len(), head_modified_nanos, recording_bytes: 0 })
 }
 
-/// Writes a file, complete under its name or not there.
-fn write_whole(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), RecordingError>,
-) -> Result<(), HistoryError> {
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(UNFINISHED);
-    let unfinished = PathBuf::from(unfinished);
-    let written = || {
-        let mut out = BufWriter::new(File::create(&unfinished)?);
-        write(&mut out)?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_data()?;
-        Ok(fs::rename(&unfinished, path)?)
-    };
-    written().map_err(|source| {
-        // On a full disk it would take room from everything else.
-        let _ = fs::remove_file(&unfinished);
-        HistoryError::new(path, source)
-    })
+/// A file that is not there under its name until it is complete; left behind, it is removed.
+struct Unfinished {
+    path: PathBuf,
+    unfinished: PathBuf,
+    file: File,
+}
+
+impl Unfinished {
+    fn write(
+        path: PathBuf,
+        write: impl FnOnce(&mut BufWriter<File>) -> Result<(), RecordingError>,
+    ) -> Result<Unfinished, HistoryError> {
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(UNFINISHED);
+        let unfinished = PathBuf::from(unfinished);
+        let written = || {
+            let mut out = BufWriter::new(File::create(&unfinished)?);
+            write(&mut out)?;
+            Ok(out.into_inner().map_err(io::IntoInnerError::into_error)?)
+        };
+        match written() {
+            Ok(file) => Ok(Unfinished { path, unfinished, file }),
+            Err(source) => {
+                // On a full disk it would take room from everything else.
+                let _ = fs::remove_file(&unfinished);
+                Err(HistoryError::new(&path, source))
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<(), HistoryError> {
+        self.file.sync_data().map_err(|error| HistoryError::new(&self.path, error.into()))
+    }
+
+    /// Gives it its name, and says what it looks like.
+    fn finish(self) -> Result<Metadata, HistoryError> {
+        let finished = fs::rename(&self.unfinished, &self.path).and_then(|()| self.file.metadata());
+        finished.map_err(|error| HistoryError::new(&self.path, error.into()))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // It has another name by now, unless something went wrong.
+        let _ = fs::remove_file(&self.unfinished);
+    }
 }
 
 fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), RecordingError> {

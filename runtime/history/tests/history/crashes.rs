@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use napreduce_history::HistoryLimits;
+use napreduce_history::{History, HistoryLimits};
 
 use super::samples::{NO_LIMITS, Scene, job, listed};
 
@@ -36,9 +36,10 @@ fn cut_off_with(names: &[&str]) -> Scene {
 
 #[test]
 fn a_job_whose_writing_was_cut_off_is_there_once_or_not_at_all() {
-    let states: [(&[&str], &[u32]); 6] = [
+    let states: [(&[&str], &[u32]); 7] = [
         (&[], &[1]),
         (&["job_0002.napt.unfinished"], &[1]),
+        (&["job_0002.napt.unfinished", "job_0002.json.unfinished"], &[1]),
         (&["job_0002.napt"], &[1]),
         (&["job_0002.napt", "job_0002.json.unfinished"], &[1]),
         (&["job_0002.napt", "job_0002.json"], &[2, 1]),
@@ -57,6 +58,32 @@ fn a_job_whose_writing_was_cut_off_is_there_once_or_not_at_all() {
         assert_eq!(listed(&scene.open()), [2, 1], "{names:?}");
         assert_eq!(scene.names().len(), 4, "{names:?}");
     }
+}
+
+#[test]
+fn what_cannot_be_written_is_said_and_leaves_nothing() {
+    for name in ["job_0002.napt", "job_0002.json", "job_0002.napt.unfinished", "job_0002.json.unfinished"] {
+        let scene = Scene::new();
+        let history = scene.open();
+        history.add(&job(1, 5)).expect("written");
+        let before = scene.names();
+        fs::create_dir_all(scene.path(name).join("in the way")).expect("made");
+        let error = history.add(&job(2, 5)).expect_err("it is in the way").to_string();
+        assert!(error.contains("job_0002."), "{error}");
+        assert_eq!(listed(&history), [1]);
+        fs::remove_dir_all(scene.path(name)).expect("removed");
+        // A recording without its head is counted by nobody, and replaced when the job is written again.
+        let left: Vec<String> = scene.names().into_iter().filter(|name| name != "job_0002.napt").collect();
+        assert_eq!(left, before, "{name}");
+        history.add(&job(2, 5)).expect("written");
+        assert_eq!(listed(&scene_after(history, &scene)), [2, 1]);
+    }
+}
+
+/// The next start.
+fn scene_after(history: History, scene: &Scene) -> History {
+    drop(history);
+    scene.open()
 }
 
 #[test]

@@ -29,6 +29,12 @@ fn a_hundred_thousand_attempts_have_at_most_8_mib() {
 #[test]
 #[ignore = "measures time and memory"]
 fn ten_thousand_jobs_are_opened() {
+    let resident = || {
+        let status = fs::read_to_string("/proc/self/status").expect("a status");
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line").to_owned();
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+    };
+    let before = resident();
     let scene = Scene::new();
     let history = scene.open();
     let (template, began) = (job(1, 20), Instant::now());
@@ -40,14 +46,9 @@ fn ten_thousand_jobs_are_opened() {
     }
     println!("written: {:?} a job", began.elapsed() / 10_000);
     drop(history);
-    let resident = || {
-        let status = fs::read_to_string("/proc/self/status").expect("a status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line").to_owned();
-        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
-    };
-    let (before, began) = (resident(), Instant::now());
+    let began = Instant::now();
     let history = scene.open();
-    println!("by the index: {:?}, {} KiB more", began.elapsed(), resident().saturating_sub(before));
+    println!("by the index: {:?}; at most {} KiB of memory", began.elapsed(), resident() - before);
     let began = Instant::now();
     assert_eq!(listed(&history).len(), 10_000);
     println!("listed: {:?}", began.elapsed());

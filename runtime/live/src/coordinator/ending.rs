@@ -213,7 +213,7 @@ impl Coordinator {
                     let settings = Some(JobSettings::of(&job.accepted.plan));
                     let detail = ended_detail(detail, &end, ended_millis);
                     let ended = EndedJob { token, end, detail, settings };
-                    let kept = history.map_or(Ok(Vec::new()), |history| history.add(&ended));
+                    let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
                     let kept = kept.map(|untidy| remarks.extend(untidy));
                     let kept = kept.map_err(|error| format!("cannot write {error}"));
                     Tried::Over { ended: Box::new(ended), kept, remarks }
@@ -223,6 +223,8 @@ impl Coordinator {
                     Tried::Held { why: trouble.in_words(&job.accepted.plan.output), away }
                 }
             };
+            // By the time that anybody knows, the next coordinator may open it.
+            drop(history);
             // A coordinator that has ended does it again when it is back.
             let _ = own.send(Input::Tried { job: id, tried });
         });
