@@ -51,6 +51,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N", env = "NAPREDUCE_HISTORY_MAX")]
     pub history_max: Option<usize>,
 
+    /// Bytes of their files that are kept; the oldest jobs go first [default: 8GiB]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_HISTORY_BYTES_MAX")]
+    pub history_bytes_max: Option<ByteSize>,
+
     /// Programs and side files that are kept for later jobs [default: 4GiB]
     #[arg(long, value_name = "SIZE", env = "NAPREDUCE_COORDINATOR_BLOB_BYTES_MAX")]
     pub blob_bytes_max: Option<ByteSize>,
@@ -99,6 +103,7 @@ impl Arguments {
             ("--fsync", self.fsync.map(|fsync| fsync.to_string())),
             ("--journal-bytes-max", self.journal_bytes_max.map(size)),
             ("--history-max", self.history_max.map(|max| max.to_string())),
+            ("--history-bytes-max", self.history_bytes_max.map(size)),
             ("--blob-bytes-max", self.blob_bytes_max.map(size)),
             ("--crashes-max", self.crashes_max.map(|max| max.to_string())),
             ("--queues", self.queues.as_ref().map(|queues| queues.join(","))),
@@ -128,6 +133,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
         fsync,
         journal_bytes_max,
         history_max,
+        history_bytes_max,
         blob_bytes_max,
         speculation,
         crashes_max,
@@ -143,6 +149,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
     set(&mut chosen.fsync, fsync.map(|Fsync(policy)| policy), None);
     set(&mut chosen.journal_bytes_max, bytes(arguments.journal_bytes_max), journal_bytes_max);
     set(&mut chosen.history_max, arguments.history_max, history_max);
+    set(&mut chosen.history_bytes_max, bytes(arguments.history_bytes_max), history_bytes_max);
     set(&mut chosen.blob_bytes_max, bytes(arguments.blob_bytes_max), blob_bytes_max);
     if arguments.no_speculation || speculation == Some(false) {
         chosen.speculation = None;
@@ -222,6 +229,18 @@ mod tests {
     }
 
     #[test]
+    fn how_many_bytes_the_history_has_is_said_by_a_flag_or_the_file() {
+        let max = |file: &str, flag: Option<u64>| {
+            let (_folder, cluster) = cluster(file);
+            let flag = flag.map(|bytes| bytes.to_string().parse().expect("a size"));
+            let flags = Arguments { history_bytes_max: flag, ..Arguments::default() };
+            configuration(&flags, &cluster).expect("it makes sense").history_bytes_max
+        };
+        let file = "[coordinator]\nhistory-bytes-max = \"2GiB\"\n";
+        assert_eq!((max("", None), max(file, None), max(file, Some(3))), (8 << 30, 2 << 30, 3));
+    }
+
+    #[test]
     fn flags_are_passed_on_as_they_were_given() {
         use clap::Parser;
 
@@ -231,7 +250,7 @@ mod tests {
             arguments: Arguments,
         }
         let line = "--bind :1 --heartbeat 1s --liveness 1h --fsync 20ms --journal-bytes-max 1MiB --history-max 3 \
-                    --blob-bytes-max 2k --no-speculation --crashes-max 5 --queues a,b --scheduler fifo --suspended-max unlimited";
+                    --history-bytes-max 5k --blob-bytes-max 2k --no-speculation --crashes-max 5 --queues a,b --scheduler fifo --suspended-max unlimited";
         let parsed = |line: Vec<String>| {
             let line = [vec!["nap".to_owned()], line].concat();
             Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments

@@ -6,7 +6,7 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("datagen", &[]),
     ("runtime/core", &[]),
     ("runtime/data", &[]),
@@ -15,9 +15,17 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("runtime/sim", &["napreduce-core", "napreduce-schedulers"]),
     ("runtime/protocol", &["napreduce-core"]),
     ("runtime/task", &["napreduce-core", "napreduce-data", "napreduce-protocol"]),
+    ("runtime/history", &["napreduce-core", "napreduce-protocol"]),
     (
         "runtime/live",
-        &["napreduce-core", "napreduce-schedulers", "napreduce-data", "napreduce-protocol", "napreduce-task"],
+        &[
+            "napreduce-core",
+            "napreduce-schedulers",
+            "napreduce-data",
+            "napreduce-protocol",
+            "napreduce-task",
+            "napreduce-history",
+        ],
     ),
     ("framework/derive", &[]),
     (

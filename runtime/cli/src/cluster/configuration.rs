@@ -53,6 +53,8 @@ pub struct CoordinatorTable {
     pub journal_bytes_max: Option<u64>,
     pub history_max: Option<usize>,
     #[serde(deserialize_with = "size")]
+    pub history_bytes_max: Option<u64>,
+    #[serde(deserialize_with = "size")]
     pub blob_bytes_max: Option<u64>,
     pub speculation: Option<bool>,
     pub crashes_max: Option<u32>,

@@ -17,9 +17,9 @@ use super::claims::is_out_of_reach;
 use super::clock::unix_micros;
 use super::daemon::Coordinator;
 use super::entry::Accepted;
-use super::history::EndedJob;
+use super::history::{explain_ended, log_holder, tasks_of_ended};
 use super::job::LiveJob;
-use super::requests::{Following, Refusal, Reply, Request};
+use super::requests::{Refusal, Reply, Request};
 use super::submissions::Submitter;
 use crate::output::ClaimMark;
 
@@ -30,8 +30,16 @@ impl Coordinator {
     pub(super) fn answer(&mut self, request: Request) {
         match request {
             Request::Asked(asked, reply) => self.answer_message(asked, reply),
-            Request::Follow { job, reply } => send(reply, self.following(job)),
-            Request::LogHolder { attempt, reply } => send(reply, self.log_holder(attempt)),
+            Request::Follow { job, reply } => match self.state.jobs.contains_key(&job) {
+                true => send(reply, Ok(self.follow(job))),
+                false => self.follow_ended(job, reply),
+            },
+            Request::LogHolder { attempt, reply } => match self.state.jobs.get(&attempt.task.job) {
+                Some(known) => {
+                    send(reply, log_holder(&self.detail(known), attempt, &self.data_addresses()));
+                }
+                None => self.log_holder_of_ended(attempt, reply),
+            },
             Request::ReleaseChain { chain } => self.release_chain(chain),
         }
     }
@@ -39,6 +47,9 @@ impl Coordinator {
     fn answer_message(&mut self, asked: ToCoordinator, reply: Reply) {
         use FromCoordinator as Answer;
         use ToCoordinator as Asked;
+        if let Some(job) = self.ended_that_is_meant(&asked) {
+            return self.answer_about_ended(job, asked, reply);
+        }
         let answer = match asked {
             Asked::Submit(submission) => return self.submit(*submission, reply),
             Asked::HoldChain { chain, root } => return self.hold_chain(chain, root, reply),
@@ -104,32 +115,16 @@ impl Coordinator {
         }
     }
 
-    fn following(&mut self, job: JobId) -> Result<Following, Refusal> {
-        if self.state.jobs.contains_key(&job) {
-            return Ok(self.follow(job));
-        }
-        let EndedJob { end, detail, .. } = self.ended(job)?;
-        let (_, progress) = tokio::sync::watch::channel(detail.summary.progress);
-        let (_, end) = tokio::sync::watch::channel(Some(end));
-        Ok(Following { progress, end })
-    }
-
-    fn ended(&self, job: JobId) -> Result<EndedJob, Refusal> {
-        let history = self.lasting.as_ref().map(|lasting| &lasting.history);
-        match history.and_then(|history| history.read(job)) {
-            Some(Ok(ended)) => Ok(ended),
-            Some(Err(why)) => {
-                Err(Refusal { status: 1, reason: format!("cannot read the history of {job}: {why}") })
-            }
-            None => Err(unknown_job(job)),
-        }
-    }
-
     fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let running = self.state.jobs.values().rev().map(|job| self.summary(job));
-        let history = self.lasting.iter().flat_map(|lasting| lasting.history.summaries().cloned());
-        running.chain(history).take(limit).collect()
+        let mut jobs: Vec<JobSummary> = running.take(limit).collect();
+        if let Some(lasting) = &self.lasting {
+            // A job whose end is not in the journal has not ended, though its files may be there.
+            let running = |job| self.state.jobs.contains_key(&job);
+            jobs.extend(lasting.history.summaries(limit - jobs.len(), running));
+        }
+        jobs
     }
 
     /// With what holds it, if something does.
@@ -141,11 +136,10 @@ impl Coordinator {
         }
     }
 
+    /// Everything about a job that has not left for the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        match self.state.jobs.get(&job) {
-            Some(known) => Ok(Box::new(self.detail(known))),
-            None => Ok(Box::new(self.ended(job)?.detail)),
-        }
+        let known = self.state.jobs.get(&job).ok_or_else(|| unknown_job(job))?;
+        Ok(Box::new(self.detail(known)))
     }
 
     pub(super) fn detail(&self, job: &LiveJob) -> JobDetail {
@@ -230,10 +224,7 @@ impl Coordinator {
             if let Some(lines) = self.explain_ending(job) {
                 return Ok(lines);
             }
-            let detail = self.find(job)?;
-            let how = detail.summary.phase.in_words();
-            let why = detail.summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            return Ok(vec![format!("{job} has ended, {how}{why}")]);
+            return Ok(explain_ended(&*self.find(job)?));
         };
         let held = known.held().map(|reason| match is_out_of_reach(reason) {
             true => format!("it goes on by itself when that is back; end it with: nap job kill {job}"),
@@ -320,40 +311,6 @@ impl Coordinator {
             silent_millis: u64::try_from(link.heard.silence().as_millis()).unwrap_or(u64::MAX),
         })
     }
-
-    /// The worker an attempt ran on may have come back under another number; its logs are where they were.
-    fn log_holder(&self, attempt: AttemptId) -> Result<String, Refusal> {
-        let detail = self.find(attempt.task.job)?;
-        let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
-        let ran = ran.ok_or_else(|| Refusal::wrong(format!("there was no {attempt}")))?;
-        let link = self.state.links.values().find(|link| link.identity().name == ran.worker_name);
-        match link {
-            Some(link) => Ok(link.identity().data_address.clone()),
-            None => Err(Refusal {
-                status: 1,
-                reason: format!("the logs of {attempt} are on {}, which is not there now", ran.worker_name),
-            }),
-        }
-    }
-}
-
-fn tasks_of_ended(detail: &JobDetail) -> Vec<TaskSummary> {
-    let mut tasks = std::collections::BTreeMap::<TaskId, TaskSummary>::new();
-    for attempt in &detail.attempts {
-        let task = attempt.attempt.task;
-        let known = tasks.entry(task).or_insert_with(|| TaskSummary {
-            task,
-            state: TaskPhase::Pending,
-            reason: None,
-            attempts: 0,
-            live: Vec::new(),
-        });
-        known.attempts += 1;
-        if attempt.end.as_deref() == Some("done") {
-            known.state = TaskPhase::Done;
-        }
-    }
-    tasks.into_values().collect()
 }
 
 fn phase_of(state: Option<TaskState>) -> TaskPhase {
@@ -375,6 +332,6 @@ pub(super) fn unknown_job(job: JobId) -> Refusal {
 }
 
 /// Whoever asked may be gone; then nobody wants to know.
-fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
+pub(super) fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
     let _ = reply.send(answer);
 }

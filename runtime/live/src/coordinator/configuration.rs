@@ -27,6 +27,8 @@ pub struct CoordinatorConfiguration {
     pub journal_bytes_max: u64,
     /// How many ended jobs are kept in history.
     pub history_max: usize,
+    /// How many bytes their files may have; the oldest go first.
+    pub history_bytes_max: u64,
     /// When a straggler gets a second attempt that races it; `None` for never.
     pub speculation: Option<SpeculationSettings>,
     /// A task fails for good when so many workers died while it ran there alone; never, when zero.
@@ -54,6 +56,8 @@ impl CoordinatorConfiguration {
     pub const JOURNAL_BYTES_MAX_DEFAULT: u64 = 64 << 20;
     /// Ended jobs that are kept unless said otherwise.
     pub const HISTORY_MAX_DEFAULT: usize = 10_000;
+    /// Bytes of their files unless said otherwise.
+    pub const HISTORY_BYTES_MAX_DEFAULT: u64 = 8 << 30;
     /// Patience with programs of several jobs: as long as a client waits for a coordinator that is away.
     pub const CHAIN_GRACE_DEFAULT: Duration = Duration::from_secs(60);
     /// Workers that a task may take with it unless said otherwise.
@@ -71,6 +75,7 @@ impl CoordinatorConfiguration {
             fsync: CoordinatorConfiguration::FSYNC_DEFAULT,
             journal_bytes_max: CoordinatorConfiguration::JOURNAL_BYTES_MAX_DEFAULT,
             history_max: CoordinatorConfiguration::HISTORY_MAX_DEFAULT,
+            history_bytes_max: CoordinatorConfiguration::HISTORY_BYTES_MAX_DEFAULT,
             speculation: Some(SpeculationSettings::default()),
             crashes_max: CoordinatorConfiguration::CRASHES_MAX_DEFAULT,
             blob_bytes_max: CoordinatorConfiguration::BLOB_BYTES_MAX_DEFAULT,

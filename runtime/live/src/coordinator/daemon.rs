@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId};
+use napreduce_history::History;
 use napreduce_protocol::{
     FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
 };
@@ -24,7 +25,6 @@ use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
 use super::ending::{Ending, Tried};
 use super::entry::{Accepted, Entry, Extra, Identity};
-use super::history::History;
 use super::last_heard::{LastHeard, Waiting};
 use super::link::{Caller, Link};
 use super::pauses::Pause;
@@ -117,7 +117,8 @@ pub(super) struct Lasting {
     pub(super) directory: PathBuf,
     pub(super) journal: Journal,
     pub(super) journal_bytes_max: u64,
-    pub(super) history: History,
+    /// Tasks beside the loop read and write it.
+    pub(super) history: Arc<History>,
     pub(super) blobs: Arc<BlobStore>,
     /// A worker that is silent for so long is lost.
     pub(super) liveness: Duration,

@@ -3,15 +3,16 @@
 //! Owns what becomes of an output directory when the engine has forgotten its job, and for how long that is tried. Every step
 //! can be done again after a restart of the coordinator. Does not own the steps themselves (`output`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{JobId, JobOutcome};
+use napreduce_history::{EndedJob, JobSettings};
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, PartOutput, PartReport};
 
 use super::claims::{Claim, wait_after};
 use super::daemon::{Coordinator, Input};
 use super::entry::Extra;
-use super::history::{self, EndedJob};
 use super::job::LiveJob;
 use crate::output::{CommittedPart, Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
 
@@ -193,7 +194,7 @@ impl Coordinator {
     /// One try; with an end in hand only the history is written.
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
-        let path = self.lasting.as_ref().map(|lasting| lasting.history.path(id));
+        let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
         let detail = self.detail(&job);
         let (own, disk) = (self.own.clone(), self.disk.clone());
         // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
@@ -207,16 +208,14 @@ impl Coordinator {
                 None => settle(&job, claim, &disk, wall),
             };
             let tried = match settled {
-                Ok((end, remarks)) => {
-                    let ended = EndedJob::new(
-                        job.accepted.token,
-                        end.clone(),
-                        ended_detail(detail, &end, ended_millis),
-                    );
-                    let kept = path.map_or(Ok(()), |path| {
-                        history::write(&path, &ended)
-                            .map_err(|error| format!("cannot write {}: {error}", path.display()))
-                    });
+                Ok((end, mut remarks)) => {
+                    let token = job.accepted.token;
+                    let settings = Some(JobSettings::of(&job.accepted.plan));
+                    let detail = ended_detail(detail, &end, ended_millis);
+                    let ended = EndedJob { token, end, detail, settings };
+                    let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
+                    let kept = kept.map(|untidy| remarks.extend(untidy));
+                    let kept = kept.map_err(|error| format!("cannot write {error}"));
                     Tried::Over { ended: Box::new(ended), kept, remarks }
                 }
                 Err(trouble) => {
@@ -224,6 +223,8 @@ impl Coordinator {
                     Tried::Held { why: trouble.in_words(&job.accepted.plan.output), away }
                 }
             };
+            // By the time that anybody knows, the next coordinator may open it.
+            drop(history);
             // A coordinator that has ended does it again when it is back.
             let _ = own.send(Input::Tried { job: id, tried });
         });
@@ -328,9 +329,7 @@ impl Coordinator {
         if let Err(error) = kept {
             self.say(&format!("{job} is left out of the history: {error}"));
         }
-        if let Some(lasting) = &mut self.lasting {
-            let remarks = lasting.history.add(&ended);
-            remarks.iter().for_each(|remark| self.say(remark));
+        if self.lasting.is_some() {
             self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
         }
         if let Some(followed) = self.followed.remove(&job) {

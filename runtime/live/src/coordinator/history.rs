@@ -1,132 +1,134 @@
-//! Jobs that have ended, in files that outlive the coordinator.
+//! What is answered about jobs that have ended: from their files, beside the loop.
 //!
-//! Owns one file for each job, `job_0007.json`, and how many are kept. Does not own jobs that are running.
+//! Owns which questions those are. Does not own the files (`napreduce_history`) nor answers about jobs that
+//! have not.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use napreduce_core::JobId;
-use napreduce_protocol::{JobDetail, JobEnd, JobSummary};
-use serde::{Deserialize, Serialize};
+use napreduce_core::{AttemptId, JobId};
+use napreduce_history::{EndedJob, History};
+use napreduce_protocol::{FromCoordinator, JobDetail, TaskPhase, TaskSummary, ToCoordinator};
 
-/// Version of the files.
-const HISTORY_VERSION: u32 = 1;
+use super::answers::{send, unknown_job};
+use super::daemon::Coordinator;
+use super::link::Link;
+use super::outcomes::outcomes_of_ended;
+use super::requests::{Following, Refusal, Reply};
 
-/// A job that has ended.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct EndedJob {
-    version: u32,
-    pub(super) token: u128,
-    pub(super) end: JobEnd,
-    pub(super) detail: JobDetail,
-}
-
-impl EndedJob {
-    pub(super) fn new(token: u128, end: JobEnd, detail: JobDetail) -> EndedJob {
-        EndedJob { version: HISTORY_VERSION, token, end, detail }
+impl Coordinator {
+    /// The job that a message asks about, if it has ended or is not known.
+    pub(super) fn ended_that_is_meant(&self, asked: &ToCoordinator) -> Option<JobId> {
+        let job = match asked {
+            ToCoordinator::Job { job }
+            | ToCoordinator::Tasks { job: Some(job) }
+            | ToCoordinator::Outcomes { job, .. }
+            | ToCoordinator::Explain { job, .. } => *job,
+            _ => return None,
+        };
+        (!self.state.jobs.contains_key(&job)).then_some(job)
     }
-}
 
-/// The jobs in history: a line of each in memory, the rest in its file.
-#[derive(Debug)]
-pub(super) struct History {
-    directory: PathBuf,
-    kept_max: usize,
-    summaries: BTreeMap<JobId, JobSummary>,
-    tokens: BTreeMap<u128, JobId>,
-}
+    pub(super) fn answer_about_ended(&self, job: JobId, asked: ToCoordinator, reply: Reply) {
+        self.read_ended(job, reply, move |EndedJob { detail, .. }| {
+            Ok(match asked {
+                ToCoordinator::Tasks { .. } => FromCoordinator::Tasks(tasks_of_ended(&detail)),
+                ToCoordinator::Outcomes { attempts, command, .. } => {
+                    FromCoordinator::Outcomes(outcomes_of_ended(&detail, &attempts, command))
+                }
+                ToCoordinator::Explain { .. } => FromCoordinator::Explained { lines: explain_ended(&detail) },
+                _ => FromCoordinator::Job(Box::new(detail)),
+            })
+        });
+    }
 
-impl History {
-    /// Reads the lines of the newest jobs in `directory`, of which there are at most `kept_max` kept. Files that cannot
-    /// be read are left alone and named.
-    pub(super) fn open(directory: &Path, kept_max: usize) -> io::Result<(History, Vec<String>)> {
-        fs::create_dir_all(directory)?;
-        let (summaries, tokens) = (BTreeMap::new(), BTreeMap::new());
-        let mut history = History { directory: directory.to_owned(), kept_max, summaries, tokens };
-        let mut remarks = Vec::new();
-        for entry in fs::read_dir(directory)? {
-            let path = entry?.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            match read(&path) {
-                Ok(job) => history.enter(&job),
-                Err(why) => remarks.push(format!("{} is left out of the history: {why}", path.display())),
-            }
+    pub(super) fn follow_ended(&self, job: JobId, reply: Reply<Following>) {
+        self.read_ended(job, reply, |EndedJob { end, detail, .. }| {
+            let (_, progress) = tokio::sync::watch::channel(detail.summary.progress);
+            let (_, end) = tokio::sync::watch::channel(Some(end));
+            Ok(Following { progress, end })
+        });
+    }
+
+    pub(super) fn log_holder_of_ended(&self, attempt: AttemptId, reply: Reply<String>) {
+        let workers = self.data_addresses();
+        self.read_ended(attempt.task.job, reply, move |EndedJob { detail, .. }| {
+            log_holder(&detail, attempt, &workers)
+        });
+    }
+
+    /// Reads a job beside the loop, and answers with what `make` makes of it.
+    fn read_ended<T: Send + 'static>(
+        &self,
+        job: JobId,
+        reply: Reply<T>,
+        make: impl FnOnce(EndedJob) -> Result<T, Refusal> + Send + 'static,
+    ) {
+        let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
+        let Some(history) = history.filter(|history| history.has(job)) else {
+            return send(reply, Err(unknown_job(job)));
+        };
+        tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
+    }
+
+    /// Of the workers that are there, by their names: one may have come back under another number.
+    pub(super) fn data_addresses(&self) -> BTreeMap<String, String> {
+        let mut addresses = BTreeMap::new();
+        for identity in self.state.links.values().map(Link::identity) {
+            addresses.entry(identity.name.clone()).or_insert_with(|| identity.data_address.clone());
         }
-        remarks.extend(history.remove_oldest());
-        Ok((history, remarks))
+        addresses
     }
+}
 
-    pub(super) fn has(&self, job: JobId) -> bool {
-        self.summaries.contains_key(&job)
-    }
-
-    /// The highest number in it.
-    pub(super) fn last(&self) -> Option<JobId> {
-        self.summaries.keys().next_back().copied()
-    }
-
-    /// The job that was submitted with this token.
-    pub(super) fn of_token(&self, token: u128) -> Option<JobId> {
-        self.tokens.get(&token).copied()
-    }
-
-    /// Newest first.
-    pub(super) fn summaries(&self) -> impl Iterator<Item = &JobSummary> {
-        self.summaries.values().rev()
-    }
-
-    /// Everything about a job; `None` when it is not there.
-    pub(super) fn read(&self, job: JobId) -> Option<Result<EndedJob, String>> {
-        self.has(job).then(|| read(&self.path(job)))
-    }
-
-    /// Where the file of a job is.
-    pub(super) fn path(&self, job: JobId) -> PathBuf {
-        self.directory.join(format!("{job}.json"))
-    }
-
-    /// Enters a job whose file is written; what could not be removed in return.
-    pub(super) fn add(&mut self, job: &EndedJob) -> Vec<String> {
-        self.enter(job);
-        self.remove_oldest()
-    }
-
-    fn enter(&mut self, job: &EndedJob) {
-        self.tokens.insert(job.token, job.detail.summary.job);
-        self.summaries.insert(job.detail.summary.job, job.detail.summary.clone());
-    }
-
-    fn remove_oldest(&mut self) -> Vec<String> {
-        let mut remarks = Vec::new();
-        while self.summaries.len() > self.kept_max {
-            let Some((job, _)) = self.summaries.pop_first() else { break };
-            self.tokens.retain(|_, known| *known != job);
-            if let Err(error) = fs::remove_file(self.path(job)) {
-                remarks.push(format!("cannot remove {}: {error}", self.path(job).display()));
-            }
+/// Whoever is answered may start the next coordinator: by then the history is let go of.
+fn read(history: Arc<History>, job: JobId) -> Result<EndedJob, Refusal> {
+    match history.read(job) {
+        Some(Ok(ended)) => Ok(ended),
+        Some(Err(why)) => {
+            Err(Refusal { status: 1, reason: format!("cannot read the history of {job}: {why}") })
         }
-        remarks
+        None => Err(unknown_job(job)),
     }
 }
 
-/// Writes the file of a job, complete under its name or not there.
-pub(super) fn write(path: &Path, job: &EndedJob) -> io::Result<()> {
-    let unfinished = path.with_extension("unfinished");
-    let mut file = File::create(&unfinished)?;
-    file.write_all(&serde_json::to_vec(job)?)?;
-    file.sync_data()?;
-    fs::rename(&unfinished, path)
+/// Where the logs of an attempt are.
+pub(super) fn log_holder(
+    detail: &JobDetail,
+    attempt: AttemptId,
+    workers: &BTreeMap<String, String>,
+) -> Result<String, Refusal> {
+    let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
+    let ran = ran.ok_or_else(|| Refusal::wrong(format!("there was no {attempt}")))?;
+    workers.get(&ran.worker_name).cloned().ok_or_else(|| Refusal {
+        status: 1,
+        reason: format!("the logs of {attempt} are on {}, which is not there now", ran.worker_name),
+    })
 }
 
-fn read(path: &Path) -> Result<EndedJob, String> {
-    let bytes = fs::read(path).map_err(|error| error.to_string())?;
-    let job: EndedJob = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-    if job.version != HISTORY_VERSION {
-        return Err(format!("it has version {}, and this program reads {HISTORY_VERSION}", job.version));
+/// Also of a job whose tasks are over and whose output is not settled.
+pub(super) fn explain_ended(detail: &JobDetail) -> Vec<String> {
+    let (job, how) = (detail.summary.job, detail.summary.phase.in_words());
+    let why = detail.summary.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    vec![format!("{job} has ended, {how}{why}")]
+}
+
+/// Likewise.
+pub(super) fn tasks_of_ended(detail: &JobDetail) -> Vec<TaskSummary> {
+    let mut tasks = BTreeMap::new();
+    for attempt in &detail.attempts {
+        let task = attempt.attempt.task;
+        let known = tasks.entry(task).or_insert_with(|| TaskSummary {
+            task,
+            state: TaskPhase::Pending,
+            reason: None,
+            attempts: 0,
+            live: Vec::new(),
+        });
+        known.attempts += 1;
+        if attempt.end.as_deref() == Some("done") {
+            known.state = TaskPhase::Done;
+        }
     }
-    Ok(job)
+    tasks.into_values().collect()
 }

@@ -4,7 +4,7 @@
 //! (`commands`) nor what is kept of preemptions (`preemptions`).
 
 use napreduce_core::{AttemptId, AttemptState, JobId};
-use napreduce_protocol::{CommandOutcome, PreemptionEnd, PreemptionSummary, TaskCommand};
+use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
 
 use super::daemon::Coordinator;
 use super::preemptions::PreemptionBook;
@@ -21,15 +21,7 @@ impl Coordinator {
         let view = self.state.view();
         let (Some(known), Some(kept)) = (view.job(job), self.state.jobs.get(&job)) else {
             // Its end came first, which is what a kill wants.
-            let detail = self.find(job)?;
-            let ended = |attempt: &AttemptId| {
-                if command == TaskCommand::Resume {
-                    return (*attempt, CommandOutcome::Done);
-                }
-                let last = detail.preemptions.iter().rev().find(|known| known.attempt == *attempt);
-                (*attempt, last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)))
-            };
-            return Ok(attempts.iter().map(ended).collect());
+            return Ok(outcomes_of_ended(&*self.find(job)?, attempts, command));
         };
         let live: Vec<AttemptId> = known.attempts().collect();
         let wanted = if attempts.is_empty() { &live[..] } else { attempts };
@@ -39,6 +31,22 @@ impl Coordinator {
         };
         Ok(wanted.iter().map(outcome).collect())
     }
+}
+
+/// Of attempts of a job whose tasks are over.
+pub(super) fn outcomes_of_ended(
+    detail: &JobDetail,
+    attempts: &[AttemptId],
+    command: TaskCommand,
+) -> Vec<(AttemptId, CommandOutcome)> {
+    let ended = |attempt: &AttemptId| {
+        if command == TaskCommand::Resume {
+            return (*attempt, CommandOutcome::Done);
+        }
+        let last = detail.preemptions.iter().rev().find(|known| known.attempt == *attempt);
+        (*attempt, last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)))
+    };
+    attempts.iter().map(ended).collect()
 }
 
 /// `state` is that of a live attempt, and whether it waits to go on.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use napreduce_core::{Engine, EngineSnapshot, JobId, Scheduler, Time, WorkerId};
+use napreduce_history::{History, HistoryLimits};
 use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -17,7 +18,6 @@ use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input, Lasting};
 use super::entry::Entry;
 use super::gone::GoneWorkers;
-use super::history::History;
 use super::job::LiveJob;
 use super::link::{KeptLink, Link};
 use super::state::CoordinatorState;
@@ -176,7 +176,9 @@ impl Coordinator {
         let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
         let (mut journal, mut recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
         let history_directory = directory.join("history");
-        let (history, remembered) = History::open(&history_directory, configuration.history_max)
+        let limits =
+            HistoryLimits { jobs_max: configuration.history_max, bytes_max: configuration.history_bytes_max };
+        let (history, remembered) = History::open(&history_directory, limits)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
         let (begun, mut remarks) = (recovered.begun, std::mem::take(&mut recovered.remarks));
         remarks.extend(remembered);
@@ -199,7 +201,7 @@ impl Coordinator {
             directory: configuration.directory.path().to_owned(),
             journal,
             journal_bytes_max: configuration.journal_bytes_max,
-            history,
+            history: Arc::new(history),
             blobs: Arc::clone(blobs),
             liveness: configuration.liveness,
             heartbeat: configuration.heartbeat,

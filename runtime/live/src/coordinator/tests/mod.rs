@@ -4,6 +4,7 @@
 //! Does not own connections: their messages are handed over in this process.
 
 mod chains;
+mod history;
 mod jobs;
 mod outcomes;
 mod outputs;

@@ -1,0 +1,94 @@
+//! Figures of a job that stand for its rows: how long attempts took, what preemption cost.
+//!
+//! Owns how they are computed. Does not own the rows.
+
+use napreduce_core::TaskKind;
+use napreduce_protocol::{AttemptSummary, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
+use serde::{Deserialize, Serialize};
+
+/// How long the attempts took that did their tasks; nothing of a phase that has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Durations {
+    map: Option<Quantiles>,
+    reduce: Option<Quantiles>,
+}
+
+/// Quantiles in milliseconds, each the duration of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Quantiles {
+    count: u64,
+    min: u64,
+    p25: u64,
+    p50: u64,
+    p75: u64,
+    p95: u64,
+    max: u64,
+}
+
+impl Durations {
+    pub(super) fn of(attempts: &[AttemptSummary]) -> Durations {
+        let of = |kind: TaskKind| {
+            let done = attempts.iter().filter(|one| one.attempt.task.kind == kind);
+            let done = done.filter(|one| one.end.as_deref() == Some("done"));
+            let took = |one: &AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
+            Quantiles::of(done.filter_map(took).collect())
+        };
+        Durations { map: of(TaskKind::Map), reduce: of(TaskKind::Reduce) }
+    }
+}
+
+impl Quantiles {
+    fn of(mut millis: Vec<u64>) -> Option<Quantiles> {
+        millis.sort_unstable();
+        let last = millis.len().checked_sub(1)?;
+        // The nearest rank: a value that occurred.
+        let at = |percent: usize| millis[(last * percent).div_ceil(100)];
+        let count = millis.len() as u64;
+        let (p25, p50, p75, p95) = (at(25), at(50), at(75), at(95));
+        Some(Quantiles { count, min: millis[0], p25, p50, p75, p95, max: millis[last] })
+    }
+}
+
+/// The ledger of preemptions, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct PreemptionTotals {
+    requests: u64,
+    suspended: u64,
+    checkpointed: u64,
+    killed: u64,
+    withdrawn: u64,
+    resumes: u64,
+    restores: u64,
+    suspended_millis: u64,
+    swapped_out_bytes: u64,
+    checkpoint_bytes: u64,
+    work_saved_millis: u64,
+    work_lost_millis: u64,
+}
+
+impl PreemptionTotals {
+    pub(super) fn of(
+        requests: &[PreemptionSummary],
+        resumes: &[ResumeSummary],
+        restores: &[RestoreSummary],
+    ) -> PreemptionTotals {
+        let ended = |end| requests.iter().filter(|one| one.end == Some(end)).count() as u64;
+        let sum = |of: fn(&PreemptionSummary) -> u64| requests.iter().map(of).fold(0, u64::saturating_add);
+        PreemptionTotals {
+            requests: requests.len() as u64,
+            suspended: ended(PreemptionEnd::Suspended),
+            checkpointed: ended(PreemptionEnd::Checkpointed),
+            killed: ended(PreemptionEnd::Killed),
+            withdrawn: ended(PreemptionEnd::Withdrawn),
+            resumes: resumes.len() as u64,
+            restores: restores.len() as u64,
+            suspended_millis: sum(|one| one.suspended_millis.unwrap_or(0)),
+            swapped_out_bytes: sum(|one| one.swapped_out_bytes),
+            checkpoint_bytes: sum(|one| one.checkpoint_bytes),
+            work_saved_millis: sum(|one| one.work_saved_millis),
+            work_lost_millis: sum(|one| one.work_lost_millis),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Attempts of a job as rows, in the order in which they were launched.
+//!
+//! Owns their columns. Does not own the attempts (protocol).
+
+use napreduce_core::WorkerId;
+use napreduce_protocol::AttemptSummary;
+
+use super::{kinds, or_empty, read_attempts, small, write_attempts};
+use crate::recording::{Columns, ColumnsWriter, Row};
+
+impl Row for AttemptSummary {
+    const KIND: u16 = kinds::ATTEMPTS;
+    const NAME: &'static str = "attempts";
+
+    fn times(&self) -> Option<(u64, u64)> {
+        let micros = |millis: u64| millis.saturating_mul(1_000);
+        // What ended within a millisecond ended until its end.
+        let until = |millis: u64| micros(millis).saturating_add(999);
+        let began = micros(self.launched_millis);
+        Some((began, self.ended_millis.map_or(u64::MAX, until).max(began)))
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.worker_name.len() + self.end.as_ref().map_or(0, String::len)
+    }
+
+    fn write(rows: &[AttemptSummary], columns: &mut ColumnsWriter) {
+        write_attempts("", rows.iter().map(|row| row.attempt), columns);
+        columns.numbers("worker", rows.iter().map(|row| Some(row.worker.0.into())));
+        columns.texts("worker_name", rows.iter().map(|row| Some(row.worker_name.as_str())));
+        columns.differences("launched_millis", rows.iter().map(|row| Some(row.launched_millis)));
+        // How long it took has fewer digits than when it ended.
+        let took = |row: &AttemptSummary| Some(row.ended_millis?.wrapping_sub(row.launched_millis));
+        columns.numbers("took_millis", rows.iter().map(took));
+        columns.texts("end", rows.iter().map(|row| row.end.as_deref()));
+    }
+
+    fn read(columns: &Columns) -> Result<Vec<AttemptSummary>, String> {
+        let attempts = read_attempts("", columns)?;
+        let (workers, mut names) = (columns.numbers("worker")?, columns.texts("worker_name")?);
+        let (launched, took) = (columns.all_numbers("launched_millis")?, columns.numbers("took_millis")?);
+        let mut ends = columns.texts("end")?;
+        let row = |(row, attempt): (usize, _)| {
+            Ok(AttemptSummary {
+                attempt,
+                worker: WorkerId(small("worker", workers[row])?),
+                worker_name: or_empty(&mut names, row),
+                launched_millis: launched[row],
+                ended_millis: took[row].map(|took| launched[row].wrapping_add(took)),
+                end: ends[row].take(),
+            })
+        };
+        attempts.into_iter().enumerate().map(row).collect()
+    }
+}

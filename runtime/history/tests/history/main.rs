@@ -1,0 +1,13 @@
+//! The files of ended jobs: what is written is read, and what is damaged is said.
+//!
+//! Owns tests through what the crate shows, one behaviour a file. Frames made by hand are tested beside the
+//! frames.
+
+mod bounds;
+mod crashes;
+mod damage;
+mod heads;
+mod index;
+mod round_trip;
+mod samples;
+mod size;
