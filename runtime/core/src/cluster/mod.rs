@@ -3,6 +3,7 @@
 //! Owns the data and keeps its indices in step. Does not own rules: which change follows from what is the engine's.
 
 mod attempt;
+mod exclusion;
 mod explain;
 mod faults;
 mod free_workers;
@@ -42,7 +43,7 @@ use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
 use crate::preemption::PreemptRequest;
-use crate::states::{AttemptState, TaskInput, WorkerState};
+use crate::states::{AttemptState, TaskInput};
 use crate::time::Time;
 
 /// The order in which jobs are given to, unless a policy says otherwise: priority, submit time, id.
@@ -340,34 +341,6 @@ impl Cluster {
     pub fn usable(&self, kind: TaskKind) -> BTreeSet<WorkerId> {
         let usable = |(_, worker): &(WorkerId, &Worker)| worker.takes_attempts() && worker.slots[kind] > 0;
         self.workers.iter().filter(usable).map(|(id, _)| id).collect()
-    }
-
-    /// Whether this worker may be excluded, too: half of those with slots of a kind stay in use.
-    pub fn may_exclude(&self, id: WorkerId) -> bool {
-        TaskKind::ALL.into_iter().filter(|kind| self.workers[&id].slots[*kind] > 0).all(|kind| {
-            let (excluded, up) = self.count_up(kind);
-            (excluded + 1) * 2 <= up
-        })
-    }
-
-    /// A worker that is excluded though more than half are, since others are gone; the one for the shortest time yet.
-    pub fn one_too_many_excluded(&self) -> Option<WorkerId> {
-        if self.excluded.is_empty() {
-            return None;
-        }
-        let too_many = |kind: &TaskKind| {
-            let (excluded, up) = self.count_up(*kind);
-            excluded * 2 > up
-        };
-        let kind = TaskKind::ALL.into_iter().find(too_many)?;
-        self.excluded.iter().map(|(_, id)| *id).find(|id| self.workers[id].slots[kind] > 0)
-    }
-
-    /// How many of the workers with slots of a kind are excluded, and how many there are.
-    fn count_up(&self, kind: TaskKind) -> (usize, usize) {
-        let with_slots = |worker: &&Worker| worker.state == WorkerState::Up && worker.slots[kind] > 0;
-        let up = self.workers.values().filter(with_slots);
-        (up.clone().filter(|worker| worker.excluded_until.is_some()).count(), up.count())
     }
 
     /// Finds anew which tasks are to be kept from which workers, when the workers that can be used are others.

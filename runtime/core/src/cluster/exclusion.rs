@@ -1,0 +1,37 @@
+//! How many workers may be excluded at a time.
+//!
+//! Owns that half of those with slots of a kind stay in use. Does not own why one is excluded (`engine::containment`).
+
+use crate::cluster::{Cluster, Worker};
+use crate::ids::{TaskKind, WorkerId};
+use crate::states::WorkerState;
+
+impl Cluster {
+    /// Whether this worker may be excluded, too: half of those with slots of a kind stay in use.
+    pub fn may_exclude(&self, id: WorkerId) -> bool {
+        TaskKind::ALL.into_iter().filter(|kind| self.workers[&id].slots[*kind] > 0).all(|kind| {
+            let (excluded, up) = self.count_up(kind);
+            (excluded + 1) * 2 <= up
+        })
+    }
+
+    /// A worker that is excluded though more than half are, since others are gone; the one for the shortest time yet.
+    pub fn one_too_many_excluded(&self) -> Option<WorkerId> {
+        if self.excluded.is_empty() {
+            return None;
+        }
+        let too_many = |kind: &TaskKind| {
+            let (excluded, up) = self.count_up(*kind);
+            excluded * 2 > up
+        };
+        let kind = TaskKind::ALL.into_iter().find(too_many)?;
+        self.excluded.iter().map(|(_, id)| *id).find(|id| self.workers[id].slots[kind] > 0)
+    }
+
+    /// How many of the workers with slots of a kind are excluded, and how many there are.
+    fn count_up(&self, kind: TaskKind) -> (usize, usize) {
+        let with_slots = |worker: &&Worker| worker.state == WorkerState::Up && worker.slots[kind] > 0;
+        let up = self.workers.values().filter(with_slots);
+        (up.clone().filter(|worker| worker.excluded_until.is_some()).count(), up.count())
+    }
+}
