@@ -7,6 +7,7 @@ mod progress;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use napreduce_core::{
     AttemptId, ClusterView, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, WorkerId,
@@ -24,7 +25,9 @@ use super::preemptions::PreemptionBook;
 /// A job from submission until it is in history.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LiveJob {
-    pub(super) accepted: Accepted,
+    /// Shared with the snapshots that are being written: it never changes, and names every split.
+    #[serde(with = "shared")]
+    pub(super) accepted: Arc<Accepted>,
     /// In microseconds since 1970.
     pub(super) submitted_micros: u64,
     /// How it ended, when the engine has forgotten it: its output is then committed or removed.
@@ -62,7 +65,7 @@ pub(super) struct TaskResult {
 impl LiveJob {
     pub(super) fn new(accepted: Accepted, submitted_micros: u64) -> LiveJob {
         LiveJob {
-            accepted,
+            accepted: Arc::new(accepted),
             submitted_micros,
             outcome: None,
             commit_begun: false,
@@ -338,6 +341,23 @@ fn in_words(outcome: &JobOutcome) -> String {
         JobOutcome::Succeeded => "succeeded".to_owned(),
         JobOutcome::Failed { reason } => format!("failed: {reason}"),
         JobOutcome::Killed { reason } => format!("been killed: {reason}"),
+    }
+}
+
+/// What is shared, as what it is.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<T: Serialize, S: Serializer>(shared: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        (**shared).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
     }
 }
 
