@@ -211,3 +211,32 @@ async fn a_directory_whose_snapshot_is_missing_is_refused_and_left_as_it_is() {
     );
     assert_eq!(listed(), before);
 }
+
+/// Something stands where a snapshot is to be written, and in the way of tidying up.
+#[tokio::test]
+async fn a_snapshot_that_cannot_be_written_is_done_without() {
+    let mut scene = Scene::new();
+    scene.configuration.journal_bytes_max = 1;
+    let directory = scene.configuration.directory.coordinator_directory();
+    let obstacle = directory.join("snapshot-00000002.unfinished");
+    let coordinator = scene.start_changed(|_| fs::create_dir(&obstacle).expect("an obstacle"));
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    worker.do_map(map);
+    let reduce = worker.launched().await;
+    worker.started(reduce);
+    coordinator.kill().await;
+    fs::remove_dir(&obstacle).expect("it is still there");
+    let coordinator = scene.start();
+    // Whether the last report was journaled nobody knows; the worker says all of them again.
+    worker.reported = 0;
+    let mut worker = worker.reconnect(&coordinator).await;
+    worker.do_map(map);
+    worker.started(reduce);
+    worker.happened(reduce, Report::CommitRequested);
+    assert_eq!(worker.order().await, Order::Commit { attempt: reduce });
+    worker.promote(&scene, reduce);
+    coordinator.end_of(job).await;
+    coordinator.stop().await;
+}

@@ -45,8 +45,8 @@ fn the_fuzzer_has_each_target() {
     let files =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let files: BTreeSet<String> = files.collect();
-    // Segment files are napreduce-data's, journals napreduce-live's.
-    let others = ["segment", "journal"];
+    // Segment files are napreduce-data's, journals napreduce-live's, recordings napreduce-history's.
+    let others = ["segment", "journal", "recording"];
     let ours = TARGETS.iter().map(|(name, _)| *name).chain(others).map(|name| format!("{name}.rs"));
     assert_eq!(files, ours.collect());
 }
