@@ -147,7 +147,7 @@ impl Coordinator {
             summary: self.summary(job),
             counters: job.counters(),
             parts: Vec::new(),
-            attempts: job.attempts.clone(),
+            attempts: job.attempts.iter().map(|attempt| (**attempt).clone()).collect(),
             events: job.events.clone(),
             preemptions: job.book.preemptions.clone(),
             resumes: job.book.resumes.clone(),

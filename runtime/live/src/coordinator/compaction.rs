@@ -3,6 +3,7 @@
 //! Owns when one is made, and that the loop does no more for it than copy what it knows. Does not own the files (`journal`)
 //! nor what is in a snapshot (`recovery`).
 
+use std::io;
 use std::time::Instant;
 
 use tokio::task::spawn_blocking;
@@ -20,9 +21,10 @@ impl Coordinator {
         }
         let began = Instant::now();
         let compaction = lasting.journal.begin_compaction()?;
+        let path = compaction.path();
         let (snapshot, own) = (self.state.snapshot(), self.own.clone());
         let copied = began.elapsed();
-        self.compacting = Some(spawn_blocking(move || {
+        let writing = spawn_blocking(move || {
             let written = compaction.write(&snapshot);
             tracing::info!(
                 target: "coordinator",
@@ -30,6 +32,11 @@ impl Coordinator {
                 copied.as_secs_f64() * 1_000.0,
                 began.elapsed().as_secs_f64() * 1_000.0
             );
+            written
+        });
+        self.compacting = Some(tokio::spawn(async move {
+            let panicked = |error| JournalError::Io { doing: "write", path, source: io::Error::other(error) };
+            let written = writing.await.unwrap_or_else(|error| Err(panicked(error)));
             // A coordinator that has ended hears nothing, and has waited for it.
             let _ = own.send(Input::Compacted(written));
         }));
@@ -48,7 +55,7 @@ impl Coordinator {
     /// The last snapshot: a later version of this program may decide otherwise, but it can read what was decided.
     pub(super) async fn compact_at_the_end(&mut self) -> Result<(), JournalError> {
         if let Some(compacting) = self.compacting.take() {
-            // A panic of it has been printed.
+            // What became of it matters no more: another one is written.
             let _ = compacting.await;
         }
         let Some(lasting) = &mut self.lasting else { return Ok(()) };

@@ -7,7 +7,7 @@ use napreduce_core::JobId;
 use napreduce_core::delivery::{Inbox, NeverSent, Outbox, Receipt};
 use napreduce_protocol::ToWorker;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::entry::Identity;
@@ -36,6 +36,9 @@ pub(super) struct KeptLink {
     reports: Inbox,
     /// Jobs that it was told of.
     defined: BTreeSet<JobId>,
+    /// How many entries of the log of their map outputs it was told.
+    #[serde(default)]
+    read: BTreeMap<JobId, usize>,
     /// It may go, and counts as gone.
     leaving: bool,
 }
@@ -61,7 +64,8 @@ enum Route {
 impl Link {
     pub(super) fn new(identity: Identity) -> Link {
         let (orders, reports) = (Outbox::default(), Inbox::default());
-        Link::restored(KeptLink { identity, orders, reports, defined: BTreeSet::new(), leaving: false })
+        let (defined, read) = (BTreeSet::new(), BTreeMap::new());
+        Link::restored(KeptLink { identity, orders, reports, defined, read, leaving: false })
     }
 
     /// As it was when the coordinator ended.
@@ -95,7 +99,13 @@ impl Link {
         let message = message(self.kept.orders.next_number());
         match &message {
             ToWorker::Define { description, .. } => drop(self.kept.defined.insert(description.job)),
-            ToWorker::Forget { job, .. } => drop(self.kept.defined.remove(job)),
+            ToWorker::Outputs { job, entries, .. } => {
+                *self.kept.read.entry(*job).or_default() += entries.len();
+            }
+            ToWorker::Forget { job, .. } => {
+                self.kept.defined.remove(job);
+                self.kept.read.remove(job);
+            }
             ToWorker::Leave { .. } => self.kept.leaving = true,
             _ => {}
         }
@@ -105,6 +115,11 @@ impl Link {
     /// Whether it was told of a job and not yet to forget it.
     pub(super) fn knows(&self, job: JobId) -> bool {
         self.kept.defined.contains(&job)
+    }
+
+    /// How many entries of the log of a job's map outputs it was told.
+    pub(super) fn read_of(&self, job: JobId) -> usize {
+        self.kept.read.get(&job).copied().unwrap_or_default()
     }
 
     /// What a report of this number is; a fresh one is to be journaled and then taken in.

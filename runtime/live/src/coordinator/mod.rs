@@ -30,6 +30,7 @@ mod last_heard;
 mod link;
 mod notes;
 mod outcomes;
+mod output_log;
 mod pauses;
 mod preemptions;
 mod recovery;

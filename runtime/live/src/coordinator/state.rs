@@ -9,12 +9,12 @@ use std::sync::PoisonError;
 
 use napreduce_core::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
-    Report, Time, WorkerId,
+    Report, TaskKind, Time, WorkerId,
 };
-use napreduce_protocol::{Peer, ToWorker};
+use napreduce_protocol::ToWorker;
 
 use super::chains::KnownChain;
-use super::entry::{Accepted, Entry, Extra, Identity};
+use super::entry::{Accepted, Entry, Extra};
 use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
 use super::link::Link;
@@ -139,7 +139,7 @@ impl CoordinatorState {
                 let told = ReplayedBatch { at: self.last, events, effects: effects.clone() };
                 recorded.lock().unwrap_or_else(PoisonError::into_inner).push(told);
             }
-            events = effects.into_iter().filter_map(|effect| self.carry_out(effect)).collect();
+            events = self.carry_out_all(effects);
         }
         for extra in entry.extra {
             match extra {
@@ -186,6 +186,26 @@ impl CoordinatorState {
 
     fn is_current(&self, worker: WorkerId, attempt: AttemptId) -> bool {
         self.view().attempt(attempt).is_some_and(|known| known.worker() == worker)
+    }
+
+    /// Carries out what followed from some events; what cannot be is more of them.
+    fn carry_out_all(&mut self, effects: Vec<Effect>) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut effects = effects.into_iter().peekable();
+        while let Some(effect) = effects.next() {
+            let Effect::Send { worker, order: Order::MoreInputs { attempt, inputs } } = effect else {
+                events.extend(self.carry_out(effect));
+                continue;
+            };
+            // An output is named to one waiting reduce after the other.
+            let mut readers = BTreeMap::from([(worker, vec![attempt])]);
+            while let Some((worker, attempt)) = effects.peek().and_then(|next| reader_of(next, &inputs)) {
+                readers.entry(worker).or_default().push(attempt);
+                effects.next();
+            }
+            self.name_inputs(readers, &inputs);
+        }
+        events
     }
 
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
@@ -262,7 +282,7 @@ impl CoordinatorState {
         self.notices.push(notice);
     }
 
-    fn tell(&mut self, worker: WorkerId, message: impl FnOnce(u64) -> ToWorker) {
+    pub(super) fn tell(&mut self, worker: WorkerId, message: impl FnOnce(u64) -> ToWorker) {
         if let Some(link) = self.links.get_mut(&worker) {
             link.tell(message);
             self.touched.insert(worker);
@@ -270,43 +290,31 @@ impl CoordinatorState {
     }
 
     /// Tells a worker an order, with what it takes to carry it out; one that cannot be given is one more event.
-    fn order(&mut self, worker: WorkerId, order: Order) -> Option<Event> {
+    fn order(&mut self, worker: WorkerId, mut order: Order) -> Option<Event> {
         tracing::trace!(target: "coordinator", to = %worker, "{order:?}");
-        let peers = match &order {
-            Order::Launch { inputs, .. } | Order::MoreInputs { inputs, .. } => self.holders(inputs),
-            _ => Vec::new(),
-        };
-        let work = match &order {
-            Order::Launch { attempt, .. } => {
+        let work = match &mut order {
+            Order::Launch { attempt, inputs, .. } => {
                 let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
                     return Some(unknown_task(worker, *attempt));
                 };
                 let Some(work) = job.launch(*attempt) else { return Some(unknown_task(worker, *attempt)) };
-                if self.links.get(&worker).is_some_and(|link| !link.knows(attempt.task.job)) {
+                let id = job.id();
+                if attempt.task.kind == TaskKind::Reduce {
+                    job.outputs.have(&std::mem::take(inputs));
+                }
+                if self.links.get(&worker).is_some_and(|link| !link.knows(id)) {
                     let description = Box::new(job.description());
                     self.tell(worker, |number| ToWorker::Define { number, description });
+                }
+                if attempt.task.kind == TaskKind::Reduce {
+                    self.tell_outputs(worker, id);
                 }
                 Some(work)
             }
             _ => None,
         };
-        self.tell(worker, |number| ToWorker::Ordered { number, order, work, peers });
+        self.tell(worker, |number| ToWorker::Ordered { number, order, work });
         None
-    }
-
-    /// Where the workers that hold map outputs serve them.
-    fn holders(&self, outputs: &[MapOutput]) -> Vec<Peer> {
-        let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
-        let peers = holders.into_iter().filter_map(|worker| {
-            let Identity { data_address, directory, incarnation, .. } = self.links.get(&worker)?.identity();
-            (!data_address.is_empty()).then(|| Peer {
-                worker,
-                address: data_address.clone(),
-                directory: directory.clone(),
-                incarnation: *incarnation,
-            })
-        });
-        peers.collect()
     }
 
     /// A worker whose link may have something to send, though no entry says so.
@@ -321,6 +329,16 @@ impl CoordinatorState {
                 link.flush();
             }
         }
+    }
+}
+
+/// Whom an effect names the same inputs to.
+fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptId)> {
+    match effect {
+        Effect::Send { worker, order: Order::MoreInputs { attempt, inputs } } if inputs == named => {
+            Some((*worker, *attempt))
+        }
+        _ => None,
     }
 }
 

@@ -155,9 +155,14 @@ pub(crate) struct Compaction {
 }
 
 impl Compaction {
+    /// Where the snapshot will be.
+    pub(crate) fn path(&self) -> PathBuf {
+        snapshot_path(&self.directory, self.generation)
+    }
+
     /// Writes the snapshot, then removes what it takes the place of.
     pub(crate) fn write(self, snapshot: &impl Serialize) -> Result<(), JournalError> {
-        snapshot::write(&snapshot_path(&self.directory, self.generation), &self.header, snapshot)?;
+        snapshot::write(&self.path(), &self.header, snapshot)?;
         remove_older(&self.directory, self.generation, &list(&self.directory)?)
     }
 }

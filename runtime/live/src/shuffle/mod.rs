@@ -1,10 +1,13 @@
-//! The data server of a worker: it answers the reduces, workers and coordinators that want segments or logs of it.
+//! Map outputs between workers: which there are, and the data server that answers the reduces, workers and coordinators
+//! that want segments or logs.
 //!
-//! Owns the serving. Does not own the segment files (`napreduce-data`), authentication and encryption
+//! Owns the serving, and a job's outputs as its log tells them. Does not own the segment files (`napreduce-data`), authentication and encryption
 //! (`napreduce-protocol`), nor how a reduce gathers its inputs (`napreduce-task`).
 
+mod outputs;
 mod server;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use outputs::OutputTable;
 pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};

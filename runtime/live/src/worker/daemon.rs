@@ -8,10 +8,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FaultPlace, JobId, MapOutput, Order, Report};
+use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start};
 use napreduce_protocol::{
-    AttemptProgress, JobDescription, LaunchWork, MapInput, Peer, TaskError, ToWorker, WorkerNews,
-    WorkerReport,
+    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };
 use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -124,7 +123,15 @@ impl Worker {
         match message {
             ToWorker::Define { description, .. } => self.define(*description),
             ToWorker::Forget { job, .. } => self.forget(job),
-            ToWorker::Ordered { order, work, peers, .. } => self.follow_order(order, work, peers),
+            ToWorker::Outputs { job, entries, peers, .. } => {
+                if let Some(known) = self.jobs.get_mut(&job) {
+                    known.on_outputs(entries, peers);
+                }
+            }
+            ToWorker::Ordered { order, work, .. } => self.follow_order(order, work),
+            ToWorker::Named { attempts, maps, .. } => {
+                attempts.into_iter().for_each(|attempt| self.add_inputs(attempt, &maps));
+            }
             // The first is followed by whoever holds the other end, which closes this one; the rest is a connection's own.
             ToWorker::Leave { .. }
             | ToWorker::Welcome { .. }
@@ -133,15 +140,14 @@ impl Worker {
         }
     }
 
-    fn follow_order(&mut self, order: Order, work: Option<LaunchWork>, peers: Vec<Peer>) {
+    fn follow_order(&mut self, order: Order, work: Option<LaunchWork>) {
         match order {
-            Order::Launch { attempt, from, inputs } => match work {
-                Some(work) => self.launch(Launching { attempt, from, inputs, work, peers }),
+            Order::Launch { attempt, from, .. } => match work {
+                Some(work) => self.launch(attempt, from, work),
                 None => {
                     self.report(attempt, failed(TaskError::fatal("the worker was not told what to launch")))
                 }
             },
-            Order::MoreInputs { attempt, inputs } => self.add_inputs(attempt, inputs, peers),
             Order::Kill { attempt } => self.kill(attempt),
             Order::Suspend { attempt } => self.suspend(attempt),
             // The attempt's supervisor knows what it means.
@@ -215,18 +221,16 @@ impl Worker {
         self.jobs.clear();
     }
 
-    fn add_inputs(&mut self, attempt: AttemptId, outputs: Vec<MapOutput>, peers: Vec<Peer>) {
-        if let Some(waiting) = self.waiting(attempt.task.job)
+    fn add_inputs(&mut self, attempt: AttemptId, maps: &[u32]) {
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
+        let inputs = job.outputs_of(maps);
+        if let Readiness::Preparing { waiting } = &mut job.readiness
             && let Some(launching) = waiting.iter_mut().find(|other| other.attempt == attempt)
         {
-            launching.inputs.extend(outputs);
-            launching.peers.extend(peers);
-            return;
+            return launching.inputs.extend(inputs);
         }
-        if let Some(job) = self.jobs.get(&attempt.task.job) {
-            let named = job.places(outputs.clone(), peers);
-            self.order(attempt, Order::MoreInputs { attempt, inputs: outputs }, named);
-        }
+        let named = job.places(inputs);
+        self.order(attempt, Order::MoreInputs { attempt, inputs: Vec::new() }, named);
     }
 
     fn waiting(&mut self, job: JobId) -> Option<&mut Vec<Launching>> {
@@ -248,12 +252,12 @@ impl Worker {
         self.order(attempt, Order::Suspend { attempt }, Vec::new());
     }
 
-    fn launch(&mut self, launching: Launching) {
-        let attempt = launching.attempt;
+    fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
             let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
             return self.report(attempt, failed(error));
         };
+        let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };
         match (&mut job.readiness, &self.settings.environment) {
             (Readiness::Preparing { waiting }, _) => waiting.push(launching),
             (readiness, Some((environment, _))) if !readiness.is_ready(environment) => {

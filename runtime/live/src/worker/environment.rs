@@ -2,6 +2,7 @@
 //!
 //! Owns the values and where other workers' segments are found. Does not own any process or connection.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,8 +48,16 @@ pub(super) struct WorkerEnvironment {
 impl WorkerEnvironment {
     /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left out: its
     /// worker is gone, and what replaces it will be named.
-    pub(super) fn places(&self, own: WorkerId, outputs: Vec<MapOutput>, peers: Vec<Peer>) -> Vec<MapInput> {
-        let peers: Vec<(Peer, bool)> = peers.into_iter().map(|peer| self.look_at(peer)).collect();
+    pub(super) fn places(
+        &self,
+        own: WorkerId,
+        outputs: Vec<MapOutput>,
+        peers: &BTreeMap<WorkerId, Peer>,
+    ) -> Vec<MapInput> {
+        let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
+        let looked_at =
+            holders.into_iter().filter_map(|holder| Some((holder, self.look_at(peers.get(&holder)?))));
+        let peers: BTreeMap<WorkerId, (&Peer, bool)> = looked_at.collect();
         let input = |output: MapOutput| {
             let place = self.place(own, output, &peers)?;
             Some(MapInput { attempt: output.attempt, place })
@@ -68,17 +77,22 @@ impl WorkerEnvironment {
     }
 
     /// Whether the directory of a worker can be seen from here.
-    fn look_at(&self, peer: Peer) -> (Peer, bool) {
+    fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, bool) {
         let seen = !self.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
         (peer, seen)
     }
 
-    fn place(&self, own: WorkerId, output: MapOutput, peers: &[(Peer, bool)]) -> Option<Place> {
+    fn place(
+        &self,
+        own: WorkerId,
+        output: MapOutput,
+        peers: &BTreeMap<WorkerId, (&Peer, bool)>,
+    ) -> Option<Place> {
         let MapOutput { attempt, worker } = output;
         if worker == own && !self.network_shuffle {
             return Some(Place::Local(self.paths.segment(attempt)));
         }
-        let (peer, seen) = peers.iter().find(|(peer, _)| peer.worker == worker)?;
+        let (peer, seen) = peers.get(&worker)?;
         Some(if *seen {
             Place::Local(segment_of(peer, attempt))
         } else {

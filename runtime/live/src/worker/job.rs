@@ -3,6 +3,7 @@
 //! Owns the description of an attempt for its task process, in both layouts: everything below the output directory
 //! (embedded), or everything but part files in the worker's own (cluster). Does not own the processes.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 
 use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId};
 use napreduce_protocol::{
-    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, Peer, Place, ReduceTask, ReduceWork,
-    TaskDescription, Work,
+    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, OutputEntry, Peer, Place, ReduceTask,
+    ReduceWork, TaskDescription, Work,
 };
 use napreduce_task::Variable;
 
@@ -19,6 +20,7 @@ use super::consolidation::{Consolidating, Consolidation};
 use super::environment::WorkerEnvironment;
 use super::preparation::Prepared;
 use crate::output::JobPaths;
+use crate::shuffle::OutputTable;
 
 /// A job that was defined and not yet forgotten.
 pub(super) struct KnownJob {
@@ -31,6 +33,9 @@ pub(super) struct KnownJob {
     /// each time costs a file system as much as starting a process, and ext4 far more, since it searches past every
     /// inode that was freed in the last minutes.
     pub(super) idle_scratch: Vec<PathBuf>,
+    outputs: OutputTable,
+    /// Where the workers serve them.
+    peers: BTreeMap<WorkerId, Peer>,
     /// In a cluster, whose workers keep map outputs until the job is forgotten.
     pub(super) consolidation: Consolidation,
 }
@@ -41,9 +46,8 @@ pub(super) struct Launching {
     pub(super) attempt: AttemptId,
     pub(super) from: Start,
     pub(super) work: LaunchWork,
-    /// Of a reduce, and where they are served.
+    /// Of a reduce.
     pub(super) inputs: Vec<MapOutput>,
-    pub(super) peers: Vec<Peer>,
 }
 
 /// Whether attempts of a job can be started.
@@ -89,14 +93,33 @@ impl KnownJob {
             shared,
             environment,
             idle_scratch: Vec::new(),
+            outputs: OutputTable::default(),
+            peers: BTreeMap::new(),
             consolidation: Consolidation::default(),
         }
     }
 
+    /// The log of the job's map outputs goes on.
+    pub(super) fn on_outputs(&mut self, entries: Vec<OutputEntry>, peers: Vec<Peer>) {
+        entries.into_iter().for_each(|entry| self.outputs.apply(entry));
+        self.peers.extend(peers.into_iter().map(|peer| (peer.worker, peer)));
+    }
+
+    /// What the log has of each map; nothing for a map itself.
+    pub(super) fn inputs(&self, attempt: AttemptId) -> Vec<MapOutput> {
+        let reads = attempt.task.kind == TaskKind::Reduce;
+        if reads { self.outputs.all() } else { Vec::new() }
+    }
+
+    /// What the log has of some maps.
+    pub(super) fn outputs_of(&self, maps: &[u32]) -> Vec<MapOutput> {
+        maps.iter().filter_map(|map| self.outputs.get(*map)).collect()
+    }
+
     /// Where this worker's attempts find map outputs.
-    pub(super) fn places(&self, outputs: Vec<MapOutput>, peers: Vec<Peer>) -> Vec<MapInput> {
+    pub(super) fn places(&self, outputs: Vec<MapOutput>) -> Vec<MapInput> {
         if let Some((environment, own)) = &self.environment {
-            return environment.places(*own, outputs, peers);
+            return environment.places(*own, outputs, &self.peers);
         }
         let place = |attempt| Place::Local(self.shared.segment(attempt));
         let input = |attempt| MapInput { attempt, place: place(attempt) };
@@ -142,7 +165,7 @@ impl KnownJob {
     }
 
     pub(super) fn describe(&self, launching: Launching) -> TaskDescription {
-        let Launching { attempt, from, work, inputs, peers } = launching;
+        let Launching { attempt, from, work, inputs } = launching;
         let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
             &*self.description;
         let scratch = self.scratch(attempt);
@@ -179,7 +202,7 @@ impl KnownJob {
                     durable: *durable,
                 },
                 maps,
-                inputs: self.places(inputs, peers),
+                inputs: self.places(inputs),
                 network: self
                     .environment
                     .as_ref()

@@ -16,6 +16,6 @@ pub use data::{
 };
 pub use task::{FromTask, PROTOCOL_VERSION, ToTask};
 pub use worker::{
-    AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, Peer, Preempted, PreemptionAccount,
-    SideFile, ToWorker, WorkerNews, WorkerReport,
+    AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, Peer, Preempted,
+    PreemptionAccount, SideFile, ToWorker, WorkerNews, WorkerReport,
 };

@@ -7,16 +7,18 @@
 //! worker                                   coordinator
 //!   Hello(identity, what it has received) ->
 //!                                         <- Welcome(worker, what has been received) | Refused
-//!   Reported{number, ..} ->               <- Define | Ordered | Forget | Leave, {number, ..}
+//!   Reported{number, ..} ->               <- Define | Outputs | Ordered | Named | Forget | Leave, {number, ..}
 //!   Heartbeat, every interval ->          <- Received{through}, in answer to each heartbeat and batch of reports
 //!   Received{through} ->
 //! ```
 //!
-//! A worker knows of a job only what `Define` told it, and the coordinator knows of an attempt only what was reported.
+//! A worker knows of a job only what `Define` and `Outputs` told it, and the coordinator knows of an attempt only what was
+//! reported. The map outputs of a job are told to a worker once, as a log that goes on: what many reduces read is not
+//! repeated for each of them.
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, Order, Report, Slots, WorkerId};
+use napreduce_core::{AttemptId, JobId, MapOutput, Order, Report, Slots, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::claim_token::ClaimToken;
@@ -92,15 +94,24 @@ pub enum ToWorker {
     },
     /// Comes before the first launch of a job's attempt.
     Define { number: u64, description: Box<JobDescription> },
-    /// What the engine orders, as it does, and what it takes to carry it out.
+    /// The log of a job's map outputs goes on.
+    Outputs {
+        number: u64,
+        job: JobId,
+        entries: Vec<OutputEntry>,
+        /// Where the workers serve them that hold these.
+        peers: Vec<Peer>,
+    },
+    /// What the engine orders, as it does, and what it takes to carry it out. A launch names no inputs: a reduce reads
+    /// what the log has of each map when it is launched.
     Ordered {
         number: u64,
         order: Order,
         /// Of a launch.
         work: Option<LaunchWork>,
-        /// Where the workers serve segments that hold inputs of the order.
-        peers: Vec<Peer>,
     },
+    /// These reduces of one job are to read, too, what the log has of these maps.
+    Named { number: u64, attempts: Vec<AttemptId>, maps: Vec<u32> },
     /// The job is over: its description and everything kept for it are no longer needed.
     Forget { number: u64, job: JobId },
     /// The worker was drained: nothing of it is needed any more, and it may end.
@@ -114,12 +125,23 @@ impl ToWorker {
     pub fn number(&self) -> Option<u64> {
         match self {
             ToWorker::Define { number, .. }
+            | ToWorker::Outputs { number, .. }
             | ToWorker::Ordered { number, .. }
+            | ToWorker::Named { number, .. }
             | ToWorker::Forget { number, .. }
             | ToWorker::Leave { number } => Some(*number),
             ToWorker::Welcome { .. } | ToWorker::Refused { .. } | ToWorker::Received { .. } => None,
         }
     }
+}
+
+/// What becomes of the output of one map task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OutputEntry {
+    /// This is to be read, and nothing that stood there for the task before.
+    Ready(MapOutput),
+    /// What there was of this map is lost, and nothing has taken its place.
+    Lost { map: u32 },
 }
 
 /// What differs from attempt to attempt, beside where it starts.

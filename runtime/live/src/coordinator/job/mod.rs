@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 
 use self::progress::Sums;
 use super::entry::Accepted;
+use super::output_log::OutputLog;
 use super::preemptions::PreemptionBook;
 
 /// A job from submission until it is in history.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LiveJob {
     /// Shared with the snapshots that are being written: it never changes, and names every split.
-    #[serde(with = "shared")]
     pub(super) accepted: Arc<Accepted>,
     /// In microseconds since 1970.
     pub(super) submitted_micros: u64,
@@ -36,9 +36,9 @@ pub(super) struct LiveJob {
     pub(super) commit_begun: bool,
     /// Of the attempts as they come and go.
     counters: CounterValues,
-    /// Of the attempt that did each task; one that does a lost task again takes the place of the first.
+    /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that does a lost task again takes the place of the first.
     #[serde(with = "pairs")]
-    results: BTreeMap<TaskId, TaskResult>,
+    results: BTreeMap<TaskId, Arc<TaskResult>>,
     /// What the attempts brought that report their end in this batch.
     #[serde(skip)]
     brought: BTreeMap<AttemptId, TaskResult>,
@@ -48,10 +48,12 @@ pub(super) struct LiveJob {
     /// Known once somebody has asked how far the job is, and kept up from then on.
     #[serde(skip)]
     sums: Cell<Option<Sums>>,
-    pub(super) attempts: Vec<AttemptSummary>,
+    pub(super) attempts: Vec<Arc<AttemptSummary>>,
     pub(super) events: Vec<HistoryLine>,
     #[serde(default)]
     pub(super) book: PreemptionBook,
+    #[serde(default)]
+    pub(super) outputs: OutputLog,
 }
 
 /// What the attempt that did a task brought.
@@ -77,6 +79,7 @@ impl LiveJob {
             attempts: Vec::new(),
             events: Vec::new(),
             book: PreemptionBook::default(),
+            outputs: OutputLog::default(),
         }
     }
 
@@ -169,7 +172,7 @@ impl LiveJob {
             }
             Record::TaskDone(attempt) => {
                 if let Some(result) = self.brought.remove(attempt) {
-                    self.results.insert(attempt.task, result);
+                    self.results.insert(attempt.task, Arc::new(result));
                 }
                 self.count_done(attempt.task, 1);
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
@@ -265,19 +268,20 @@ impl LiveJob {
     }
 
     fn on_launched(&mut self, at_millis: u64, attempt: AttemptId, worker: WorkerId, worker_name: &str) {
-        self.attempts.push(AttemptSummary {
+        self.attempts.push(Arc::new(AttemptSummary {
             attempt,
             worker,
             worker_name: worker_name.to_owned(),
             launched_millis: at_millis,
             ended_millis: None,
             end: None,
-        });
+        }));
     }
 
     fn on_attempt_end(&mut self, at_millis: u64, attempt: AttemptId, end: &str) {
         // The newest are the likeliest to end.
         if let Some(known) = self.attempts.iter_mut().rev().find(|known| known.attempt == attempt) {
+            let known = Arc::make_mut(known);
             known.ended_millis = Some(at_millis);
             known.end = Some(end.to_owned());
         }
@@ -344,26 +348,10 @@ fn in_words(outcome: &JobOutcome) -> String {
     }
 }
 
-/// What is shared, as what it is.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<T: Serialize, S: Serializer>(shared: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
-        (**shared).serialize(serializer)
-    }
-
-    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<T>, D::Error> {
-        T::deserialize(deserializer).map(Arc::new)
-    }
-}
-
 /// Tasks cannot be keys of a JSON object.
 mod pairs {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     use napreduce_core::TaskId;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -371,7 +359,7 @@ mod pairs {
     use super::TaskResult;
 
     pub(super) fn serialize<S: Serializer>(
-        results: &BTreeMap<TaskId, TaskResult>,
+        results: &BTreeMap<TaskId, Arc<TaskResult>>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(results)
@@ -379,7 +367,7 @@ mod pairs {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<BTreeMap<TaskId, TaskResult>, D::Error> {
-        Ok(Vec::<(TaskId, TaskResult)>::deserialize(deserializer)?.into_iter().collect())
+    ) -> Result<BTreeMap<TaskId, Arc<TaskResult>>, D::Error> {
+        Ok(Vec::<(TaskId, Arc<TaskResult>)>::deserialize(deserializer)?.into_iter().collect())
     }
 }

@@ -7,6 +7,7 @@ mod chains;
 mod history;
 mod jobs;
 mod outcomes;
+mod output_log;
 mod outputs;
 mod preemption;
 mod preemption_recovery;
@@ -314,12 +315,12 @@ impl Worker {
         }
     }
 
-    /// The next order; descriptions are passed over.
+    /// The next order; descriptions and map outputs are passed over.
     async fn order(&mut self) -> Order {
         loop {
             match self.numbered().await.1 {
                 ToWorker::Ordered { order, .. } => return order,
-                ToWorker::Define { .. } => {}
+                ToWorker::Define { .. } | ToWorker::Outputs { .. } => {}
                 other => panic!("an order was expected, not {other:?}"),
             }
         }

@@ -3,9 +3,12 @@
 //! Owns the promise that nothing journaled is lost or done twice. Damage to the files is tested with the journal.
 
 use std::fs;
+use std::path::PathBuf;
 
 use napreduce_core::{Order, Report, TaskKind};
 use napreduce_protocol::{FromWorker, JobEnd, ToWorker, WorkerPhase};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+use tokio::task::spawn_blocking;
 
 use super::{Scene, Worker, attempt};
 
@@ -239,4 +242,49 @@ async fn a_snapshot_that_cannot_be_written_is_done_without() {
     worker.promote(&scene, reduce);
     coordinator.end_of(job).await;
     coordinator.stop().await;
+}
+
+/// The first snapshot goes into a pipe that nobody reads until the job is done.
+#[tokio::test]
+async fn nothing_waits_for_a_snapshot_that_is_being_written() {
+    let mut scene = Scene::new();
+    scene.configuration.journal_bytes_max = 1;
+    let directory = scene.configuration.directory.coordinator_directory();
+    let pipe = Pipe(directory.join("snapshot-00000002.unfinished"));
+    let coordinator = scene.start_changed(|_| pipe.make());
+    let mut worker = Worker::join(&coordinator, "w", 1).await;
+    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
+    let map = worker.launched().await;
+    worker.do_map(map);
+    let reduce = worker.launched().await;
+    worker.started(reduce);
+    worker.happened(reduce, Report::CommitRequested);
+    assert_eq!(worker.order().await, Order::Commit { attempt: reduce });
+    worker.promote(&scene, reduce);
+    coordinator.end_of(job).await;
+    assert!(!directory.join("snapshot-00000002.msgpack").exists());
+    // A pipe cannot be forced to the disk, so the snapshot fails after all, and the last one takes its place.
+    let path = pipe.0.clone();
+    let read = spawn_blocking(move || fs::read(path).expect("the pipe")).await.expect("read");
+    assert!(!read.is_empty());
+    coordinator.stop().await;
+    let coordinator = scene.start();
+    assert!(matches!(coordinator.end_of(job).await, JobEnd::Succeeded(_)));
+    coordinator.stop().await;
+}
+
+/// A pipe by name.
+struct Pipe(PathBuf);
+
+impl Pipe {
+    fn make(&self) {
+        mknodat(CWD, &self.0, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    }
+}
+
+impl Drop for Pipe {
+    /// Who waits for a reader, should this test fail, waits no longer.
+    fn drop(&mut self) {
+        let _ = open(&self.0, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+    }
 }

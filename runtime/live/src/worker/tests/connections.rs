@@ -37,7 +37,7 @@ async fn orders_are_followed_once() {
     let define = ToWorker::Define { number: 1, description };
     let order = Order::Launch { attempt: map(1), from: Start::Fresh, inputs: Vec::new() };
     let work = Some(script.map_work());
-    let launch = ToWorker::Ordered { number: 2, order, work, peers: Vec::new() };
+    let launch = ToWorker::Ordered { number: 2, order, work };
     let messages = [&define, &launch, &define, &launch];
     for message in messages {
         line.send(message.clone()).await;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, FailureClass, MapOutput, Order, Report, Start, WorkerId};
 use napreduce_protocol::{
-    Connection, FromWorker, Hello, JobDescription, LaunchWork, PreemptionAccount, ToWorker, WorkerReport,
+    Connection, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, PreemptionAccount, ToWorker,
+    WorkerReport,
 };
 use tokio::time::timeout;
 
@@ -54,7 +55,7 @@ impl Line {
 
     /// Sends an order that takes nothing else to carry it out.
     pub async fn order(&mut self, order: Order) {
-        self.tell(|number| ToWorker::Ordered { number, order, work: None, peers: Vec::new() }).await;
+        self.tell(|number| ToWorker::Ordered { number, order, work: None }).await;
     }
 
     pub async fn define(&mut self, job: JobDescription) {
@@ -67,21 +68,28 @@ impl Line {
 
     pub async fn launch_from(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
         let order = Order::Launch { attempt, from, inputs: Vec::new() };
-        self.tell(|number| ToWorker::Ordered { number, order, work: Some(work), peers: Vec::new() }).await;
+        self.tell(|number| ToWorker::Ordered { number, order, work: Some(work) }).await;
     }
 
     /// A reduce over the output of `maps`, which this worker, number 1, holds.
     pub async fn launch_reduce(&mut self, attempt: AttemptId, maps: &[AttemptId]) {
-        let inputs = maps.iter().map(|map| MapOutput { attempt: *map, worker: WorkerId(1) }).collect();
-        let order = Order::Launch { attempt, from: Start::Fresh, inputs };
-        let work = Some(LaunchWork::Reduce { maps: 1 });
-        self.tell(|number| ToWorker::Ordered { number, order, work, peers: Vec::new() }).await;
+        self.outputs(maps).await;
+        self.launch(attempt, LaunchWork::Reduce { maps: 1 }).await;
     }
 
     /// One more map output for a reduce, which this worker, number 1, holds.
     pub async fn more_inputs(&mut self, attempt: AttemptId, map: AttemptId) {
-        let inputs = vec![MapOutput { attempt: map, worker: WorkerId(1) }];
-        self.order(Order::MoreInputs { attempt, inputs }).await;
+        self.outputs(&[map]).await;
+        let (attempts, maps) = (vec![attempt], vec![map.task.index]);
+        self.tell(|number| ToWorker::Named { number, attempts, maps }).await;
+    }
+
+    /// The log of map outputs goes on by these, which this worker, number 1, holds.
+    async fn outputs(&mut self, maps: &[AttemptId]) {
+        let Some(job) = maps.first().map(|map| map.task.job) else { return };
+        let ready = |map: &AttemptId| OutputEntry::Ready(MapOutput { attempt: *map, worker: WorkerId(1) });
+        let (entries, peers) = (maps.iter().map(ready).collect(), Vec::new());
+        self.tell(|number| ToWorker::Outputs { number, job, entries, peers }).await;
     }
 
     /// The next message; `None` when the worker has hung up. Heartbeats are answered.
