@@ -10,4 +10,4 @@ mod server;
 mod tests;
 
 pub(crate) use outputs::OutputTable;
-pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};
+pub(crate) use server::{DataServer, DataServerSettings, LogExtent, ServedFiles};

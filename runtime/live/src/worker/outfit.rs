@@ -34,7 +34,7 @@ pub(super) fn outfit(
         }
         _ => {}
     }
-    let opened = AttemptLogs::open(&environment.paths, attempt, environment.log_bytes_max);
+    let opened = environment.logs.open(&environment.paths, attempt, environment.log_bytes_max);
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));
     let output = Some(output);

@@ -102,9 +102,4 @@ impl WorkerPaths {
     pub(super) fn job_logs(&self, job: JobId) -> PathBuf {
         self.logs().join(job.to_string())
     }
-
-    /// What one attempt prints.
-    pub(super) fn attempt_logs(&self, attempt: AttemptId) -> PathBuf {
-        self.job_logs(attempt.task.job).join(attempt.to_string())
-    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the setting up and what signals mean. Does not own what happens then (`link`).
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use super::error::WorkerError;
 use super::isolation::Isolation;
 use super::link::{Introduction, Link};
 use super::logs::{LogBounds, LogShelf};
-use super::paths::WorkerPaths;
 use super::registration::Resources;
 use super::worker_directory::{WorkerDirectory, host_name};
 use crate::blobs::BlobStore;
@@ -46,7 +46,8 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     let secret = secret(&configuration.cluster)?;
     let directory = take_directory_of(configuration)?;
     let who = directory.name.clone();
-    let server = start_data_server(configuration, &directory, secret.clone(), &who).await?;
+    let environment = Arc::new(environment(configuration, &directory, secret)?);
+    let server = start_data_server(configuration, &environment).await?;
     let data_address = advertised(configuration, server.address());
     let root = directory.paths.root().display();
     tracing::info!(target: "worker", worker = %who, "started in {root}, serving at {data_address}");
@@ -56,7 +57,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         data_address,
     };
     let resources = Resources {
-        environment: Arc::new(environment(configuration, &directory, secret)?),
+        environment,
         spawner: Arc::new(Spawner::adopting().map_err(WorkerError::io("take in what tasks leave behind"))?),
         task_silence_max: configuration.task_silence_max,
         suspend: configuration.suspend,
@@ -124,34 +125,34 @@ fn environment(
 
 async fn start_data_server(
     configuration: &WorkerConfiguration,
-    directory: &WorkerDirectory,
-    secret: Secret,
-    who: &str,
+    environment: &Arc<WorkerEnvironment>,
 ) -> Result<DataServer, WorkerError> {
-    let (refused, log) = (who.to_owned(), who.to_owned());
-    let listener = Listener::bind(&configuration.bind, secret, move |line| {
+    let (refused, log) = (environment.name.clone(), environment.name.clone());
+    let listener = Listener::bind(&configuration.bind, environment.secret.clone(), move |line| {
         tracing::info!(target: "worker", worker = %refused, "{line}");
     })
     .await?;
     let settings = DataServerSettings { encrypt: configuration.encrypt_shuffle, ..Default::default() };
     let settings = settings.within(raise_descriptors());
-    let files = Arc::new(directory.paths.clone());
+    let files: Arc<dyn ServedFiles> = Arc::clone(environment) as _;
     Ok(DataServer::start(listener, files, settings, move |line| {
         tracing::info!(target: "worker", worker = %log, "{line}");
     }))
 }
 
-impl ServedFiles for WorkerPaths {
+impl ServedFiles for WorkerEnvironment {
     fn segment(&self, attempt: AttemptId) -> Option<PathBuf> {
-        Some(WorkerPaths::segment(self, attempt))
+        Some(self.paths.segment(attempt))
     }
 
-    fn log(&self, attempt: AttemptId, stream: LogStream) -> Option<PathBuf> {
-        let name = match stream {
-            LogStream::Stdout => "stdout",
-            LogStream::Stderr => "stderr",
-        };
-        Some(self.attempt_logs(attempt).join(name))
+    fn read_log(
+        &self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        most: u64,
+    ) -> io::Result<(u64, Vec<u8>)> {
+        self.logs.read(&self.paths, (attempt, stream), |extent| extent.read(offset, most))
     }
 }
 

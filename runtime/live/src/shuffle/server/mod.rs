@@ -5,9 +5,11 @@
 //! (`session`).
 
 mod indexes;
+mod log_extent;
 mod session;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::indexes::Indexes;
+pub(crate) use self::log_extent::LogExtent;
 use self::session::Session;
 
 /// How long a peer that is put off for want of room may take to hear it.
@@ -38,8 +41,14 @@ pub(crate) trait ServedFiles: Send + Sync {
     /// The sealed output of a map attempt; `None` when the worker never heard of it.
     fn segment(&self, attempt: AttemptId) -> Option<PathBuf>;
 
-    /// What an attempt prints to.
-    fn log(&self, attempt: AttemptId, stream: LogStream) -> Option<PathBuf>;
+    /// The length of what an attempt has printed to a stream, and at most so many bytes of it from `offset` on.
+    fn read_log(
+        &self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        most: u64,
+    ) -> io::Result<(u64, Vec<u8>)>;
 }
 
 /// The limits of a data server.

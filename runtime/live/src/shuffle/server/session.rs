@@ -5,9 +5,8 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::net::{Shutdown, TcpStream};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -240,16 +239,12 @@ impl Session<'_> {
         offset: u64,
         length: u32,
     ) -> Result<(), SessionError> {
-        let read = match self.floor.files.log(attempt, stream) {
-            None => Err(format!("nothing of {attempt} is known here")),
-            Some(path) => read_piece(&path, offset, u64::from(length).min(PIECE_BYTES_MAX))
-                .map_err(|error| format!("cannot read {}: {error}", path.display())),
-        };
-        Ok(self.line.send(&match read {
+        let most = u64::from(length).min(PIECE_BYTES_MAX);
+        Ok(self.line.send(&match self.floor.files.read_log(attempt, stream, offset, most) {
             Ok((length, bytes)) => {
                 FromDataServer::Log { attempt, stream, offset, length, bytes: Payload(bytes) }
             }
-            Err(reason) => FromDataServer::LogUnavailable { attempt, stream, reason },
+            Err(error) => FromDataServer::LogUnavailable { attempt, stream, reason: error.to_string() },
         })?)
     }
 }
@@ -269,22 +264,6 @@ fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bo
             Err(SessionError::Refused(reason))
         }
     }
-}
-
-/// The length of a file and so many bytes of it from `offset` on, as far as there are any.
-fn read_piece(path: &Path, offset: u64, most: u64) -> io::Result<(u64, Vec<u8>)> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let mut bytes = vec![0; length.saturating_sub(offset).min(most) as usize];
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read_at(&mut bytes[have..], offset + have as u64)? {
-            0 => break,
-            count => have += count,
-        }
-    }
-    bytes.truncate(have);
-    Ok((length, bytes))
 }
 
 /// Waits for a refused peer to hang up: closing while bytes of it are unread would take the refusal back. Whatever fails

@@ -16,6 +16,7 @@ mod restoring;
 mod speed;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -106,8 +107,14 @@ impl ServedFiles for Shelf {
         (attempt.task.job == JobId(1)).then(|| self.path(attempt))
     }
 
-    fn log(&self, attempt: AttemptId, stream: LogStream) -> Option<PathBuf> {
-        (attempt.task.job == JobId(1)).then(|| Shelf::log(self, attempt, stream))
+    fn read_log(
+        &self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        most: u64,
+    ) -> io::Result<(u64, Vec<u8>)> {
+        LogExtent { path: self.log(attempt, stream), offset: 0, bytes: None }.read(offset, most)
     }
 }
 

@@ -102,13 +102,13 @@ impl Supervision {
             Ok(supervised) => supervised.run(&mut self).await,
             Err(error) => AttemptEnd::Failed(error),
         };
-        if let Some(logs) = &mut self.logs {
-            logs.keep_bound();
-        }
         self.spawner.sweep(&self.description.attempt.to_string());
         if let Some(bounds) = self.bounds.take_if(|bounds| !bounds.are_deserted()) {
             // It waits until whoever is left has ended.
             let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
+        }
+        if let Some(logs) = self.logs.take() {
+            logs.close().await;
         }
         let end = self.blame(end).await;
         let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;

@@ -53,7 +53,7 @@ async fn orders_are_followed_once() {
     }
     moment.go_on().await;
     line.assert_finished(2, map(1)).await;
-    assert_eq!(fs::read_dir(script.own("logs/job_0001")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(script.own("logs/job_0001/running")).unwrap().count(), 3, "one was started");
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -113,8 +113,13 @@ impl Script {
         self.path("cluster/workers/one").join(name)
     }
 
+    /// What an attempt that has ended has printed.
     pub fn log(&self, attempt: AttemptId, stream: &str) -> String {
-        fs::read_to_string(self.own(&format!("logs/{JOB}/{attempt}/{stream}"))).unwrap()
+        let path = self.own(&format!("logs/{}/attempts.log", attempt.task.job));
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let after = text.split_once(&format!("==> {attempt} {stream} <==\n")).map_or("", |(_, after)| after);
+        let own = after.split_once("\n==> ").map(|(own, _)| own);
+        own.or(after.strip_suffix('\n')).unwrap_or_default().to_owned()
     }
 
     /// Starts the worker `one`.

@@ -1,0 +1,68 @@
+//! Where in the logs of a job what each attempt has printed is.
+//!
+//! Owns the form of the index: a line of JSON that says its version, then one for each stream that has something in it. A
+//! line that was cut short, as a crash may leave one, is passed over.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use napreduce_protocol::LogStream;
+use serde::{Deserialize, Serialize};
+
+const INDEX_VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Heading {
+    version: u32,
+}
+
+/// What an attempt has printed to one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct IndexEntry {
+    pub(super) attempt: String,
+    pub(super) stream: LogStream,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// Makes the file ready for entries to be appended.
+pub(super) fn begin(mut file: &File) -> io::Result<()> {
+    if file.metadata()?.len() == 0 {
+        return append_line(file, &Heading { version: INDEX_VERSION });
+    }
+    // What was cut short ends here.
+    file.write_all(b"\n")
+}
+
+pub(super) fn append(file: &File, entry: &IndexEntry) -> io::Result<()> {
+    append_line(file, entry)
+}
+
+fn append_line(mut file: &File, line: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.write_all(&text)
+}
+
+/// The last entry of a stream of an attempt; `None` when it has printed nothing.
+pub(super) fn find(path: &Path, attempt: &str, stream: LogStream) -> io::Result<Option<IndexEntry>> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let heading = text.lines().next().and_then(|line| serde_json::from_str::<Heading>(line).ok());
+    match heading {
+        Some(Heading { version: INDEX_VERSION }) => {}
+        Some(Heading { version }) => {
+            return Err(io::Error::other(format!(
+                "it has version {version}, and this program reads {INDEX_VERSION}"
+            )));
+        }
+        None => return Err(io::Error::other("it does not say its version")),
+    }
+    let lines = text.lines().rev().filter(|line| line.contains(attempt));
+    let mut entries = lines.filter_map(|line| serde_json::from_str::<IndexEntry>(line).ok());
+    Ok(entries.find(|entry| entry.attempt == attempt && entry.stream == stream))
+}
