@@ -190,7 +190,14 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                     heartbeat,
                     self.registration.take(),
                 );
-                self.registration = Some(registration);
+                match registration {
+                    Ok(registration) => self.registration = Some(registration),
+                    Err(error) => {
+                        // As another worker next time, since this one cannot follow an order.
+                        self.exchange = Exchange::default();
+                        return Err(Apart::Lost(format!("cannot start a thread for attempts: {error}")));
+                    }
+                }
                 self.connection_log.on_anew(superseded);
             }
             Welcomed::Forgotten => {

@@ -2,15 +2,21 @@
 //!
 //! Owns that lives do not overlap: what an earlier one ran is gone and what it made is removed before the first order of
 //! the next is followed. Does not own the connection that orders come from (`link`).
+//!
+//! A life has a thread of its own, where directories and files of attempts are made. The link, with its heartbeat, never waits
+//! for a disk: a worker whose disk is slow is slow, not gone.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::WorkerId;
 use napreduce_protocol::{ToWorker, WorkerNews};
 use napreduce_task::Spawner;
+use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use super::configuration::SuspendRules;
 use super::daemon::Worker;
@@ -30,18 +36,22 @@ pub(super) struct Resources {
 pub(super) struct Registration {
     orders: UnboundedSender<ToWorker>,
     news: UnboundedReceiver<WorkerNews>,
-    running: JoinHandle<()>,
+    /// Tells when the life has ended.
+    ended: oneshot::Receiver<()>,
 }
 
 impl Registration {
     /// Begins a life as soon as the one before it has ended; orders wait until then.
+    ///
+    /// # Errors
+    /// When there can be no thread for it.
     pub(super) fn begin(
         resources: &Resources,
         worker: WorkerId,
         journal: u64,
         heartbeat: Duration,
         before: Option<Registration>,
-    ) -> Registration {
+    ) -> io::Result<Registration> {
         let (orders, followed) = unbounded_channel();
         let (told, news) = unbounded_channel();
         let environment = Arc::clone(&resources.environment);
@@ -52,14 +62,20 @@ impl Registration {
             suspend: resources.suspend,
         };
         let spawner = Arc::clone(&resources.spawner);
-        let running = tokio::spawn(async move {
-            if let Some(before) = before {
-                before.end().await;
-            }
-            clear(environment, journal).await;
-            Worker::run(settings, spawner, followed, told).await;
-        });
-        Registration { orders, news, running }
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (living, ended) = oneshot::channel();
+        std::thread::Builder::new().name("attempts".into()).spawn(move || {
+            // Dropped at the end, also by a panic.
+            let _living: oneshot::Sender<()> = living;
+            runtime.block_on(async move {
+                if let Some(before) = before {
+                    before.end().await;
+                }
+                clear(environment, journal).await;
+                Worker::run(settings, spawner, followed, told).await;
+            });
+        })?;
+        Ok(Registration { orders, news, ended })
     }
 
     /// Hands an order on.
@@ -80,12 +96,10 @@ impl Registration {
 
     /// Ends every attempt, and waits until all of them are gone.
     pub(super) async fn end(self) {
-        let Registration { orders, news, running } = self;
+        let Registration { orders, news, ended } = self;
         drop((orders, news));
-        if let Err(error) = running.await {
-            // A panic has been printed; its attempts died with it.
-            tracing::error!(target: "worker", "the worker's loop ended: {error}");
-        }
+        // Nothing is ever sent. A panic has been printed; its attempts died with it.
+        let _ = ended.await;
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Owns that nothing is done twice and nothing is lost. Does not own the numbering by itself (`exchange`).
 
-use std::fs;
+use std::fs::{self, File};
 use std::time::Duration;
 
-use napreduce_core::{Order, Report, Start};
-use napreduce_protocol::{FromWorker, ToWorker};
+use napreduce_core::{JobId, Order, Report, Start};
+use napreduce_protocol::{FromWorker, JobDescription, ToWorker};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::script::*;
 
@@ -25,7 +26,8 @@ async fn a_worker_says_who_it_is_and_that_it_is_there() {
         assert_eq!(line.next().await, Some(FromWorker::Heartbeat { progress: Vec::new() }));
     }
     let threads = fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap().count();
-    assert!(threads <= 2, "an idle worker has {threads} threads");
+    // One for the connection, one for the attempts, and one that removes what earlier jobs left, for a while.
+    assert!(threads <= 4, "an idle worker has {threads} threads");
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -162,4 +164,36 @@ async fn a_refused_worker_tries_again() {
     }
     script.join().await;
     assert_eq!(daemon.said().matches("refuses this worker: not now").count(), 1, "{}", daemon.said());
+}
+
+/// What an attempt prints to is a pipe, which nobody can open until somebody reads it: as a disk that does not answer.
+#[tokio::test(flavor = "current_thread")]
+async fn a_disk_that_stands_still_does_not_silence_a_worker() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("")).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    line.assert_finished(2, map(1)).await;
+    let running = script.own("logs/job_0002/running");
+    fs::create_dir_all(&running).unwrap();
+    let pipe = running.join("0.attempt");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    line.define(JobDescription { job: JobId(2), ..script.job("") }).await;
+    let mut stuck = map(1);
+    stuck.task.job = JobId(2);
+    line.launch(stuck, script.map_work()).await;
+    let mut beats = 0;
+    while beats < 20 {
+        match line.next().await {
+            Some(FromWorker::Heartbeat { .. }) => beats += 1,
+            Some(FromWorker::Received { .. }) => {}
+            other => panic!("{other:?} from a worker that stands still"),
+        }
+    }
+    let reader = File::open(&pipe).unwrap();
+    let (_, reason) = line.failure().await;
+    assert!(reason.contains("cannot make the logs of job_0002_m_0000.1"), "{reason}");
+    drop(reader);
 }
