@@ -36,6 +36,7 @@ mod load;
 mod machine;
 mod memory;
 mod outputs;
+pub mod paper;
 mod peers;
 mod preempt;
 mod process;

@@ -9,6 +9,8 @@ use crate::drawing::{PlotError, draw, legend, text};
 
 /// Half the width of the cross strokes of an interval, as a part of the axis.
 const STROKE: f64 = 0.006;
+/// The radius of a hollow mark, in pixels.
+const MARK: i32 = 6;
 
 /// What is known of a figure: a value in the middle, and the ends of its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +19,14 @@ pub struct Estimate {
     pub middle: f64,
     pub low: f64,
     pub high: f64,
+    /// What somebody else found, drawn as a hollow mark.
+    pub published: Option<f64>,
+}
+
+impl Estimate {
+    fn top(&self) -> f64 {
+        self.high.max(self.published.unwrap_or(self.high))
+    }
 }
 
 /// One curve: its name, and for each x an estimate.
@@ -38,14 +48,15 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
     let most = points().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
     let (least, most) = if least < most { (least, most) } else { (least.min(0.0), least.clamp(1.0, 1e9)) };
     let margin = (most - least) * 0.05;
-    let top = points().map(|(_, estimate)| estimate.high).fold(1e-3, f64::max) * 1.3;
+    let top = points().map(|(_, estimate)| estimate.top()).fold(1e-3, f64::max) * 1.3;
+    let least_y = points().map(|(_, estimate)| estimate.low).fold(0.0, f64::min) * 1.1;
     draw(path, |area| {
         let mut chart = ChartBuilder::on(area)
             .caption(title, ("sans-serif", 20))
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(60)
-            .build_cartesian_2d(least - margin..most + margin, 0.0..top)
+            .build_cartesian_2d(least - margin..most + margin, least_y..top)
             .map_err(text)?;
         chart.configure_mesh().x_desc(axes.0).y_desc(axes.1).draw().map_err(text)?;
         for (number, curve) in all.iter().enumerate() {
@@ -58,6 +69,8 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
             let strokes = curve.points.iter().flat_map(|(x, estimate)| interval(*x, half, estimate));
             let strokes = strokes.map(|stroke| PathElement::new(stroke, colour.stroke_width(1)));
             chart.draw_series(strokes).map_err(text)?;
+            let published = curve.points.iter().filter_map(|(x, estimate)| Some((*x, estimate.published?)));
+            chart.draw_series(published.map(|at| Circle::new(at, MARK, colour.stroke_width(2)))).map_err(text)?;
         }
         legend(&mut chart)
     })
@@ -82,7 +95,7 @@ pub fn bars(
     groups: &[(String, Vec<Option<Estimate>>)],
 ) -> Result<(), PlotError> {
     let values = || groups.iter().flat_map(|group| group.1.iter().flatten());
-    let top = values().map(|estimate| estimate.high).fold(1e-3, f64::max) * 1.3;
+    let top = values().map(Estimate::top).fold(1e-3, f64::max) * 1.3;
     let width = 0.8 / series.len().max(1) as f64;
     draw(path, |area| {
         let names: Vec<String> = groups.iter().map(|group| group.0.clone()).collect();
@@ -115,6 +128,9 @@ pub fn bars(
                 found.iter().flat_map(|(left, estimate)| interval(left + width / 2.0, 0.03, estimate));
             let strokes = strokes.map(|stroke| PathElement::new(stroke, BLACK.stroke_width(1)));
             chart.draw_series(strokes).map_err(text)?;
+            let published = found.iter().filter_map(|(left, at)| Some((left + width / 2.0, at.published?)));
+            let marks = published.map(|at| Circle::new(at, MARK, BLACK.stroke_width(2)));
+            chart.draw_series(marks).map_err(text)?;
         }
         legend(&mut chart)
     })
@@ -125,7 +141,7 @@ mod tests {
     use super::*;
 
     fn about(middle: f64) -> Estimate {
-        Estimate { middle, low: middle - 0.5, high: middle + 0.5 }
+        Estimate { middle, low: middle - 0.5, high: middle + 0.5, published: Some(middle * 2.0) }
     }
 
     fn svg(path: &Path) -> String {
@@ -156,6 +172,7 @@ mod tests {
         bars(&path, "Natjam", "seconds", &["production", "research"], &groups).expect("a figure");
         let svg = svg(&path);
         assert!(svg.contains("hard cap") && svg.contains("kill") && svg.contains("production"), "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 3, "a mark for each that was published");
         bars(&path, "Natjam", "seconds", &[], &[]).expect("a figure");
     }
 }

@@ -8,4 +8,4 @@ mod steps;
 
 pub use curves::{Curve, Estimate, bars, curves};
 pub use drawing::PlotError;
-pub use steps::{Series, distributions, layers};
+pub use steps::{Series, differences, distributions, layers};

@@ -50,6 +50,37 @@ pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), 
     })
 }
 
+/// Empirical distributions of differences, which have either sign: the points are values and the share of all that is at most
+/// as large.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn differences(path: &Path, title: &str, x: &str, series: &[Series]) -> Result<(), PlotError> {
+    let values = || series.iter().flat_map(|one| &one.points).map(|point| point.0);
+    let (least, most) = (values().fold(0.0, f64::min), values().fold(1.0, f64::max));
+    let (least, most) = (least - (most - least) * 0.05, most + (most - least) * 0.05);
+    draw(path, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .caption(title, ("sans-serif", 20))
+            .margin(12)
+            .x_label_area_size(40)
+            .y_label_area_size(50)
+            .build_cartesian_2d(least..most, 0.0..1.0)
+            .map_err(text)?;
+        chart.configure_mesh().x_desc(x).y_desc("share of jobs").draw().map_err(text)?;
+        let zero = [(0.0, 0.0), (0.0, 1.0)];
+        chart.draw_series(LineSeries::new(zero, BLACK.mix(0.5).stroke_width(1))).map_err(text)?;
+        for (number, one) in series.iter().enumerate() {
+            let colour = Palette99::pick(number).to_rgba();
+            let steps = steps_of(one.points.iter().copied(), (least, 0.0));
+            let line = chart.draw_series(LineSeries::new(steps, colour.stroke_width(2))).map_err(text)?;
+            let sample = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
+            line.label(&one.name).legend(sample);
+        }
+        legend(&mut chart)
+    })
+}
+
 /// Slots held over time, one layer on the other: the points of each layer are seconds and how many it holds
 /// from then on. The largest layers are named, the rest share one.
 ///
@@ -146,6 +177,10 @@ mod tests {
             distributions(&path, "Sojourn times", &[series("fair", points)]).expect("a figure");
             let svg = std::fs::read_to_string(&path).expect("a file");
             assert!(svg.contains("Sojourn times") && svg.contains("fair"), "{svg}");
+            let signed = points.iter().map(|(x, y)| (x - 5.0, *y)).collect();
+            let signed = Series { name: "fair - hfsp".to_owned(), points: signed };
+            differences(&path, "Sojourn times", "seconds", &[signed]).expect("a figure");
+            assert!(std::fs::read_to_string(&path).expect("a file").contains("fair - hfsp"));
             let many = (0..40).map(|number| series(&format!("job_{number:04}"), points)).collect();
             layers(&path, "Map slots", many).expect("a figure");
             let svg = std::fs::read_to_string(&path).expect("a file");

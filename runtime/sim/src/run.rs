@@ -81,6 +81,12 @@ pub struct JobResult {
     pub tasks: [u32; 2],
     /// From its last map to the first slot of a reduce; zero if that came before.
     pub reduce_wait: Span,
+    /// What its reduces were without a slot after its last map, all of them together: before they had one, and while they were
+    /// preempted.
+    pub reduces_waited: Span,
+    /// The slot time of its reduces, and what of it they waited for maps.
+    pub reduces_held: Span,
+    pub reduces_idle: Span,
     /// How often its attempts were preempted.
     pub preemptions: Preemptions,
     /// Its work that was lost.
@@ -107,6 +113,9 @@ impl JobResult {
             work: plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
             tasks: [plan.maps.len() as u32, plan.reduces.len() as u32],
             reduce_wait: Span(0),
+            reduces_waited: Span(0),
+            reduces_held: Span(0),
+            reduces_idle: Span(0),
             preemptions: Preemptions::default(),
             wasted: Span(0),
         }

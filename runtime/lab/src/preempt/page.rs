@@ -92,7 +92,7 @@ fn curves_of(report: &PreemptReport, weight: JobWeight, seconds: Figure) -> Vec<
 
 fn estimate(summary: &Summary) -> Estimate {
     let interval = summary.median_interval;
-    Estimate { middle: summary.median, low: interval.low, high: interval.high }
+    Estimate { middle: summary.median, low: interval.low, high: interval.high, published: None }
 }
 
 fn html(report: &PreemptReport, figures: &[Drawing]) -> String {

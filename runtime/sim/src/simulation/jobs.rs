@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use napreduce_core::{
-    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Report, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Report, Span, TaskId, TaskKind, Time, WorkerId,
 };
 
 use super::Simulation;
@@ -34,6 +34,7 @@ pub(super) struct RunningJob {
     maps_seen: u32,
     maps_end: Option<Time>,
     first_reduce: Option<Time>,
+    held: HeldReduceSlots,
     /// When the number of finished maps changed while reduces fetched, and what it was then.
     pub history: Vec<(Time, u32)>,
     /// The places of its live reduces.
@@ -41,6 +42,25 @@ pub(super) struct RunningJob {
     pub checkpoints: BTreeMap<(TaskKind, u32), Kept>,
     done: [Vec<u64>; 2],
     seen: Vec<u64>,
+}
+
+/// The reduce slots of a job over time.
+#[derive(Debug, Default)]
+struct HeldReduceSlots {
+    now: u64,
+    since: Time,
+    /// Slot time until `since`, and until the job's last map was done.
+    total: u64,
+    before_maps_end: u64,
+    /// When its reduces were done, one after the other.
+    done_at: u64,
+}
+
+impl HeldReduceSlots {
+    fn count_until(&mut self, now: Time) {
+        self.total += self.now * now.since(self.since).0;
+        self.since = now;
+    }
 }
 
 /// The jobs that run, by number.
@@ -99,6 +119,7 @@ impl RunningJob {
             maps_seen: 0,
             maps_end: None,
             first_reduce: None,
+            held: HeldReduceSlots::default(),
             history: Vec::new(),
             reduces: Vec::new(),
             checkpoints: BTreeMap::new(),
@@ -207,6 +228,16 @@ impl Simulation {
         }
     }
 
+    /// The job of an attempt has a reduce slot more or less, as the coordinator sees it.
+    pub(super) fn reduce_slots_change(&mut self, id: AttemptId, change: i64) {
+        if id.task.kind == TaskKind::Reduce
+            && let Some(job) = self.jobs.get_mut(id.task.job)
+        {
+            job.held.count_until(self.now);
+            job.held.now = job.held.now.saturating_add_signed(change);
+        }
+    }
+
     /// The engine says that a task is done.
     pub(super) fn task_done(&mut self, id: AttemptId) {
         let (kind, index) = (id.task.kind, id.task.index);
@@ -223,12 +254,16 @@ impl Simulation {
         match kind {
             TaskKind::Reduce => {
                 assert!(job.has_had_every_map(), "{} is done before the last map of its job", id.task);
+                let maps_end = job.maps_end.unwrap_or(job.result.submitted);
+                job.held.done_at += self.now.since(maps_end).0;
             }
             TaskKind::Map if !job.plan.reduces.is_empty() => {
                 job.maps_done += 1;
                 job.maps_seen += u32::from(mark(&mut job.seen, index, true));
-                if job.maps_complete() {
-                    job.maps_end.get_or_insert(self.now);
+                if job.maps_complete() && job.maps_end.is_none() {
+                    job.maps_end = Some(self.now);
+                    job.held.count_until(self.now);
+                    job.held.before_maps_end = job.held.total;
                 }
                 self.maps_changed(id.task.job);
             }
@@ -285,6 +320,11 @@ impl Simulation {
         if let (Some(end), Some(first)) = (job.maps_end, job.first_reduce) {
             job.result.reduce_wait = first.since(end);
         }
+        job.held.count_until(self.now);
+        job.result.reduces_held = Span(job.held.total);
+        // Each was without a slot from the last map until it was done, but for the time in which it had one.
+        let held_after = job.held.total - job.held.before_maps_end;
+        job.result.reduces_waited = Span(job.held.done_at.saturating_sub(held_after));
         if job.result.ending == Ending::Succeeded {
             let kinds = if job.plan.reduces.is_empty() { TaskKind::Map } else { TaskKind::Reduce };
             let done: u32 = job.done[books::of(kinds)].iter().map(|word| word.count_ones()).sum();

@@ -294,11 +294,13 @@ impl Simulation {
     /// A slot is held by a job, as the coordinator sees it.
     pub(super) fn slot_taken(&mut self, id: AttemptId) {
         self.run.books.slot_taken(id.task.kind);
+        self.reduce_slots_change(id, 1);
         self.allocation_changed(id, 1);
     }
 
     pub(super) fn slot_freed(&mut self, id: AttemptId) {
         self.run.books.slot_freed(id.task.kind);
+        self.reduce_slots_change(id, -1);
         self.allocation_changed(id, -1);
     }
 

@@ -34,7 +34,9 @@ impl Simulation {
         let attempt = self.attempts.at_mut(place);
         if attempt.phase == Phase::Fetching {
             let job = self.jobs.at_mut(attempt.id.task.job);
+            let before = self.run.books.waiting;
             attempt.fetch(self.now, &job.history, job.plan.maps.len() as u32, &mut self.run.books);
+            job.result.reduces_idle.0 += self.run.books.waiting - before;
         } else {
             attempt.charge(self.now, &mut self.run.books);
         }

@@ -11,6 +11,7 @@ use napreduce_live::ByteSize;
 
 use crate::fuzz::FuzzArguments;
 use crate::load::LoadArguments;
+use crate::paper::PaperArguments;
 use crate::place::Workplace;
 use crate::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
 
@@ -25,6 +26,7 @@ pub enum Experiment {
     Latency(LatencyArguments),
     Identity(IdentityArguments),
     Load(LoadArguments),
+    Paper(PaperArguments),
     FuzzPolicies(FuzzArguments),
 }
 

@@ -13,7 +13,7 @@ use napreduce_lab::{
 use serde::Serialize;
 
 use crate::arguments::{Conditions, Experiment};
-use crate::{fuzz, load, preemption};
+use crate::{fuzz, load, paper, preemption};
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
@@ -22,6 +22,12 @@ const BY_SIGNAL: u8 = 128;
 
 pub fn run(experiment: &Experiment) -> ExitCode {
     let found = match experiment {
+        Experiment::Paper(arguments) => {
+            return paper::run(arguments).unwrap_or_else(|error| {
+                eprintln!("nap lab: {error:#}");
+                ExitCode::from(FAILED)
+            });
+        }
         // It has nothing to clean up when it is interrupted.
         Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
         measured => measure(measured),
@@ -106,6 +112,7 @@ fn measure(experiment: &Experiment) -> Result<bool> {
             Ok(report.succeeded())
         }
         Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
+        Experiment::Paper(_) => Ok(true),
         Experiment::Preempt(arguments) => preemption::preempt(arguments, &session),
         Experiment::Latency(arguments) => preemption::latency(arguments, &session),
         Experiment::Identity(arguments) => preemption::identity(arguments, &session),

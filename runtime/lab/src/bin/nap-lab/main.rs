@@ -7,6 +7,7 @@ mod arguments;
 mod experiments;
 mod fuzz;
 mod load;
+mod paper;
 mod place;
 mod preemption;
 

@@ -1,0 +1,166 @@
+//! `nap lab paper`: figures of the papers, with verdicts.
+//!
+//! Owns the arguments, the progress and the exit status. Does not own figures nor verdicts (`napreduce_lab::paper`).
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use napreduce_lab::Interrupt;
+use napreduce_lab::paper::{PaperReport, PaperSettings, Verdict, paper, paper_again, papers, select};
+
+/// Something that was asked for does not hold.
+const DOES_NOT_HOLD: u8 = 1;
+/// Something is not resolved.
+const NOT_RESOLVED: u8 = 3;
+
+/// Repeat figures and tables of the papers, and say whether their claims hold
+///
+/// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is expected of ours. Runs
+/// are made in blocks, every variant once with the same jobs; ratios and differences are taken inside a block. Without a paper,
+/// every figure is listed. The exit status is 0 when everything that was asked for holds, 1 when something does not, and 3 when
+/// something is not resolved. Ctrl-C leaves a report of what was measured.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nap lab paper
+  nap lab paper natjam 5 --simulate
+  nap lab paper fcs 8-11,t2 --simulate --report fcs
+  nap lab paper all --simulate --report all
+  nap lab paper --from all --markdown docs/directions.md
+  nap lab paper --simulate --continue fcs --repetitions 30")]
+pub struct PaperArguments {
+    /// os, natjam, fcs, hfsp, yarn, or all
+    #[arg(value_name = "PAPER")]
+    pub paper: Option<String>,
+
+    /// Figures, such as 5 or 8-11,t2 [default: all of the paper]
+    #[arg(value_name = "FIGURES")]
+    pub figures: Option<String>,
+
+    /// In simulated time, at the paper's scale
+    #[arg(long)]
+    pub simulate: bool,
+
+    /// The folder of the report [default: one for temporary files, which is removed]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "go_on"])]
+    pub report: Option<PathBuf>,
+
+    /// Judge and draw again what is in the folder of a report; runs nothing
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["paper", "simulate", "go_on", "quick"])]
+    pub from: Option<PathBuf>,
+
+    /// Add blocks to a report; its intervals are of 97.5 % then, since somebody has looked before
+    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["paper", "quick"])]
+    pub go_on: Option<PathBuf>,
+
+    /// Blocks of each campaign [default: as its entry says, mostly 30]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repetitions: Option<u32>,
+
+    /// One block and no verdict: does it work at all?
+    #[arg(long, conflicts_with = "repetitions")]
+    pub quick: bool,
+
+    /// The seed of the first block; the others have those after it
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Write the page of the docs, too
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+}
+
+/// Does what was asked for, and says how it ended.
+pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
+    if let Some(folder) = &arguments.from {
+        let report = paper_again(folder)?;
+        return finish(&report, arguments, &format!("nap lab paper --from {}", folder.display()));
+    }
+    if arguments.paper.is_none() && arguments.go_on.is_none() {
+        return list();
+    }
+    ensure!(
+        arguments.simulate,
+        "figures are run in simulated time alone as yet: add --simulate; what there is live, nap lab preempt and latency measure"
+    );
+    let figures = match &arguments.paper {
+        Some(name) => select(&papers()?, name, arguments.figures.as_deref())?,
+        None => Vec::new(),
+    };
+    let temporary = match (&arguments.report, &arguments.go_on) {
+        (None, None) => Some(tempfile::tempdir().context("cannot make a folder for temporary files")?),
+        _ => None,
+    };
+    let named = arguments.report.as_deref().or(arguments.go_on.as_deref());
+    let folder = named.or(temporary.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
+    let settings = PaperSettings {
+        figures,
+        blocks: if arguments.quick { Some(1) } else { arguments.repetitions },
+        seed: arguments.seed,
+        folder: folder.to_owned(),
+        go_on: arguments.go_on.is_some(),
+    };
+    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let bar = bar();
+    let report = paper(&settings, &interrupt, |ended, all| {
+        bar.set_length(all as u64);
+        bar.set_position(ended as u64);
+    })?;
+    bar.finish_and_clear();
+    if let Err(interrupted) = interrupt.check() {
+        eprintln!("nap lab paper: {interrupted}; the report is of what was measured until then");
+    }
+    if arguments.quick {
+        let ran = report.runs().iter().count();
+        println!("{ran} runs, one block: everything asked for can be run, and nothing is judged by it");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let what = [arguments.paper.as_deref().unwrap_or_default(), arguments.figures.as_deref().unwrap_or_default()];
+    finish(&report, arguments, format!("nap lab paper {} --simulate", what.join(" ").trim_end()).as_str())
+}
+
+fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Result<ExitCode> {
+    io::stdout().write_all(report.text().as_bytes()).context("cannot print the report")?;
+    if let Some(path) = &arguments.markdown {
+        let page = report.markdown(&format!("{command} --markdown {}", path.display()));
+        std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(if report.count(Verdict::DoesNotHold) > 0 {
+        ExitCode::from(DOES_NOT_HOLD)
+    } else if report.count(Verdict::NotResolved) > 0 {
+        ExitCode::from(NOT_RESOLVED)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Every figure with its claim, and what it takes.
+fn list() -> Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    for paper in papers()? {
+        writeln!(out, "{}  {}", paper.name, paper.title)?;
+        for id in paper.ids() {
+            let figure = &paper.figures[id];
+            let takes = match &figure.cannot {
+                Some(_) => "cannot be tested".to_owned(),
+                None => format!("{} runs a block", paper.runs_of(figure)),
+            };
+            writeln!(out, "  {id:<9} {takes:<18} {}: {}", figure.title, figure.claim)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bar() -> ProgressBar {
+    let target = match io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(1), target);
+    let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} runs, {eta} left");
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}

@@ -1,0 +1,168 @@
+//! What a number of each block says of the true one.
+//!
+//! Owns intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent runs, and Holm's
+//! correction where one figure expects several things. Does not own which numbers.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Fewer blocks say too little for an interval: of five, even all on one side come by chance once in sixteen times.
+pub const BLOCKS_MIN: usize = 6;
+
+/// An estimate, with what is sure of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    pub mean: f64,
+    /// The ends of the interval; of few blocks, of all that was measured.
+    pub low: f64,
+    pub high: f64,
+    pub blocks: usize,
+    #[serde(skip)]
+    error: f64,
+    /// Of a ratio, whose logarithms were summarised.
+    #[serde(skip)]
+    logarithmic: bool,
+}
+
+impl Estimate {
+    /// Of a difference or a plain number.
+    pub fn of(values: &[f64], confidence: f64) -> Option<Estimate> {
+        let (mean, error, within) = student(values, confidence)?;
+        let (low, high) = match values.len() >= BLOCKS_MIN {
+            true => (mean - within, mean + within),
+            false => range(values),
+        };
+        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic: false })
+    }
+
+    /// Of ratios: their logarithms are summarised, so that a ratio and its inverse say the same.
+    pub fn of_ratios(ratios: &[f64], confidence: f64) -> Option<Estimate> {
+        let logarithms: Vec<f64> =
+            ratios.iter().map(|ratio| ratio.ln()).map(|log| log.is_finite().then_some(log)).collect::<Option<_>>()?;
+        let plain = Estimate::of(&logarithms, confidence)?;
+        let (mean, low, high) = (plain.mean.exp(), plain.low.exp(), plain.high.exp());
+        Some(Estimate { mean, low, high, logarithmic: true, ..plain })
+    }
+
+    /// How probable it is to be so far from a bound, or farther, if the true number is the bound. 1 of too few blocks.
+    pub fn probability(&self, bound: f64) -> f64 {
+        if self.blocks < BLOCKS_MIN {
+            return 1.0;
+        }
+        let (mean, bound) = match self.logarithmic {
+            true => (self.mean.ln(), bound.ln()),
+            false => (self.mean, bound),
+        };
+        let distance = (mean - bound).abs();
+        // Runs that chance has no part in.
+        if self.error <= distance * 1e-9 {
+            return if distance == 0.0 { 1.0 } else { 0.0 };
+        }
+        match StudentsT::new(0.0, 1.0, (self.blocks - 1) as f64) {
+            Ok(student) => 2.0 * student.sf(distance / self.error),
+            Err(_) => 1.0,
+        }
+    }
+}
+
+/// Mean, standard error, and half the interval.
+fn student(values: &[f64], confidence: f64) -> Option<(f64, f64, f64)> {
+    let count = values.len() as f64;
+    if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / count;
+    if values.len() == 1 {
+        return Some((mean, f64::INFINITY, f64::INFINITY));
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let error = (variance / count).sqrt();
+    let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
+    Some((mean, error, error * student.inverse_cdf((1.0 + confidence) / 2.0)))
+}
+
+fn range(values: &[f64]) -> (f64, f64) {
+    let fold = |begin, pick: fn(f64, f64) -> f64| values.iter().copied().fold(begin, pick);
+    (fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// Probabilities corrected for how many there are (Holm 1979): a corrected one at or below the level is as sure as one alone.
+pub fn holm(probabilities: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
+    let (mut corrected, mut least) = (vec![1.0; probabilities.len()], 0.0_f64);
+    for (rank, at) in order.into_iter().enumerate() {
+        least = least.max(probabilities[at] * (probabilities.len() - rank) as f64).min(1.0);
+        corrected[at] = least;
+    }
+    corrected
+}
+
+/// Spearman's coefficient of numbers against their order; none of fewer than two different ones.
+pub fn spearman(values: &[f64]) -> Option<f64> {
+    let ranks = ranks(values);
+    let order: Vec<f64> = (1..=values.len()).map(|place| place as f64).collect();
+    let mean = (values.len() as f64 + 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
+    let (own, other) = (product(&ranks, &ranks), product(&order, &order));
+    (own > 0.0 && other > 0.0).then(|| product(&ranks, &order) / (own * other).sqrt())
+}
+
+/// Equal numbers share the mean of their ranks.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
+    let equal = |value: f64| values.iter().filter(|other| **other == value).count() as f64;
+    values.iter().map(|value| below(*value) + (equal(*value) + 1.0) / 2.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-3, "{a} is not {b}");
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_tables() {
+        // s = sqrt(3.5), t = 2.571 with 5 degrees of freedom.
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95).expect("numbers");
+        close(estimate.mean, 3.5);
+        close(estimate.high, 3.5 + 2.5706 * (3.5_f64 / 6.0).sqrt());
+        close(estimate.probability(estimate.high), 0.05);
+        close(estimate.probability(3.5), 1.0);
+        let ratios = Estimate::of_ratios(&[0.5, 2.0, 0.5, 2.0, 0.5, 2.0], 0.95).expect("numbers");
+        close(ratios.mean, 1.0);
+        close(ratios.low * ratios.high, 1.0);
+        close(ratios.probability(ratios.low), 0.05);
+    }
+
+    #[test]
+    fn few_blocks_have_a_range_and_no_certainty() {
+        let estimate = Estimate::of(&[3.0, 1.0, 2.0], 0.95).expect("numbers");
+        assert_eq!((estimate.low, estimate.high, estimate.probability(100.0)), (1.0, 3.0, 1.0));
+        assert_eq!(Estimate::of(&[], 0.95), None);
+        assert_eq!(Estimate::of_ratios(&[0.0; 6], 0.95), None);
+        let sure = Estimate::of(&[2.0; 6], 0.95).expect("numbers");
+        assert_eq!((sure.low, sure.high, sure.probability(1.9), sure.probability(2.0)), (2.0, 2.0, 0.0, 1.0));
+    }
+
+    #[test]
+    fn several_claims_are_each_less_sure() {
+        // The worked example of most textbooks.
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
+        for (found, expected) in corrected.into_iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            close(found, expected);
+        }
+        assert_eq!(holm(&[]), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn trends_are_ranks() {
+        assert_eq!(spearman(&[1.0, 5.0, 7.0]), Some(1.0));
+        assert_eq!(spearman(&[9.0, 5.0, -7.0]), Some(-1.0));
+        assert_eq!(spearman(&[2.0, 2.0]), None);
+        // 1 - 6 * 2 / (4 * 15).
+        close(spearman(&[1.0, 3.0, 2.0, 4.0]).expect("a trend"), 0.8);
+    }
+}

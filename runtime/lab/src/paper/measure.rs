@@ -1,0 +1,105 @@
+//! What a quantity is in one block.
+//!
+//! Owns statistics over the jobs of a run, or over the differences of the same jobs of two runs. Does not own the rows.
+
+use super::quantity::{Asked, JobMeasure, Quantity, RunMeasure, Runs as Whose, Statistic, VariantName};
+use super::registry::{Figure, Paper};
+use super::rows::{JobRow, MeasuredRun, RunKey, Runs};
+use crate::statistics;
+
+/// The runs of one block, as a figure names them.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    pub(super) paper: &'a Paper,
+    pub(super) figure: &'a Figure,
+    pub(super) runs: &'a Runs,
+    pub(super) number: u32,
+}
+
+impl Block<'_> {
+    /// What a quantity is here; nothing where a run, or every job it asks for, is missing.
+    pub(super) fn value(self, quantity: &Quantity) -> Option<f64> {
+        match (&quantity.asked, &quantity.runs) {
+            (Asked::Run(measure), Whose::Of(variant)) => Some(of_run(self.run(variant)?, *measure)),
+            (Asked::Run(_), Whose::Difference(..)) => None,
+            (Asked::Jobs { statistic, .. }, _) => summarise(&self.each(quantity)?, *statistic),
+        }
+    }
+
+    /// The measure of each job that a quantity asks for.
+    pub(super) fn each(self, quantity: &Quantity) -> Option<Vec<f64>> {
+        let Asked::Jobs { measure, of, .. } = &quantity.asked else { return None };
+        let wanted = |job: &&JobRow| of.as_ref().is_none_or(|of| job.class == *of || job.job == *of);
+        match &quantity.runs {
+            Whose::Of(variant) => {
+                let jobs = self.run(variant)?.jobs.iter().filter(wanted);
+                Some(jobs.filter_map(|job| of_job(job, *measure)).collect())
+            }
+            Whose::Difference(first, second) => {
+                let (first, second) = (self.run(first)?, self.run(second)?);
+                let pairs = first.jobs.iter().filter(wanted).filter_map(|job| {
+                    let other = second.jobs.iter().find(|other| other.job == job.job)?;
+                    Some(of_job(job, *measure)? - of_job(other, *measure)?)
+                });
+                Some(pairs.collect())
+            }
+        }
+    }
+
+    fn run(&self, variant: &VariantName) -> Option<&MeasuredRun> {
+        let (campaign, variant) = self.paper.resolve(self.figure, variant);
+        self.runs.get(&RunKey {
+            paper: self.paper.name.clone(),
+            campaign: campaign.to_owned(),
+            variant: variant.to_owned(),
+            block: self.number,
+        })
+    }
+}
+
+fn of_run(run: &MeasuredRun, measure: RunMeasure) -> f64 {
+    let row = &run.run;
+    match measure {
+        RunMeasure::Makespan => row.makespan,
+        RunMeasure::Missed => row.missed as f64,
+        RunMeasure::Met => row.met as f64,
+        RunMeasure::LocalShare => row.local_share,
+        RunMeasure::Events => row.events as f64,
+    }
+}
+
+fn of_job(job: &JobRow, measure: JobMeasure) -> Option<f64> {
+    let sojourn = job.ended - job.submitted;
+    Some(match measure {
+        JobMeasure::Sojourn => sojourn,
+        JobMeasure::Slowdown if job.alone > 0.0 => sojourn / job.alone,
+        JobMeasure::Slowdown => return None,
+        JobMeasure::Alone => job.alone,
+        JobMeasure::ReduceWait => return job.reduce_wait,
+        JobMeasure::IdleShare => return job.idle_share,
+        JobMeasure::Preemptions => job.preemptions as f64,
+        JobMeasure::Wasted => job.wasted,
+        JobMeasure::Margin => job.deadline? - job.ended,
+        JobMeasure::Started => job.started,
+        JobMeasure::Ended => job.ended,
+    })
+}
+
+fn summarise(values: &[f64], statistic: Statistic) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let share = |which: &dyn Fn(f64) -> bool| {
+        values.iter().filter(|value| which(**value)).count() as f64 / values.len() as f64
+    };
+    Some(match statistic {
+        Statistic::Mean => values.iter().sum::<f64>() / values.len() as f64,
+        Statistic::Sum => values.iter().sum(),
+        Statistic::Median => statistics::median(values)?,
+        Statistic::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        Statistic::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+        Statistic::Percentile(percent) => statistics::percentile(values, percent)?,
+        Statistic::AtLeast(least) => share(&|value| value >= least),
+        Statistic::AtMost(most) => share(&|value| value <= most),
+    })
+}

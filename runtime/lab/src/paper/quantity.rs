@@ -1,0 +1,248 @@
+//! What is asked of the runs of a block: `kill: mean sojourn of research-xl`.
+//!
+//! Owns the words and their reading. Does not own the runs (`rows`) nor what comes of asking (`measure`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+
+/// A number of one block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quantity {
+    text: String,
+    pub(super) runs: Runs,
+    pub(super) asked: Asked,
+}
+
+/// Whose runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Runs {
+    Of(VariantName),
+    /// The same jobs under the first less under the second.
+    Difference(VariantName, VariantName),
+}
+
+/// A variant, of the campaign that a figure names first or of another one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct VariantName {
+    pub(super) campaign: Option<String>,
+    pub(super) variant: String,
+}
+
+/// What of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Asked {
+    Run(RunMeasure),
+    Jobs {
+        statistic: Statistic,
+        measure: JobMeasure,
+        /// Only those of this class, or of this name.
+        of: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunMeasure {
+    Makespan,
+    Missed,
+    Met,
+    LocalShare,
+    Events,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobMeasure {
+    Sojourn,
+    Slowdown,
+    Alone,
+    ReduceWait,
+    IdleShare,
+    Preemptions,
+    Wasted,
+    Margin,
+    Started,
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Statistic {
+    Mean,
+    Median,
+    Max,
+    Min,
+    Sum,
+    /// The percentile, 0 to 100.
+    Percentile(f64),
+    /// The share of jobs with at least so much.
+    AtLeast(f64),
+    /// The share of jobs with at most so much.
+    AtMost(f64),
+}
+
+/// It is not what it should look like.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?}: {what}; write for example \"kill: mean sojourn of research\"")]
+pub struct QuantityError {
+    text: String,
+    what: String,
+}
+
+impl FromStr for Quantity {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Quantity, QuantityError> {
+        read(text).map_err(|what| QuantityError { text: text.to_owned(), what })
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Quantity {
+    /// The variants that it needs.
+    pub(super) fn variants(&self) -> Vec<&VariantName> {
+        match &self.runs {
+            Runs::Of(one) => vec![one],
+            Runs::Difference(first, second) => vec![first, second],
+        }
+    }
+}
+
+fn read(text: &str) -> Result<Quantity, String> {
+    let (runs, asked) = text.split_once(": ").ok_or("there is no `: ` after the variant")?;
+    let runs = match runs.split_once(" - ") {
+        Some((first, second)) => Runs::Difference(variant(first)?, variant(second)?),
+        None => Runs::Of(variant(runs)?),
+    };
+    let (asked, of) = match asked.split_once(" of ") {
+        Some((asked, of)) => (asked, Some(of.trim().to_owned())),
+        None => (asked, None),
+    };
+    let words: Vec<&str> = asked.split_whitespace().collect();
+    let asked = match (words.as_slice(), &runs) {
+        ([measure], Runs::Of(_)) if of.is_none() => Asked::Run(run_measure(measure)?),
+        ([statistic, measure], _) => {
+            Asked::Jobs { statistic: self::statistic(statistic)?, measure: job_measure(measure)?, of }
+        }
+        _ => return Err("what is asked for is a statistic and a measure, or a measure of the whole run".into()),
+    };
+    Ok(Quantity { text: text.to_owned(), runs, asked })
+}
+
+fn variant(text: &str) -> Result<VariantName, String> {
+    let text = text.trim();
+    let well = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    match text.split_once('/') {
+        Some((campaign, variant)) if well(campaign) && well(variant) => {
+            Ok(VariantName { campaign: Some(campaign.to_owned()), variant: variant.to_owned() })
+        }
+        None if well(text) => Ok(VariantName { campaign: None, variant: text.to_owned() }),
+        _ => Err(format!("{text:?} is no variant")),
+    }
+}
+
+fn run_measure(word: &str) -> Result<RunMeasure, String> {
+    Ok(match word {
+        "makespan" => RunMeasure::Makespan,
+        "missed" => RunMeasure::Missed,
+        "met" => RunMeasure::Met,
+        "local-share" => RunMeasure::LocalShare,
+        "events" => RunMeasure::Events,
+        _ => return Err(format!("{word:?} is no measure of a run")),
+    })
+}
+
+fn job_measure(word: &str) -> Result<JobMeasure, String> {
+    Ok(match word {
+        "sojourn" => JobMeasure::Sojourn,
+        "slowdown" => JobMeasure::Slowdown,
+        "alone" => JobMeasure::Alone,
+        "reduce-wait" => JobMeasure::ReduceWait,
+        "idle-share" => JobMeasure::IdleShare,
+        "preemptions" => JobMeasure::Preemptions,
+        "wasted" => JobMeasure::Wasted,
+        "margin" => JobMeasure::Margin,
+        "started" => JobMeasure::Started,
+        "ended" => JobMeasure::Ended,
+        _ => return Err(format!("{word:?} is no measure of a job")),
+    })
+}
+
+fn statistic(word: &str) -> Result<Statistic, String> {
+    let unknown = || format!("{word:?} is no statistic");
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(unknown);
+    Ok(match word {
+        "mean" => Statistic::Mean,
+        "median" => Statistic::Median,
+        "max" => Statistic::Max,
+        "min" => Statistic::Min,
+        "sum" => Statistic::Sum,
+        _ => {
+            let share = word.strip_prefix("share(").and_then(|rest| rest.strip_suffix(')'));
+            if let Some(least) = share.and_then(|bound| bound.strip_prefix(">=")) {
+                return number(least).map(Statistic::AtLeast);
+            }
+            if let Some(most) = share.and_then(|bound| bound.strip_prefix("<=")) {
+                return number(most).map(Statistic::AtMost);
+            }
+            let percent = word.strip_prefix('p').ok_or_else(unknown).and_then(number)?;
+            if !(0.0..=100.0).contains(&percent) {
+                return Err(unknown());
+            }
+            Statistic::Percentile(percent)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_they_are_written() {
+        let quantity: Quantity = "l-s/natjam - kill: share(<=-5) sojourn of production".parse().expect("well");
+        let name = |campaign: Option<&str>, variant: &str| VariantName {
+            campaign: campaign.map(str::to_owned),
+            variant: variant.to_owned(),
+        };
+        assert_eq!(quantity.runs, Runs::Difference(name(Some("l-s"), "natjam"), name(None, "kill")));
+        let (statistic, of) = (Statistic::AtMost(-5.0), Some("production".to_owned()));
+        assert_eq!(quantity.asked, Asked::Jobs { statistic, measure: JobMeasure::Sojourn, of });
+        assert_eq!(quantity.variants().len(), 2);
+        let makespan: Quantity = "mdf: makespan".parse().expect("well");
+        assert_eq!((makespan.runs, makespan.asked), (Runs::Of(name(None, "mdf")), Asked::Run(RunMeasure::Makespan)));
+        let p95: Quantity = "mdf: p95 margin".parse().expect("well");
+        assert!(matches!(p95.asked, Asked::Jobs { statistic: Statistic::Percentile(95.0), of: None, .. }));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, what) in [
+            ("mean sojourn", "no `: `"),
+            ("a b: makespan", "no variant"),
+            ("a: length", "no measure of a run"),
+            ("a: mean length", "no measure of a job"),
+            ("a: mode sojourn", "no statistic"),
+            ("a: p101 sojourn", "no statistic"),
+            ("a: share(=3) sojourn", "no statistic"),
+            ("a: share(>=much) sojourn", "no statistic"),
+            ("a - b: makespan", "a statistic and a measure"),
+            ("a: makespan of b", "a statistic and a measure"),
+        ] {
+            let error = text.parse::<Quantity>().expect_err(text).to_string();
+            assert!(error.contains(what) && error.contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The plots of figures, as the papers draw them.
+//!
+//! Owns which numbers go where. Does not own axes and colours (`napreduce-plot`).
+
+use std::path::Path;
+
+use napreduce_plot::{Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences};
+use napreduce_sim::metrics::ecdf;
+
+use crate::paper::inference::Estimate;
+use crate::paper::measure::Block;
+use crate::paper::quantity::Quantity;
+use crate::paper::registry::{Figure, Paper, Place, Plot, PlotKind, Point};
+use crate::paper::rows::Runs;
+
+/// Draws a figure into `PAPER-ID.svg`, if it has a plot and anything of it was measured.
+pub(super) fn draw(folder: &Path, paper: &Paper, id: &str, figure: &Figure, runs: &Runs) -> Result<(), PlotError> {
+    let Some(plot) = &figure.plot else { return Ok(()) };
+    let of = Drawing { paper, figure, runs };
+    let path = folder.join(format!("{}-{id}.svg", paper.name));
+    let title = format!("{} {id}: {}", paper.name, figure.title);
+    match plot.kind {
+        PlotKind::Ecdf => {
+            let series: Vec<Steps> = plot.series.iter().filter_map(|series| of.distribution(series)).collect();
+            if series.is_empty() {
+                return Ok(());
+            }
+            differences(&path, &title, &plot.x, &series)
+        }
+        PlotKind::Curves => {
+            let curve = |series: &crate::paper::registry::Series| Curve {
+                name: series.name.clone(),
+                points: series.points.iter().filter_map(|point| Some((at(point.place())?, of.mark(point)?))).collect(),
+            };
+            let all: Vec<Curve> = plot.series.iter().map(curve).collect();
+            if all.iter().all(|curve| curve.points.is_empty()) {
+                return Ok(());
+            }
+            curves(&path, &title, (&plot.x, &plot.y), &all)
+        }
+        PlotKind::Bars | PlotKind::Table => of.bars(&path, &title, plot),
+    }
+}
+
+struct Drawing<'a> {
+    paper: &'a Paper,
+    figure: &'a Figure,
+    runs: &'a Runs,
+}
+
+impl Drawing<'_> {
+    fn blocks(&self, quantity: &Quantity) -> Vec<Block<'_>> {
+        let first = quantity.variants().first().map(|name| self.paper.resolve(self.figure, name).0);
+        let numbers = first.map(|campaign| self.runs.blocks(&self.paper.name, campaign)).unwrap_or_default();
+        let block = |number| Block { paper: self.paper, figure: self.figure, runs: self.runs, number };
+        numbers.into_iter().map(block).collect()
+    }
+
+    fn mark(&self, point: &Point) -> Option<Mark> {
+        let blocks = self.blocks(point.quantity());
+        let values: Vec<f64> = blocks.into_iter().filter_map(|block| block.value(point.quantity())).collect();
+        let found = Estimate::of(&values, 0.95)?;
+        Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
+    }
+
+    fn distribution(&self, series: &crate::paper::registry::Series) -> Option<Steps> {
+        let jobs = series.jobs.as_ref()?;
+        let values: Vec<f64> = self.blocks(jobs).into_iter().filter_map(|block| block.each(jobs)).flatten().collect();
+        (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
+    }
+
+    fn bars(&self, path: &Path, title: &str, plot: &Plot) -> Result<(), PlotError> {
+        let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
+        for (number, series) in plot.series.iter().enumerate() {
+            for point in &series.points {
+                let name = match point.place() {
+                    Place::Named(name) => name.clone(),
+                    Place::At(at) => at.to_string(),
+                };
+                let known = groups.iter().position(|(group, _)| *group == name);
+                let at = known.unwrap_or_else(|| {
+                    groups.push((name, vec![None; plot.series.len()]));
+                    groups.len() - 1
+                });
+                groups[at].1[number] = self.mark(point);
+            }
+        }
+        if groups.iter().all(|(_, marks)| marks.iter().all(Option::is_none)) {
+            return Ok(());
+        }
+        let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
+        bars(path, title, &plot.y, &names, &groups)
+    }
+}
+
+fn at(place: &Place) -> Option<f64> {
+    match place {
+        Place::At(at) => Some(*at),
+        Place::Named(name) => name.parse().ok(),
+    }
+}

@@ -1,0 +1,227 @@
+//! What is left of an experiment: a folder that says everything and from which everything can be made again.
+//!
+//! Owns the folder. Files: `text` the table for a terminal, `page` the HTML page, `markdown` the page of the docs, `figures`
+//! the plots. Does not own verdicts.
+//!
+//! ```text
+//! report.html, report.txt   for people
+//! verdicts.json             for programs; the same bytes whenever it is made again of the same rows
+//! figures/natjam-5.svg      each figure, with what was published
+//! raw.jsonl                 a row for each job of each run: all of the above is made of it
+//! report.json               which figures, and how often somebody looked at them
+//! variants/                 the workload and the configuration of every variant
+//! environment.json          machine, program, commit, command, time
+//! ```
+
+mod figures;
+mod markdown;
+mod page;
+mod text;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use napreduce_plot::PlotError;
+use serde::{Deserialize, Serialize};
+
+use super::registry::Paper;
+use super::rows::{Runs, RowsError};
+use super::verdict::{Judgement, Verdict, judge};
+use crate::machine::Machine;
+
+/// The rows of a report.
+pub(super) const RAW: &str = "raw.jsonl";
+const SELECTION: &str = "report.json";
+
+/// Figures with what was measured and what is said of them.
+#[derive(Debug)]
+pub struct PaperReport {
+    papers: Vec<Paper>,
+    selection: Selection,
+    runs: Runs,
+    pub judgements: Vec<Judgement>,
+}
+
+/// Which figures were asked for, and how often.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Selection {
+    /// Papers and their figures.
+    pub figures: Vec<(String, String)>,
+    /// How often verdicts were made of growing rows: whoever goes on until something holds is less sure of it.
+    pub looks: u32,
+}
+
+/// Where and how it was measured.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Environment {
+    pub machine: Machine,
+    pub version: &'static str,
+    /// Of the folder that the command was given in.
+    pub commit: Option<String>,
+    pub command: Vec<String>,
+    pub seconds: f64,
+}
+
+/// A report cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    #[error("cannot {doing} {path}: {source}")]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error("{path}: {what}; is it the folder of a report?")]
+    Malformed { path: PathBuf, what: String },
+    #[error("there is no figure {figure} of {paper} any more")]
+    Gone { paper: String, figure: String },
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+}
+
+impl Selection {
+    /// The level of error of a verdict.
+    pub(super) fn level(&self) -> f64 {
+        if self.looks > 1 { 0.025 } else { 0.05 }
+    }
+
+    pub(super) fn of<'a>(&'a self, paper: &'a str) -> impl Iterator<Item = &'a str> {
+        self.figures.iter().filter(move |(name, _)| name == paper).map(|(_, figure)| figure.as_str())
+    }
+
+    /// Of the folder of a report.
+    pub(super) fn read(folder: &Path) -> Result<Selection, ReportError> {
+        let path = folder.join(SELECTION);
+        let text = fs::read_to_string(&path)
+            .map_err(|source| ReportError::Io { doing: "read", path: path.clone(), source })?;
+        serde_json::from_str(&text).map_err(|error| ReportError::Malformed { path, what: error.to_string() })
+    }
+
+    pub(super) fn write(&self, folder: &Path) -> Result<(), ReportError> {
+        write(&folder.join(SELECTION), &json(self))
+    }
+}
+
+impl PaperReport {
+    /// Judges the figures of a selection by what was measured.
+    ///
+    /// # Errors
+    /// When a figure is not there any more.
+    pub fn new(papers: Vec<Paper>, selection: Selection, runs: Runs) -> Result<PaperReport, ReportError> {
+        let mut judgements = Vec::new();
+        for (name, id) in &selection.figures {
+            let paper = papers.iter().find(|paper| paper.name == *name);
+            let found = paper.and_then(|paper| Some((paper, paper.figures.get(id)?)));
+            let Some((paper, figure)) = found else {
+                return Err(ReportError::Gone { paper: name.clone(), figure: id.clone() });
+            };
+            judgements.push(judge(paper, id, figure, &runs, selection.level()));
+        }
+        Ok(PaperReport { papers, selection, runs, judgements })
+    }
+
+    /// Of a folder, judged again.
+    ///
+    /// # Errors
+    /// When it is no report, or its rows cannot be read.
+    pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport, ReportError> {
+        let selection = Selection::read(folder)?;
+        PaperReport::new(papers, selection, Runs::read(&folder.join(RAW))?)
+    }
+
+    /// Writes everything but the rows, which were written as the runs ended.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
+        let figures = folder.join("figures");
+        make(&figures)?;
+        self.selection.write(folder)?;
+        write(&folder.join("verdicts.json"), &json(&self.judgements))?;
+        write(&folder.join("report.txt"), &self.text())?;
+        for judgement in &self.judgements {
+            if let Some((paper, figure)) = self.entry(judgement) {
+                figures::draw(&figures, paper, &judgement.figure, figure, &self.runs)?;
+            }
+        }
+        write(&folder.join("report.html"), &self.page(&figures))?;
+        self.write_variants(&folder.join("variants"))
+    }
+
+    fn write_variants(&self, folder: &Path) -> Result<(), ReportError> {
+        make(folder)?;
+        let mut written: Vec<&super::rows::RunKey> = Vec::new();
+        for run in self.runs.iter() {
+            let key = &run.run.key;
+            if written.last().is_some_and(|last| (&last.campaign, &last.variant) == (&key.campaign, &key.variant)) {
+                continue;
+            }
+            written.push(key);
+            let paper = self.papers.iter().find(|paper| paper.name == key.paper);
+            let campaign = paper.and_then(|paper| paper.campaigns.get(&key.campaign));
+            let Some((campaign, variant)) =
+                campaign.and_then(|campaign| Some((campaign, campaign.variants.get(&key.variant)?)))
+            else {
+                continue;
+            };
+            let name = format!("{}.{}.{}", key.paper, key.campaign, key.variant);
+            if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text()) {
+                write(&folder.join(format!("{name}.workload.toml")), &workload)?;
+                write(&folder.join(format!("{name}.configuration.toml")), &configuration)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was measured.
+    pub fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    fn entry(&self, judgement: &Judgement) -> Option<(&Paper, &super::registry::Figure)> {
+        let paper = self.papers.iter().find(|paper| paper.name == judgement.paper)?;
+        Some((paper, paper.figures.get(&judgement.figure)?))
+    }
+
+    /// How many figures have a verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.judgements.iter().filter(|judgement| judgement.verdict == verdict).count()
+    }
+}
+
+impl Environment {
+    /// Of this process.
+    pub fn describe(seconds: f64) -> Environment {
+        // Where there is no git, or no repository, there is no commit to name.
+        let git = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
+        let commit = git.ok().filter(|output| output.status.success());
+        Environment {
+            machine: Machine::describe(),
+            version: env!("CARGO_PKG_VERSION"),
+            commit: commit.and_then(|output| String::from_utf8(output.stdout).ok()).map(|text| text.trim().to_owned()),
+            command: std::env::args().skip(1).collect(),
+            seconds,
+        }
+    }
+
+    /// Writes it into the folder of a report.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
+        write(&folder.join("environment.json"), &json(self))
+    }
+}
+
+pub(super) fn make(folder: &Path) -> Result<(), ReportError> {
+    fs::create_dir_all(folder).map_err(|source| ReportError::Io { doing: "make", path: folder.to_owned(), source })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ReportError> {
+    fs::write(path, text).map_err(|source| ReportError::Io { doing: "write", path: path.to_owned(), source })
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain data can be written as JSON") + "\n"
+}

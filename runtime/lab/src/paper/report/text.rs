@@ -1,0 +1,83 @@
+//! The report for a terminal.
+//!
+//! Owns how verdicts and findings are said in lines of text. Does not own the verdicts.
+
+use std::fmt::Write;
+
+use super::PaperReport;
+use crate::paper::inference::Estimate;
+use crate::paper::verdict::{Finding, FindingKind, Judgement, Outcome, Verdict};
+
+impl PaperReport {
+    /// All figures with what was found, and how many there are of each verdict.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for judgement in &self.judgements {
+            add(&mut text, judgement);
+        }
+        let _ = writeln!(text, "{}", self.counts());
+        text
+    }
+
+    /// How many figures there are of each verdict.
+    pub fn counts(&self) -> String {
+        let all = [
+            Verdict::Holds,
+            Verdict::DirectionHolds,
+            Verdict::NotResolved,
+            Verdict::DoesNotHold,
+            Verdict::CannotBeTested,
+        ];
+        let counts = all.map(|verdict| (verdict, self.count(verdict)));
+        let said = counts.iter().filter(|(_, count)| *count > 0);
+        let said: Vec<String> = said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
+        format!("{} figures: {}", self.judgements.len(), said.join(", "))
+    }
+}
+
+fn add(text: &mut String, judgement: &Judgement) {
+    let Judgement { paper, figure, title, claim, verdict, because, findings } = judgement;
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{paper} {figure}  {}  {title}", verdict.in_words().to_uppercase());
+    let _ = writeln!(text, "  claim: {claim}");
+    if let Some(because) = because {
+        let _ = writeln!(text, "  {because}");
+    }
+    if *verdict != Verdict::CannotBeTested {
+        for finding in findings {
+            let _ = writeln!(text, "  {}", line(finding));
+        }
+    }
+    text.push('\n');
+}
+
+fn line(finding: &Finding) -> String {
+    let outcome = match (finding.kind, finding.outcome) {
+        (FindingKind::Given, _) => "given",
+        (_, Outcome::Holds) => "yes",
+        (_, Outcome::NotResolved) => "?",
+        (_, Outcome::DoesNotHold) => "NO",
+    };
+    format!("{outcome:<5} {}: {} (expected {})", finding.what, found(finding.found.as_ref()), finding.expected)
+}
+
+/// An estimate in few characters.
+pub(super) fn found(estimate: Option<&Estimate>) -> String {
+    match estimate {
+        None => "nothing was measured".to_owned(),
+        Some(found) if found.low == found.high => number(found.mean),
+        Some(found) => {
+            format!("{} [{}, {}], n = {}", number(found.mean), number(found.low), number(found.high), found.blocks)
+        }
+    }
+}
+
+/// A number with as many digits as mean something.
+pub(super) fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}

@@ -1,0 +1,167 @@
+//! What was measured: a row for each run, and one for each job of each run.
+//!
+//! Owns their form in `raw.jsonl`, which is all that verdicts and plots are made of: what is judged again from a report is judged
+//! from the same rows. Does not own how runs are made.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Which run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunKey {
+    pub paper: String,
+    pub campaign: String,
+    pub variant: String,
+    pub block: u32,
+}
+
+/// A run as a whole. Times in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRow {
+    #[serde(flatten)]
+    pub key: RunKey,
+    pub seed: u64,
+    /// xxh3 of the workload and the configuration, in hexadecimal.
+    pub configuration: String,
+    /// From the first submission to the last end.
+    pub makespan: f64,
+    /// Jobs that were not done when they should have been, and those that were.
+    pub missed: u64,
+    pub met: u64,
+    /// Jobs that failed, or had not ended.
+    pub unfinished: u64,
+    pub events: u64,
+    /// Of maps, at machines that hold their input; 1 where that makes no difference.
+    pub local_share: f64,
+}
+
+/// A job of a run. Times in seconds since the run began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobRow {
+    #[serde(flatten)]
+    pub key: RunKey,
+    pub job: String,
+    pub class: String,
+    pub submitted: f64,
+    /// When an attempt of it first worked.
+    pub started: f64,
+    pub ended: f64,
+    /// How long it would have taken alone.
+    pub alone: f64,
+    /// When it should have been done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<f64>,
+    /// Of its reduces, the mean time without a slot after its last map; none without reduces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduce_wait: Option<f64>,
+    /// Of the slot time of its reduces, what they waited for maps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_share: Option<f64>,
+    pub preemptions: u64,
+    /// Slot seconds of work that were lost.
+    pub wasted: f64,
+}
+
+/// A line of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "row", rename_all = "kebab-case")]
+enum Line {
+    Run(RunRow),
+    Job(JobRow),
+}
+
+/// A run with its jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredRun {
+    pub run: RunRow,
+    /// By name.
+    pub jobs: Vec<JobRow>,
+}
+
+/// All runs of a report.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Runs(BTreeMap<RunKey, MeasuredRun>);
+
+/// The rows cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RowsError {
+    #[error("cannot read {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}, line {line}: {what}")]
+    Malformed { path: PathBuf, line: usize, what: String },
+}
+
+impl Runs {
+    pub fn add(&mut self, run: MeasuredRun) {
+        self.0.insert(run.run.key.clone(), run);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &MeasuredRun> {
+        self.0.values()
+    }
+
+    pub(super) fn get(&self, key: &RunKey) -> Option<&MeasuredRun> {
+        self.0.get(key)
+    }
+
+    /// The blocks of a campaign of which there is any run, ascending.
+    pub(super) fn blocks(&self, paper: &str, campaign: &str) -> Vec<u32> {
+        let of_it = self.0.keys().filter(|key| key.paper == paper && key.campaign == campaign);
+        let mut blocks: Vec<u32> = of_it.map(|key| key.block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+
+    /// What a file of rows has.
+    ///
+    /// # Errors
+    /// When it cannot be read, or a line is no row. A last line that was cut short is passed over with its run.
+    pub fn read(path: &Path) -> Result<Runs, RowsError> {
+        let unreadable = |source| RowsError::Io { path: path.to_owned(), source };
+        let file = BufReader::new(File::open(path).map_err(unreadable)?);
+        let lines: Vec<String> = file.lines().collect::<Result<_, _>>().map_err(unreadable)?;
+        let (mut runs, mut jobs) = (Runs::default(), BTreeMap::<RunKey, Vec<JobRow>>::new());
+        for (number, line) in lines.iter().enumerate() {
+            match serde_json::from_str(line) {
+                // A run's own row is the last of it, so that one that was cut short is none.
+                Ok(Line::Run(run)) => {
+                    let jobs = jobs.remove(&run.key).unwrap_or_default();
+                    runs.add(MeasuredRun { run, jobs });
+                }
+                Ok(Line::Job(job)) => jobs.entry(job.key.clone()).or_default().push(job),
+                Err(_) if number + 1 == lines.len() => {}
+                Err(error) => {
+                    let (path, line) = (path.to_owned(), number + 1);
+                    return Err(RowsError::Malformed { path, line, what: error.to_string() });
+                }
+            }
+        }
+        Ok(runs)
+    }
+}
+
+impl MeasuredRun {
+    /// Writes its rows, its own last.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write(&self, file: &mut impl Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        for job in &self.jobs {
+            serde_json::to_writer(&mut text, &Line::Job(job.clone()))?;
+            text.push(b'\n');
+        }
+        serde_json::to_writer(&mut text, &Line::Run(self.run.clone()))?;
+        text.push(b'\n');
+        file.write_all(&text)
+    }
+}

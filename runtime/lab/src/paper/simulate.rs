@@ -1,0 +1,194 @@
+//! The runs of campaigns in simulated time.
+//!
+//! Owns which runs there are, on as many cores as there are, and the rows of each. Does not own the simulator, nor what becomes
+//! of rows.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use napreduce_core::Span;
+use napreduce_sim::{Ending, JobResult, Run, Simulation, SimulationSettings};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::registry::{Campaign, Paper, Variant};
+use super::rows::{JobRow, MeasuredRun, RunKey, RunRow};
+use crate::process::Interrupt;
+
+/// A run that is to be made.
+#[derive(Debug, Clone)]
+pub struct PlannedRun<'a> {
+    pub key: RunKey,
+    pub seed: u64,
+    campaign: &'a Campaign,
+    variant: &'a Variant,
+}
+
+/// Which figures, how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Repetitions {
+    /// Blocks of each campaign; what its entry says, without.
+    pub blocks: Option<u32>,
+    /// The first block: those before are in a report that is continued.
+    pub first: u32,
+    /// Of the first block; the others follow.
+    pub seed: u64,
+}
+
+/// A run could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{paper}: campaign {campaign}, variant {variant}, seed {seed}: {what}")]
+pub struct SimulateError {
+    paper: String,
+    campaign: String,
+    variant: String,
+    seed: u64,
+    what: String,
+}
+
+/// The runs that some figures of a paper need, block by block.
+pub fn plan<'a>(paper: &'a Paper, figures: &[&str], repetitions: Repetitions) -> Vec<PlannedRun<'a>> {
+    let wanted = figures.iter().filter_map(|id| paper.figures.get(*id)).filter(|figure| figure.cannot.is_none());
+    let needed: BTreeSet<(String, String)> = wanted.flat_map(|figure| paper.needed(figure)).collect();
+    let mut runs = Vec::new();
+    for (campaign_id, campaign) in &paper.campaigns {
+        let blocks = repetitions.blocks.unwrap_or(campaign.blocks);
+        for block in repetitions.first..repetitions.first + blocks {
+            for (variant_id, variant) in &campaign.variants {
+                if needed.contains(&(campaign_id.clone(), variant_id.clone())) {
+                    let key = RunKey {
+                        paper: paper.name.clone(),
+                        campaign: campaign_id.clone(),
+                        variant: variant_id.clone(),
+                        block,
+                    };
+                    let seed = repetitions.seed + u64::from(block);
+                    runs.push(PlannedRun { key, seed, campaign, variant });
+                }
+            }
+        }
+    }
+    runs
+}
+
+/// Makes runs on all cores and hands each to `take` when it has ended, in any order; those that had not begun when the
+/// interrupt came are left out.
+///
+/// # Errors
+/// The first run that cannot be made, or what `take` says.
+pub fn simulate<E: From<SimulateError>>(
+    runs: &[PlannedRun<'_>],
+    interrupt: &Interrupt,
+    mut take: impl FnMut(MeasuredRun) -> Result<(), E>,
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let (done, arriving) = channel();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
+            let (done, next) = (done.clone(), &next);
+            scope.spawn(move || {
+                while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // Nobody waits for more once a run has failed.
+                    if interrupt.check().is_err() || done.send(run.make()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        take_all(&arriving, &mut take)
+    })
+}
+
+fn take_all<E: From<SimulateError>>(
+    arriving: &Receiver<Result<MeasuredRun, SimulateError>>,
+    take: &mut impl FnMut(MeasuredRun) -> Result<(), E>,
+) -> Result<(), E> {
+    for made in arriving {
+        take(made?)?;
+    }
+    Ok(())
+}
+
+impl PlannedRun<'_> {
+    /// Simulates it.
+    ///
+    /// # Errors
+    /// When the policy cannot be set up, or the run has no end.
+    pub fn make(&self) -> Result<MeasuredRun, SimulateError> {
+        self.try_make().map_err(|what| SimulateError {
+            paper: self.key.paper.clone(),
+            campaign: self.key.campaign.clone(),
+            variant: self.key.variant.clone(),
+            seed: self.seed,
+            what,
+        })
+    }
+
+    fn try_make(&self) -> Result<MeasuredRun, String> {
+        let file = self.campaign.file(self.variant)?;
+        let configuration = self.variant.configuration()?;
+        let cluster = file.cluster.ok_or("the workload names no cluster")?;
+        let machines = self.variant.nodes.or(self.campaign.nodes).unwrap_or(cluster.machines);
+        let mut settings = SimulationSettings::new(machines, cluster.slots());
+        settings.overheads = file.overheads;
+        settings.progress_period = Some(Span::from_secs(1));
+        settings.until = self.campaign.until.map(|until| napreduce_core::Time(until.0));
+        (settings.seed, settings.engine.seed) = (self.seed, self.seed);
+        settings.engine.preemption.primitive = self.variant.primitive;
+        if let Some(most) = self.variant.suspended_max {
+            settings.engine.preemption.suspended_max = most;
+        }
+        let text = format!("{file:?}{configuration:?}{settings:?}");
+        let policy = configuration.build().map_err(|error| error.to_string())?;
+        let run = Simulation::new(policy, settings, file.workload(self.seed)).run();
+        let run = run.map_err(|error| error.to_string())?;
+        Ok(self.rows(&run, format!("{:016x}", xxh3_64(text.as_bytes()))))
+    }
+
+    fn rows(&self, run: &Run, configuration: String) -> MeasuredRun {
+        let mut jobs: Vec<JobRow> = run.jobs.iter().map(|job| self.row(job)).collect();
+        jobs.sort_by(|a, b| a.job.cmp(&b.job));
+        let first = run.jobs.iter().map(|job| job.submitted).min().unwrap_or_default();
+        let last = run.jobs.iter().map(|job| job.ended).max().unwrap_or_default();
+        let due = run.jobs.iter().filter(|job| job.deadline.is_some()).count() as u64;
+        let missed = run.jobs.iter().filter(|job| job.missed()).count() as u64;
+        let failed = run.jobs.iter().filter(|job| job.ending != Ending::Succeeded).count();
+        let row = RunRow {
+            key: self.key.clone(),
+            seed: self.seed,
+            configuration,
+            makespan: seconds(last.since(first)),
+            missed,
+            met: due - missed,
+            unfinished: (run.unfinished + failed) as u64,
+            events: run.events,
+            local_share: 1.0,
+        };
+        MeasuredRun { run: row, jobs }
+    }
+
+    fn row(&self, job: &JobResult) -> JobRow {
+        let reduces = job.tasks[1];
+        JobRow {
+            key: self.key.clone(),
+            job: job.name.to_string(),
+            class: job.class.to_string(),
+            submitted: seconds(Span(job.submitted.0)),
+            started: seconds(Span(job.worked.map_or(job.ended, |(first, _)| first).0)),
+            ended: seconds(Span(job.ended.0)),
+            alone: seconds(job.alone),
+            deadline: job.deadline.map(|deadline| seconds(Span(deadline.0))),
+            reduce_wait: (reduces > 0).then(|| seconds(job.reduces_waited) / f64::from(reduces)),
+            idle_share: (job.reduces_held.0 > 0)
+                .then(|| job.reduces_idle.0 as f64 / job.reduces_held.0 as f64),
+            preemptions: job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill,
+            wasted: seconds(job.wasted),
+        }
+    }
+}
+
+fn seconds(span: Span) -> f64 {
+    span.0 as f64 / 1e6
+}

@@ -1,0 +1,236 @@
+//! What is said of a figure.
+//!
+//! Owns the five verdicts and how expectations lead to them. Does not own the numbers (`measure`, `inference`).
+
+use serde::Serialize;
+
+use super::inference::{BLOCKS_MIN, Estimate, holm, spearman};
+use super::measure::Block;
+use super::registry::{Expectation, Figure, Paper};
+use super::rows::Runs;
+
+/// Ours over what was published, where an entry says nothing else.
+const WITHIN: [f64; 2] = [0.8, 1.25];
+
+/// What is said of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// All directions hold, and every magnitude is within its margin.
+    Holds,
+    /// All directions hold, a magnitude does not.
+    DirectionHolds,
+    /// An interval has both sides; more blocks may help.
+    NotResolved,
+    /// An interval lies on the wrong side.
+    DoesNotHold,
+    /// Input or set-up is not public, or a feature is missing.
+    CannotBeTested,
+}
+
+impl Verdict {
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::DirectionHolds => "direction holds",
+            Verdict::NotResolved => "not resolved",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::CannotBeTested => "cannot be tested",
+        }
+    }
+}
+
+/// What is said of one expectation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    pub what: String,
+    /// `direction`, `magnitude`, or `given`: it was calibrated with and judges nothing.
+    pub kind: FindingKind,
+    /// What must be so, as `> 1.02` or `0.8 to 1.25 of 1.19`.
+    pub expected: String,
+    pub found: Option<Estimate>,
+    /// Of a direction: how probable such a distance from its bound is by chance, corrected for the number of expectations.
+    pub probability: Option<f64>,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    Direction,
+    Magnitude,
+    Given,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    Holds,
+    NotResolved,
+    DoesNotHold,
+}
+
+/// A figure with all that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Judgement {
+    pub paper: String,
+    pub figure: String,
+    pub title: String,
+    pub claim: String,
+    pub verdict: Verdict,
+    /// Why it cannot be tested, what stands in for its input, or why a magnitude differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    pub findings: Vec<Finding>,
+}
+
+/// Judges a figure by what was measured, at a level of error such as 0.05.
+pub fn judge(paper: &Paper, id: &str, figure: &Figure, runs: &Runs, level: f64) -> Judgement {
+    let of = Judging { paper, figure, runs, confidence: 1.0 - level };
+    let estimates: Vec<Option<Estimate>> = figure.expect.iter().map(|expected| of.estimate(expected)).collect();
+    let mut probabilities = Vec::new();
+    for (expected, found) in figure.expect.iter().zip(&estimates) {
+        let probability = |bound: &f64| found.map_or(1.0, |found| found.probability(*bound));
+        probabilities.extend(expected.above.iter().chain(&expected.below).map(probability));
+    }
+    let mut corrected = holm(&probabilities).into_iter();
+    let findings: Vec<Finding> = figure
+        .expect
+        .iter()
+        .zip(estimates)
+        .map(|(expected, found)| match expected.published {
+            Some(published) => magnitude(expected, published, found),
+            None => direction(expected, found, &mut corrected, level),
+        })
+        .collect();
+    let because = figure.cannot.clone().or_else(|| figure.stand_in.clone()).or_else(|| figure.because.clone());
+    Judgement {
+        paper: paper.name.clone(),
+        figure: id.to_owned(),
+        title: figure.title.clone(),
+        claim: figure.claim.clone(),
+        verdict: verdict_of(figure, &findings),
+        because,
+        findings,
+    }
+}
+
+fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
+    if figure.cannot.is_some() {
+        return Verdict::CannotBeTested;
+    }
+    let of = |kind, outcome| findings.iter().any(|found| found.kind == kind && found.outcome == outcome);
+    let directed = findings.iter().any(|found| found.kind == FindingKind::Direction);
+    if of(FindingKind::Direction, Outcome::DoesNotHold) {
+        return Verdict::DoesNotHold;
+    }
+    if of(FindingKind::Direction, Outcome::NotResolved) || of(FindingKind::Magnitude, Outcome::NotResolved) {
+        return Verdict::NotResolved;
+    }
+    match (of(FindingKind::Magnitude, Outcome::DoesNotHold), of(FindingKind::Magnitude, Outcome::Holds) || directed) {
+        (true, _) if directed => Verdict::DirectionHolds,
+        (true, _) => Verdict::DoesNotHold,
+        // All was calibrated with.
+        (false, false) => Verdict::NotResolved,
+        (false, true) if figure.stand_in.is_some() => Verdict::DirectionHolds,
+        (false, true) => Verdict::Holds,
+    }
+}
+
+struct Judging<'a> {
+    paper: &'a Paper,
+    figure: &'a Figure,
+    runs: &'a Runs,
+    confidence: f64,
+}
+
+impl Judging<'_> {
+    /// Of each block of which all runs are there.
+    fn estimate(&self, expected: &Expectation) -> Option<Estimate> {
+        let first = expected.quantities().first()?.variants().first().copied()?;
+        let (campaign, _) = self.paper.resolve(self.figure, first);
+        let mut values = Vec::new();
+        for number in self.runs.blocks(&self.paper.name, campaign) {
+            let block = Block { paper: self.paper, figure: self.figure, runs: self.runs, number };
+            values.extend(value(expected, block));
+        }
+        match expected.ratio {
+            Some(_) => Estimate::of_ratios(&values, self.confidence),
+            None => Estimate::of(&values, self.confidence),
+        }
+    }
+}
+
+/// What an expectation is about, in one block.
+fn value(expected: &Expectation, block: Block<'_>) -> Option<f64> {
+    if let Some([over, under]) = &expected.ratio {
+        return Some(block.value(over)? / block.value(under)?);
+    }
+    if let Some([first, second]) = &expected.difference {
+        return Some(block.value(first)? - block.value(second)?);
+    }
+    if let Some(ranked) = &expected.rank {
+        let values: Vec<f64> = ranked.iter().map(|quantity| block.value(quantity)).collect::<Option<_>>()?;
+        // Where all are the same there is no trend.
+        return Some(spearman(&values).unwrap_or(0.0));
+    }
+    block.value(expected.value.as_ref()?)
+}
+
+fn direction(
+    expected: &Expectation,
+    found: Option<Estimate>,
+    probabilities: &mut impl Iterator<Item = f64>,
+    level: f64,
+) -> Finding {
+    let (mut outcome, mut greatest) = (Outcome::Holds, 0.0_f64);
+    for (bound, above) in [(expected.above, true), (expected.below, false)] {
+        let Some(bound) = bound else { continue };
+        let probability = probabilities.next().unwrap_or(1.0);
+        greatest = greatest.max(probability);
+        let right = found.is_some_and(|found| (found.mean > bound) == above && found.mean != bound);
+        outcome = match (probability <= level, right, outcome) {
+            (true, false, _) | (_, _, Outcome::DoesNotHold) => Outcome::DoesNotHold,
+            (false, ..) => Outcome::NotResolved,
+            (true, true, so_far) => so_far,
+        };
+    }
+    let words = match (expected.above, expected.below) {
+        (Some(above), Some(below)) => format!("{above} to {below}"),
+        (Some(above), None) => format!("> {above}"),
+        (None, Some(below)) => format!("< {below}"),
+        (None, None) => String::new(),
+    };
+    Finding {
+        what: expected.what.clone(),
+        kind: FindingKind::Direction,
+        expected: words,
+        found,
+        probability: Some(greatest),
+        outcome,
+    }
+}
+
+fn magnitude(expected: &Expectation, published: f64, found: Option<Estimate>) -> Finding {
+    let enough = found.filter(|found| found.blocks >= BLOCKS_MIN);
+    let (words, near) = match expected.within_absolute {
+        Some(most) => {
+            let near = enough.map(|found| (found.mean - published).abs() <= most);
+            (format!("{published} within {most}"), near)
+        }
+        None => {
+            let [least, most] = expected.within.unwrap_or(WITHIN);
+            let near = enough.map(|found| (least..=most).contains(&(found.mean / published)));
+            (format!("{least} to {most} of {published}"), near)
+        }
+    };
+    let outcome = match near {
+        Some(true) => Outcome::Holds,
+        Some(false) => Outcome::DoesNotHold,
+        None => Outcome::NotResolved,
+    };
+    let kind = if expected.given { FindingKind::Given } else { FindingKind::Magnitude };
+    Finding { what: expected.what.clone(), kind, expected: words, found, probability: None, outcome }
+}
