@@ -70,7 +70,9 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
             let strokes = strokes.map(|stroke| PathElement::new(stroke, colour.stroke_width(1)));
             chart.draw_series(strokes).map_err(text)?;
             let published = curve.points.iter().filter_map(|(x, estimate)| Some((*x, estimate.published?)));
-            chart.draw_series(published.map(|at| Circle::new(at, MARK, colour.stroke_width(2)))).map_err(text)?;
+            chart
+                .draw_series(published.map(|at| Circle::new(at, MARK, colour.stroke_width(2))))
+                .map_err(text)?;
         }
         legend(&mut chart)
     })

@@ -18,7 +18,7 @@ pub use alone::alone;
 pub use books::{Books, BooksError};
 pub use job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
-pub use settings::{Cost, Failures, Overheads, ProgressMark, SimulationSettings};
+pub use settings::{Cost, Failures, MachineMemory, Overheads, ProgressMark, SimulationSettings};
 pub use simulation::Simulation;
 pub use workload::{
     Arrivals, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published, ReducesEntry, Replicas,

@@ -34,6 +34,8 @@ pub struct Run {
     pub unfinished: usize,
     /// Jobs that wait for a trigger that never came.
     pub never_submitted: Vec<String>,
+    /// Bytes of suspended attempts that were paged out for others.
+    pub paged_out: u64,
     /// What the engine counted.
     pub tally: Tally,
     /// Slots held by each job over time, when that was asked for.
@@ -150,6 +152,7 @@ impl Run {
             last_warning: None,
             unfinished: 0,
             never_submitted: Vec::new(),
+            paged_out: 0,
             tally: Tally::default(),
             allocation: Allocation::default(),
         }

@@ -100,6 +100,36 @@ pub struct Overheads {
     /// From the order to the free slot.
     #[serde(with = "napreduce_core::time::text")]
     pub kill: Span,
+    /// Memory of a machine, of which there is enough without. What of suspended attempts does not fit beside one that starts is
+    /// paged out while that one starts, and back in when its attempt goes on.
+    pub machine_memory: Option<MachineMemory>,
+}
+
+/// Memory of a machine, and what it costs to have too little: attempts hold the memory of their job's tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MachineMemory {
+    /// Bytes.
+    pub ram: u64,
+    /// Bytes of it that the system and the daemons hold.
+    #[serde(default)]
+    pub base: u64,
+    /// Bytes a second that are paged out or in.
+    pub bandwidth: u64,
+    /// How much is paged out for each byte that does not fit, in thousandths: the kernel does not choose as well as it could.
+    #[serde(default = "thousand")]
+    pub excess_permille: u32,
+}
+
+fn thousand() -> u32 {
+    1_000
+}
+
+impl MachineMemory {
+    /// How long it takes to move so many bytes.
+    pub fn time_of(self, bytes: u64) -> Span {
+        Cost { fixed: Span(0), bandwidth: Some(self.bandwidth) }.of(bytes)
+    }
 }
 
 /// A time that grows with the bytes that are moved.

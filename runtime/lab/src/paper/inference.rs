@@ -37,8 +37,11 @@ impl Estimate {
 
     /// Of ratios: their logarithms are summarised, so that a ratio and its inverse say the same.
     pub fn of_ratios(ratios: &[f64], confidence: f64) -> Option<Estimate> {
-        let logarithms: Vec<f64> =
-            ratios.iter().map(|ratio| ratio.ln()).map(|log| log.is_finite().then_some(log)).collect::<Option<_>>()?;
+        let logarithms: Vec<f64> = ratios
+            .iter()
+            .map(|ratio| ratio.ln())
+            .map(|log| log.is_finite().then_some(log))
+            .collect::<Option<_>>()?;
         let plain = Estimate::of(&logarithms, confidence)?;
         let (mean, low, high) = (plain.mean.exp(), plain.low.exp(), plain.high.exp());
         Some(Estimate { mean, low, high, logarithmic: true, ..plain })
@@ -54,9 +57,9 @@ impl Estimate {
             false => (self.mean, bound),
         };
         let distance = (mean - bound).abs();
-        // Runs that chance has no part in.
+        // Chance has no part in the runs: it is known whether they are beyond the bound, also when they are at it.
         if self.error <= distance * 1e-9 {
-            return if distance == 0.0 { 1.0 } else { 0.0 };
+            return 0.0;
         }
         match StudentsT::new(0.0, 1.0, (self.blocks - 1) as f64) {
             Ok(student) => 2.0 * student.sf(distance / self.error),
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!(Estimate::of(&[], 0.95), None);
         assert_eq!(Estimate::of_ratios(&[0.0; 6], 0.95), None);
         let sure = Estimate::of(&[2.0; 6], 0.95).expect("numbers");
-        assert_eq!((sure.low, sure.high, sure.probability(1.9), sure.probability(2.0)), (2.0, 2.0, 0.0, 1.0));
+        assert_eq!((sure.low, sure.high, sure.probability(1.9), sure.probability(2.0)), (2.0, 2.0, 0.0, 0.0));
     }
 
     #[test]

@@ -65,6 +65,7 @@ fn of_run(run: &MeasuredRun, measure: RunMeasure) -> f64 {
         RunMeasure::Met => row.met as f64,
         RunMeasure::LocalShare => row.local_share,
         RunMeasure::Events => row.events as f64,
+        RunMeasure::PagedOut => row.paged_out as f64,
     }
 }
 

@@ -92,7 +92,11 @@ pub fn paper(
         let figures: Vec<&str> = selection.of(&paper.name).collect();
         let first = runs.iter().filter(|run| run.run.key.paper == paper.name);
         let first = first.map(|run| run.run.key.block + 1).max().unwrap_or(0);
-        planned.extend(plan(paper, &figures, Repetitions { blocks: settings.blocks, first, seed: settings.seed }));
+        planned.extend(plan(
+            paper,
+            &figures,
+            Repetitions { blocks: settings.blocks, first, seed: settings.seed },
+        ));
     }
     // What was cut short is told apart from what comes, by a new line.
     selection.write(&settings.folder)?;

@@ -49,6 +49,7 @@ pub(super) enum RunMeasure {
     Met,
     LocalShare,
     Events,
+    PagedOut,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +135,11 @@ fn read(text: &str) -> Result<Quantity, String> {
         ([statistic, measure], _) => {
             Asked::Jobs { statistic: self::statistic(statistic)?, measure: job_measure(measure)?, of }
         }
-        _ => return Err("what is asked for is a statistic and a measure, or a measure of the whole run".into()),
+        _ => {
+            return Err(
+                "what is asked for is a statistic and a measure, or a measure of the whole run".into()
+            );
+        }
     };
     Ok(Quantity { text: text.to_owned(), runs, asked })
 }
@@ -160,6 +165,7 @@ fn run_measure(word: &str) -> Result<RunMeasure, String> {
         "met" => RunMeasure::Met,
         "local-share" => RunMeasure::LocalShare,
         "events" => RunMeasure::Events,
+        "paged-out" => RunMeasure::PagedOut,
         _ => return Err(format!("{word:?} is no measure of a run")),
     })
 }
@@ -182,7 +188,8 @@ fn job_measure(word: &str) -> Result<JobMeasure, String> {
 
 fn statistic(word: &str) -> Result<Statistic, String> {
     let unknown = || format!("{word:?} is no statistic");
-    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(unknown);
+    let number =
+        |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(unknown);
     Ok(match word {
         "mean" => Statistic::Mean,
         "median" => Statistic::Median,
@@ -212,7 +219,8 @@ mod tests {
 
     #[test]
     fn quantities_are_read_as_they_are_written() {
-        let quantity: Quantity = "l-s/natjam - kill: share(<=-5) sojourn of production".parse().expect("well");
+        let quantity: Quantity =
+            "l-s/natjam - kill: share(<=-5) sojourn of production".parse().expect("well");
         let name = |campaign: Option<&str>, variant: &str| VariantName {
             campaign: campaign.map(str::to_owned),
             variant: variant.to_owned(),
@@ -222,7 +230,10 @@ mod tests {
         assert_eq!(quantity.asked, Asked::Jobs { statistic, measure: JobMeasure::Sojourn, of });
         assert_eq!(quantity.variants().len(), 2);
         let makespan: Quantity = "mdf: makespan".parse().expect("well");
-        assert_eq!((makespan.runs, makespan.asked), (Runs::Of(name(None, "mdf")), Asked::Run(RunMeasure::Makespan)));
+        assert_eq!(
+            (makespan.runs, makespan.asked),
+            (Runs::Of(name(None, "mdf")), Asked::Run(RunMeasure::Makespan))
+        );
         let p95: Quantity = "mdf: p95 margin".parse().expect("well");
         assert!(matches!(p95.asked, Asked::Jobs { statistic: Statistic::Percentile(95.0), of: None, .. }));
     }

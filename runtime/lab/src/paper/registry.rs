@@ -13,10 +13,12 @@ use serde::Deserialize;
 use super::quantity::{Quantity, VariantName};
 
 /// The papers, and their files.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 5] = [
     ("os", include_str!("../../papers/os.toml")),
     ("natjam", include_str!("../../papers/natjam.toml")),
+    ("fcs", include_str!("../../papers/fcs.toml")),
     ("hfsp", include_str!("../../papers/hfsp.toml")),
+    ("yarn", include_str!("../../papers/yarn.toml")),
 ];
 
 /// One paper.
@@ -232,7 +234,9 @@ impl Paper {
                 let found = self.having(figure, name).count();
                 if found != 1 {
                     let (quantity, variant) = (quantity.to_string(), &name.variant);
-                    return Err(format!("{quantity:?}: {found} campaigns have a variant {variant}; name one that does"));
+                    return Err(format!(
+                        "{quantity:?}: {found} campaigns have a variant {variant}; name one that does"
+                    ));
                 }
             }
         }
@@ -306,6 +310,18 @@ impl Figure {
     }
 }
 
+impl Figure {
+    /// Every number that is called published.
+    pub fn published(&self) -> Vec<f64> {
+        let points = self.plot.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
+        self.expect
+            .iter()
+            .filter_map(|expected| expected.published)
+            .chain(points.filter_map(Point::published))
+            .collect()
+    }
+}
+
 impl Point {
     pub(super) fn quantity(&self) -> &Quantity {
         match self {
@@ -329,13 +345,16 @@ impl Point {
 
 impl Expectation {
     fn check(&self) -> Result<(), String> {
-        let forms = [self.value.is_some(), self.ratio.is_some(), self.difference.is_some(), self.rank.is_some()];
+        let forms =
+            [self.value.is_some(), self.ratio.is_some(), self.difference.is_some(), self.rank.is_some()];
         if forms.iter().filter(|given| **given).count() != 1 {
             return Err("give one of value, ratio, difference and rank".to_owned());
         }
         let direction = self.above.is_some() || self.below.is_some();
         match self.published {
-            Some(_) if direction => Err("give a direction (above, below) or a magnitude (published)".to_owned()),
+            Some(_) if direction => {
+                Err("give a direction (above, below) or a magnitude (published)".to_owned())
+            }
             Some(_) if self.source.is_none() => Err("say the source of what was published".to_owned()),
             None if !direction => Err("give above or below, or what was published".to_owned()),
             _ => Ok(()),
@@ -367,12 +386,11 @@ impl Campaign {
     /// The jobs of a variant, and the cluster they are meant for.
     pub(super) fn file(&self, variant: &Variant) -> Result<WorkloadFile, String> {
         let text = self.text(variant)?;
-        let mut file = WorkloadFile::read(&self.workload, &text).map_err(|error| error.to_string())?;
-        if let Some(wanted) = variant.jobs.iter().find(|wanted| !file.jobs.iter().any(|job| is_of(job, wanted))) {
+        let file = WorkloadFile::read(&self.workload, &text).map_err(|error| error.to_string())?;
+        if let Some(wanted) =
+            variant.jobs.iter().find(|wanted| !file.jobs.iter().any(|job| is_of(job, wanted)))
+        {
             return Err(format!("{} has no job {wanted:?}", self.workload));
-        }
-        if !variant.jobs.is_empty() {
-            file.jobs.retain(|job| variant.jobs.iter().any(|wanted| is_of(job, wanted)));
         }
         match file.cluster {
             Some(_) => Ok(file),
@@ -400,7 +418,8 @@ impl Variant {
         if let Some(settings) = &self.settings {
             tables.insert(self.scheduler.to_string(), settings.clone().into());
         }
-        let tables: SchedulerTables = tables.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+        let tables: SchedulerTables =
+            tables.try_into().map_err(|error: toml::de::Error| error.to_string())?;
         let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables };
         configuration.build().map_err(|error| error.to_string())?;
         Ok(configuration)
@@ -419,7 +438,8 @@ impl Variant {
         if let Some(most) = self.suspended_max {
             preemption.insert("suspended-max".to_owned(), most.to_string().into());
         }
-        let coordinator = toml::Table::from_iter([("scheduler".to_owned(), self.scheduler.to_string().into())]);
+        let coordinator =
+            toml::Table::from_iter([("scheduler".to_owned(), self.scheduler.to_string().into())]);
         let all = [("coordinator", coordinator), ("preemption", preemption), ("scheduler", tables)];
         let all = all.into_iter().filter(|(_, table)| !table.is_empty());
         let file = toml::Table::from_iter(all.map(|(name, table)| (name.to_owned(), table.into())));

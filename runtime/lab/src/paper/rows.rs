@@ -35,6 +35,8 @@ pub struct RunRow {
     /// Jobs that failed, or had not ended.
     pub unfinished: u64,
     pub events: u64,
+    /// Bytes of suspended attempts that were paged out for others.
+    pub paged_out: u64,
     /// Of maps, at machines that hold their input; 1 where that makes no difference.
     pub local_share: f64,
 }

@@ -17,7 +17,11 @@ pub enum SelectionError {
 ///
 /// # Errors
 /// When there is no such paper or figure.
-pub fn select(papers: &[Paper], paper: &str, figures: Option<&str>) -> Result<Vec<(String, String)>, SelectionError> {
+pub fn select(
+    papers: &[Paper],
+    paper: &str,
+    figures: Option<&str>,
+) -> Result<Vec<(String, String)>, SelectionError> {
     let all = |paper: &Paper| -> Vec<(String, String)> {
         paper.ids().into_iter().map(|id| (paper.name.clone(), id.to_owned())).collect()
     };

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use napreduce_core::Span;
-use napreduce_sim::{Ending, JobResult, Run, Simulation, SimulationSettings};
+use napreduce_sim::{Ending, JobResult, Run, Simulation, SimulationSettings, Workload};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::registry::{Campaign, Paper, Variant};
@@ -49,7 +49,8 @@ pub struct SimulateError {
 
 /// The runs that some figures of a paper need, block by block.
 pub fn plan<'a>(paper: &'a Paper, figures: &[&str], repetitions: Repetitions) -> Vec<PlannedRun<'a>> {
-    let wanted = figures.iter().filter_map(|id| paper.figures.get(*id)).filter(|figure| figure.cannot.is_none());
+    let wanted =
+        figures.iter().filter_map(|id| paper.figures.get(*id)).filter(|figure| figure.cannot.is_none());
     let needed: BTreeSet<(String, String)> = wanted.flat_map(|figure| paper.needed(figure)).collect();
     let mut runs = Vec::new();
     for (campaign_id, campaign) in &paper.campaigns {
@@ -140,9 +141,16 @@ impl PlannedRun<'_> {
         if let Some(most) = self.variant.suspended_max {
             settings.engine.preemption.suspended_max = most;
         }
-        let text = format!("{file:?}{configuration:?}{settings:?}");
+        let text = format!("{file:?}{:?}{configuration:?}{settings:?}", self.variant.jobs);
         let policy = configuration.build().map_err(|error| error.to_string())?;
-        let run = Simulation::new(policy, settings, file.workload(self.seed)).run();
+        // All are drawn, so that those that are wanted are the same as in other variants.
+        let mut jobs = file.workload(self.seed).into_jobs();
+        if !self.variant.jobs.is_empty() {
+            jobs.retain(|job| {
+                self.variant.jobs.iter().any(|wanted| **wanted == *job.class || **wanted == *job.name)
+            });
+        }
+        let run = Simulation::new(policy, settings, Workload::of(jobs)).run();
         let run = run.map_err(|error| error.to_string())?;
         Ok(self.rows(&run, format!("{:016x}", xxh3_64(text.as_bytes()))))
     }
@@ -164,6 +172,7 @@ impl PlannedRun<'_> {
             met: due - missed,
             unfinished: (run.unfinished + failed) as u64,
             events: run.events,
+            paged_out: run.paged_out,
             local_share: 1.0,
         };
         MeasuredRun { run: row, jobs }

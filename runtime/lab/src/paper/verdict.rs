@@ -89,7 +89,8 @@ pub struct Judgement {
 /// Judges a figure by what was measured, at a level of error such as 0.05.
 pub fn judge(paper: &Paper, id: &str, figure: &Figure, runs: &Runs, level: f64) -> Judgement {
     let of = Judging { paper, figure, runs, confidence: 1.0 - level };
-    let estimates: Vec<Option<Estimate>> = figure.expect.iter().map(|expected| of.estimate(expected)).collect();
+    let estimates: Vec<Option<Estimate>> =
+        figure.expect.iter().map(|expected| of.estimate(expected)).collect();
     let mut probabilities = Vec::new();
     for (expected, found) in figure.expect.iter().zip(&estimates) {
         let probability = |bound: &f64| found.map_or(1.0, |found| found.probability(*bound));
@@ -105,7 +106,8 @@ pub fn judge(paper: &Paper, id: &str, figure: &Figure, runs: &Runs, level: f64) 
             None => direction(expected, found, &mut corrected, level),
         })
         .collect();
-    let because = figure.cannot.clone().or_else(|| figure.stand_in.clone()).or_else(|| figure.because.clone());
+    let because =
+        figure.cannot.clone().or_else(|| figure.stand_in.clone()).or_else(|| figure.because.clone());
     Judgement {
         paper: paper.name.clone(),
         figure: id.to_owned(),
@@ -129,7 +131,10 @@ fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
     if of(FindingKind::Direction, Outcome::NotResolved) || of(FindingKind::Magnitude, Outcome::NotResolved) {
         return Verdict::NotResolved;
     }
-    match (of(FindingKind::Magnitude, Outcome::DoesNotHold), of(FindingKind::Magnitude, Outcome::Holds) || directed) {
+    match (
+        of(FindingKind::Magnitude, Outcome::DoesNotHold),
+        of(FindingKind::Magnitude, Outcome::Holds) || directed,
+    ) {
         (true, _) if directed => Verdict::DirectionHolds,
         (true, _) => Verdict::DoesNotHold,
         // All was calibrated with.

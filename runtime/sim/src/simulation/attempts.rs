@@ -62,6 +62,10 @@ pub(super) struct VirtualAttempt {
     pub bytes: u64,
     /// Bytes that were swapped out when it was last suspended.
     pub swapped: u64,
+    /// Where machines have a memory: what of its own is in it, what was paged out, and since when it is suspended.
+    pub resident: u64,
+    pub paged_out: u64,
+    pub suspended_since: Option<Time>,
     /// For a reduce: how much of the history of its job's maps it has seen, and how many maps were done then.
     pub seen: usize,
     pub maps_seen: u32,

@@ -18,6 +18,7 @@ mod jobs;
 mod log;
 mod marks;
 mod orders;
+mod paging;
 mod queue;
 mod reports;
 mod work;

@@ -86,6 +86,7 @@ impl Simulation {
                 lasts = lasts + overheads.restore_elsewhere;
             }
         }
+        lasts = lasts + self.page_for(place);
         self.enter(place, Phase::Starting, lasts);
     }
 
@@ -182,8 +183,10 @@ impl Simulation {
         let after = before + memory;
         self.workers[worker].suspended_memory = after;
         let swapped = overheads.spare_memory.map_or(0, |spare| after.saturating_sub(spare.max(before)));
+        let now = self.now;
         let attempt = self.attempts.at_mut(place);
         attempt.swapped = swapped;
+        attempt.suspended_since = Some(now);
         self.run.books.saved += attempt.done - attempt.preserved;
         attempt.preserved = attempt.done;
         self.enter(place, Phase::Suspending, overheads.suspend.of(swapped));
@@ -202,7 +205,7 @@ impl Simulation {
         let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
         let memory = self.jobs.at_mut(job).plan.memory;
         self.workers[worker].suspended_memory -= memory;
-        let lasts = self.settings.overheads.resume.of(swapped);
+        let lasts = self.settings.overheads.resume.of(swapped) + self.page_for(place);
         self.enter(place, Phase::Resuming, lasts);
     }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use rand::Rng;
-use rand_distr::{Distribution as _, Exp1};
+use rand_distr::{Distribution as _, Exp1, StandardNormal};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -29,6 +29,14 @@ pub enum Distribution {
         means: Vec<f64>,
         /// How likely each is, in relation to the others.
         shares: Vec<f64>,
+    },
+    /// Log-normal: half are below the median, and the logarithm has this standard deviation; cut off at `maximum` if there is
+    /// one.
+    LogNormal {
+        median: f64,
+        sigma: f64,
+        #[serde(default)]
+        maximum: Option<f64>,
     },
     /// Pareto: at least `minimum`, and heavier in the tail the smaller the `shape` is; cut off at `maximum`
     /// if there is one.
@@ -59,6 +67,11 @@ impl Distribution {
                     rest -= share;
                 }
                 drawn * exponential(random)
+            }
+            Distribution::LogNormal { median, sigma, maximum } => {
+                let normal: f64 = StandardNormal.sample(random);
+                let drawn = median * (sigma * normal).exp();
+                maximum.map_or(drawn, |maximum| drawn.min(maximum))
             }
             Distribution::Pareto { minimum, shape, maximum } => {
                 let drawn = minimum * (1.0 - random.random::<f64>()).powf(-1.0 / shape);
@@ -100,6 +113,9 @@ impl Distribution {
                 means.iter().chain(shares).try_for_each(|number| amount(*number))?;
                 positive(shares.iter().sum())
             }
+            Distribution::LogNormal { median, sigma, maximum } => {
+                positive(*median).and(amount(*sigma)).and(maximum.map_or(Ok(()), positive))
+            }
             Distribution::Pareto { minimum, shape, maximum } => positive(*minimum)
                 .and(positive(*shape))
                 .and(maximum.map_or(Ok(()), |most| range(*minimum, most))),
@@ -125,6 +141,12 @@ enum Named {
         shares: Vec<f64>,
     },
     #[serde(rename_all = "kebab-case")]
+    LogNormal {
+        median: f64,
+        sigma: f64,
+        maximum: Option<f64>,
+    },
+    #[serde(rename_all = "kebab-case")]
     Pareto {
         minimum: f64,
         shape: f64,
@@ -140,6 +162,7 @@ impl From<Named> for Distribution {
             Named::LogUniform(range) => Distribution::LogUniform(range),
             Named::Exponential(mean) => Distribution::Exponential(mean),
             Named::Hyperexponential { means, shares } => Distribution::Hyperexponential { means, shares },
+            Named::LogNormal { median, sigma, maximum } => Distribution::LogNormal { median, sigma, maximum },
             Named::Pareto { minimum, shape, maximum } => Distribution::Pareto { minimum, shape, maximum },
         }
     }
@@ -195,6 +218,7 @@ mod tests {
         near(Distribution::Exponential(30.0), 30.0);
         let (means, shares) = (vec![0.5, 1.5], vec![1.0, 1.0]);
         near(Distribution::Hyperexponential { means, shares }, 1.0);
+        near(Distribution::LogNormal { median: 5.0, sigma: 0.5, maximum: None }, 5.0 * 0.125_f64.exp());
         near(Distribution::Pareto { minimum: 1.0, shape: 3.0, maximum: None }, 1.5);
     }
 
@@ -217,6 +241,9 @@ mod tests {
         );
         assert!(
             refused(Distribution::Pareto { minimum: 1.0, shape: 0.0, maximum: None }).contains("above 0")
+        );
+        assert!(
+            refused(Distribution::LogNormal { median: 0.0, sigma: 1.0, maximum: None }).contains("above 0")
         );
         assert!(refused(Distribution::Exponential(f64::NAN)).contains("NaN"));
     }

@@ -3,7 +3,8 @@
 //! Owns answers worked out by hand. Does not own preemption: the numeric cases have that.
 
 use crate::{at, end, fifo, machines, seconds};
-use napreduce_sim::SimulatedJob;
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use napreduce_sim::{SimulatedJob, Simulation, WorkloadFile};
 
 fn two() -> Vec<SimulatedJob> {
     vec![
@@ -61,4 +62,30 @@ fn a_map_away_from_its_input_takes_longer_to_start() {
     job.maps[1].preferred = vec![1];
     let run = fifo(settings, vec![job]);
     assert_eq!((end(&run, "job"), run.books.launch), (13.0, 3_000_000));
+}
+
+/// 10 bytes of memory and tasks of 6: of the one that is stopped, 2 go out in 2 s while the other starts, and back in when it goes on.
+#[test]
+fn what_does_not_fit_is_paged_out_while_the_newcomer_starts() {
+    let file = |ram: u64| {
+        let memory = format!("[overheads]\nmachine-memory = {{ ram = {ram}, bandwidth = 1 }}\n");
+        let job = |name: &str, submit: u64| {
+            format!(
+                "[[job]]\nname = \"{name}\"\nsubmit = \"{submit}s\"\nmemory = 6\nmaps = {{ count = 1, seconds = 10 }}\n"
+            )
+        };
+        WorkloadFile::read("two", &format!("{memory}{}{}", job("low", 0), job("high", 4)))
+            .expect("a workload")
+    };
+    for (ram, high, low, moved) in [(12, 10.0, 20.0, 0), (10, 12.0, 24.0, 2), (6, 16.0, 32.0, 6)] {
+        let file = file(ram);
+        let mut settings = machines(1);
+        settings.overheads = file.overheads;
+        let rules = "when submitted(high) do suspend(low)\nwhen finished(high) do resume(low)";
+        let mut trigger = SchedulerConfiguration::named(SchedulerName::Trigger);
+        trigger.tables.trigger.rules = rules.to_owned();
+        let run = Simulation::new(trigger.build().unwrap(), settings, file.workload(1)).run().unwrap();
+        let sojourn = run.job("high").unwrap().sojourn().0 as f64 / 1e6;
+        assert_eq!((sojourn, end(&run, "low"), run.paged_out), (high, low, moved), "{ram} bytes");
+    }
 }

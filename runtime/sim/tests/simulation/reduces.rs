@@ -55,14 +55,19 @@ fn waiting_for_a_reduce_slot_counts_from_the_last_map() {
 
 #[test]
 fn every_reduce_waits_for_its_own_slot() {
-    let job = SimulatedJob::new("job", at(0)).with_maps(1, seconds(1)).with_reduces(3, seconds(2), seconds(3));
+    let job =
+        SimulatedJob::new("job", at(0)).with_maps(1, seconds(1)).with_reduces(3, seconds(2), seconds(3));
     let run = fifo(machines(1), vec![job]);
     let job = run.job("job").unwrap();
     assert_eq!((job.reduces_waited, job.reduces_held), (seconds(5 + 10), seconds(15)));
-    let mut early = SimulatedJob::new("early", at(0)).with_maps(2, seconds(6)).with_reduces(1, seconds(2), seconds(3));
+    let mut early =
+        SimulatedJob::new("early", at(0)).with_maps(2, seconds(6)).with_reduces(1, seconds(2), seconds(3));
     early.slowstart_permille = 500;
     let run = fifo(machines(1), vec![early]);
     let early = run.job("early").unwrap();
     // It has half of its input after 7 s, and waits for the other half until the last map is done after 12.
-    assert_eq!((early.reduces_waited, early.reduces_held, early.reduces_idle), (seconds(0), seconds(10), seconds(5)));
+    assert_eq!(
+        (early.reduces_waited, early.reduces_held, early.reduces_idle),
+        (seconds(0), seconds(10), seconds(5))
+    );
 }

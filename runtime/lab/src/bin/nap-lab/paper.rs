@@ -119,7 +119,8 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         println!("{ran} runs, one block: everything asked for can be run, and nothing is judged by it");
         return Ok(ExitCode::SUCCESS);
     }
-    let what = [arguments.paper.as_deref().unwrap_or_default(), arguments.figures.as_deref().unwrap_or_default()];
+    let what =
+        [arguments.paper.as_deref().unwrap_or_default(), arguments.figures.as_deref().unwrap_or_default()];
     finish(&report, arguments, format!("nap lab paper {} --simulate", what.join(" ").trim_end()).as_str())
 }
 

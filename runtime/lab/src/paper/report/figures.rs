@@ -14,14 +14,21 @@ use crate::paper::registry::{Figure, Paper, Place, Plot, PlotKind, Point};
 use crate::paper::rows::Runs;
 
 /// Draws a figure into `PAPER-ID.svg`, if it has a plot and anything of it was measured.
-pub(super) fn draw(folder: &Path, paper: &Paper, id: &str, figure: &Figure, runs: &Runs) -> Result<(), PlotError> {
+pub(super) fn draw(
+    folder: &Path,
+    paper: &Paper,
+    id: &str,
+    figure: &Figure,
+    runs: &Runs,
+) -> Result<(), PlotError> {
     let Some(plot) = &figure.plot else { return Ok(()) };
     let of = Drawing { paper, figure, runs };
     let path = folder.join(format!("{}-{id}.svg", paper.name));
     let title = format!("{} {id}: {}", paper.name, figure.title);
     match plot.kind {
         PlotKind::Ecdf => {
-            let series: Vec<Steps> = plot.series.iter().filter_map(|series| of.distribution(series)).collect();
+            let series: Vec<Steps> =
+                plot.series.iter().filter_map(|series| of.distribution(series)).collect();
             if series.is_empty() {
                 return Ok(());
             }
@@ -30,7 +37,11 @@ pub(super) fn draw(folder: &Path, paper: &Paper, id: &str, figure: &Figure, runs
         PlotKind::Curves => {
             let curve = |series: &crate::paper::registry::Series| Curve {
                 name: series.name.clone(),
-                points: series.points.iter().filter_map(|point| Some((at(point.place())?, of.mark(point)?))).collect(),
+                points: series
+                    .points
+                    .iter()
+                    .filter_map(|point| Some((at(point.place())?, of.mark(point)?)))
+                    .collect(),
             };
             let all: Vec<Curve> = plot.series.iter().map(curve).collect();
             if all.iter().all(|curve| curve.points.is_empty()) {
@@ -65,7 +76,8 @@ impl Drawing<'_> {
 
     fn distribution(&self, series: &crate::paper::registry::Series) -> Option<Steps> {
         let jobs = series.jobs.as_ref()?;
-        let values: Vec<f64> = self.blocks(jobs).into_iter().filter_map(|block| block.each(jobs)).flatten().collect();
+        let values: Vec<f64> =
+            self.blocks(jobs).into_iter().filter_map(|block| block.each(jobs)).flatten().collect();
         (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
     }
 

@@ -61,7 +61,12 @@ fn add(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
         lines.extend(judgement.because.clone());
         let lines: Vec<String> = lines.iter().map(|line| cell(line)).collect();
         let (id, claim) = (&judgement.figure, cell(&judgement.claim));
-        let _ = writeln!(text, "| {id}: {} | {claim} | {verdict} | {} |", cell(&judgement.title), lines.join("<br>"));
+        let _ = writeln!(
+            text,
+            "| {id}: {} | {claim} | {verdict} | {} |",
+            cell(&judgement.title),
+            lines.join("<br>")
+        );
     }
 }
 

@@ -26,7 +26,7 @@ use napreduce_plot::PlotError;
 use serde::{Deserialize, Serialize};
 
 use super::registry::Paper;
-use super::rows::{Runs, RowsError};
+use super::rows::{RowsError, Runs};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::machine::Machine;
 
@@ -93,8 +93,11 @@ impl Selection {
     /// Of the folder of a report.
     pub(super) fn read(folder: &Path) -> Result<Selection, ReportError> {
         let path = folder.join(SELECTION);
-        let text = fs::read_to_string(&path)
-            .map_err(|source| ReportError::Io { doing: "read", path: path.clone(), source })?;
+        let text = fs::read_to_string(&path).map_err(|source| ReportError::Io {
+            doing: "read",
+            path: path.clone(),
+            source,
+        })?;
         serde_json::from_str(&text).map_err(|error| ReportError::Malformed { path, what: error.to_string() })
     }
 
@@ -154,7 +157,10 @@ impl PaperReport {
         let mut written: Vec<&super::rows::RunKey> = Vec::new();
         for run in self.runs.iter() {
             let key = &run.run.key;
-            if written.last().is_some_and(|last| (&last.campaign, &last.variant) == (&key.campaign, &key.variant)) {
+            if written
+                .last()
+                .is_some_and(|last| (&last.campaign, &last.variant) == (&key.campaign, &key.variant))
+            {
                 continue;
             }
             written.push(key);
@@ -166,7 +172,8 @@ impl PaperReport {
                 continue;
             };
             let name = format!("{}.{}.{}", key.paper, key.campaign, key.variant);
-            if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text()) {
+            if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text())
+            {
                 write(&folder.join(format!("{name}.workload.toml")), &workload)?;
                 write(&folder.join(format!("{name}.configuration.toml")), &configuration)?;
             }
@@ -199,7 +206,9 @@ impl Environment {
         Environment {
             machine: Machine::describe(),
             version: env!("CARGO_PKG_VERSION"),
-            commit: commit.and_then(|output| String::from_utf8(output.stdout).ok()).map(|text| text.trim().to_owned()),
+            commit: commit
+                .and_then(|output| String::from_utf8(output.stdout).ok())
+                .map(|text| text.trim().to_owned()),
             command: std::env::args().skip(1).collect(),
             seconds,
         }
@@ -215,7 +224,11 @@ impl Environment {
 }
 
 pub(super) fn make(folder: &Path) -> Result<(), ReportError> {
-    fs::create_dir_all(folder).map_err(|source| ReportError::Io { doing: "make", path: folder.to_owned(), source })
+    fs::create_dir_all(folder).map_err(|source| ReportError::Io {
+        doing: "make",
+        path: folder.to_owned(),
+        source,
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ReportError> {

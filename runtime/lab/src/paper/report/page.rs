@@ -27,10 +27,13 @@ impl PaperReport {
             escape(&self.counts())
         );
         if self.selection.looks > 1 {
-            page.push_str("<p>Blocks were added after verdicts had been seen, so intervals are of 97.5 %.</p>\n");
+            page.push_str(
+                "<p>Blocks were added after verdicts had been seen, so intervals are of 97.5 %.</p>\n",
+            );
         }
         for paper in &self.papers {
-            let mut judged = self.judgements.iter().filter(|judgement| judgement.paper == paper.name).peekable();
+            let mut judged =
+                self.judgements.iter().filter(|judgement| judgement.paper == paper.name).peekable();
             if judged.peek().is_none() {
                 continue;
             }
@@ -55,7 +58,10 @@ impl PaperReport {
 
 fn add(page: &mut String, judgement: &Judgement, figures: &Path) {
     let Judgement { paper, figure, title, claim, verdict, because, findings } = judgement;
-    let class = serde_json::to_value(verdict).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
+    let class = serde_json::to_value(verdict)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default();
     let _ = writeln!(
         page,
         "<h3 id=\"{paper}-{figure}\">{paper} {figure}: {} <span class=\"v {class}\">{}</span></h3>\n<p>{}</p>",

@@ -30,7 +30,8 @@ impl PaperReport {
         ];
         let counts = all.map(|verdict| (verdict, self.count(verdict)));
         let said = counts.iter().filter(|(_, count)| *count > 0);
-        let said: Vec<String> = said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
+        let said: Vec<String> =
+            said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
         format!("{} figures: {}", self.judgements.len(), said.join(", "))
     }
 }
@@ -58,7 +59,12 @@ fn line(finding: &Finding) -> String {
         (_, Outcome::NotResolved) => "?",
         (_, Outcome::DoesNotHold) => "NO",
     };
-    format!("{outcome:<5} {}: {} (expected {})", finding.what, found(finding.found.as_ref()), finding.expected)
+    format!(
+        "{outcome:<5} {}: {} (expected {})",
+        finding.what,
+        found(finding.found.as_ref()),
+        finding.expected
+    )
 }
 
 /// An estimate in few characters.
@@ -67,7 +73,13 @@ pub(super) fn found(estimate: Option<&Estimate>) -> String {
         None => "nothing was measured".to_owned(),
         Some(found) if found.low == found.high => number(found.mean),
         Some(found) => {
-            format!("{} [{}, {}], n = {}", number(found.mean), number(found.low), number(found.high), found.blocks)
+            format!(
+                "{} [{}, {}], n = {}",
+                number(found.mean),
+                number(found.low),
+                number(found.high),
+                found.blocks
+            )
         }
     }
 }

@@ -1,0 +1,172 @@
+//! Figures of the papers: the registry against what was published, verdicts that can fail, reports that are made again.
+//!
+//! Owns that a verdict follows from rows alone. Does not own the statistics by themselves (`paper::inference`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use napreduce_lab::Interrupt;
+use napreduce_lab::paper::{
+    Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection, SimulateError, Verdict,
+    paper, paper_again, papers, plan, select, simulate,
+};
+use napreduce_schedulers::SchedulerName;
+
+/// Numbers of the papers, typed from them once more: paper, figure, and what stands there.
+const PUBLISHED: &str = include_str!("published.txt");
+
+fn registry() -> Vec<Paper> {
+    papers().expect("a registry that can be read")
+}
+
+fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSettings {
+    PaperSettings {
+        figures: select(&registry(), paper, Some(figures)).expect("there are such figures"),
+        blocks: Some(blocks),
+        seed: 1,
+        folder: folder.to_owned(),
+        go_on: false,
+    }
+}
+
+/// The verdicts of some figures of a paper under a registry that was changed.
+fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> BTreeMap<String, Verdict> {
+    let mut runs = Runs::default();
+    let planned = plan(&paper, figures, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
+    simulate(&planned, &Interrupt::never(), |run| -> Result<(), SimulateError> {
+        runs.add(run);
+        Ok(())
+    })
+    .expect("runs that end");
+    let chosen = figures.iter().map(|id| (paper.name.clone(), (*id).to_owned())).collect();
+    let report =
+        PaperReport::new(vec![paper], Selection { figures: chosen, looks: 1 }, runs).expect("figures");
+    report.judgements.into_iter().map(|judgement| (judgement.figure, judgement.verdict)).collect()
+}
+
+fn paper_of(name: &str) -> Paper {
+    registry().into_iter().find(|paper| paper.name == name).expect("a paper")
+}
+
+#[test]
+fn what_the_registry_calls_published_is_what_was_published() {
+    let mut typed: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+    for line in PUBLISHED.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let mut words = line.split_whitespace();
+        let (paper, figure) = (words.next().expect("a paper"), words.next().expect("a figure"));
+        let numbers = words.map(|word| word.parse::<f64>().expect("a number"));
+        typed.entry((paper.to_owned(), figure.to_owned())).or_default().extend(numbers);
+    }
+    for paper in registry() {
+        for (id, figure) in &paper.figures {
+            let known = typed.remove(&(paper.name.clone(), id.clone())).unwrap_or_default();
+            for number in figure.published() {
+                assert!(
+                    known.contains(&number),
+                    "{} {id}: {number} is called published, and published.txt has {known:?}",
+                    paper.name
+                );
+            }
+        }
+    }
+    assert_eq!(typed, BTreeMap::new(), "typed, but no figure of the registry");
+}
+
+#[test]
+fn every_figure_with_results_is_there() {
+    let all: usize = registry().iter().map(|paper| paper.figures.len()).sum();
+    // 41 figures and tables, and three results in the text.
+    assert_eq!(all, 44);
+}
+
+#[test]
+fn a_policy_in_the_place_of_another_turns_verdicts_that_depend_on_it() {
+    let right = verdicts(paper_of("natjam"), &["4", "5", "6", "10"], 30);
+    assert!(right.values().all(|verdict| *verdict <= Verdict::DirectionHolds), "{right:?}");
+    for (from, figures) in
+        [(SchedulerName::Natjam, &["4", "5", "6"][..]), (SchedulerName::NatjamDeadline, &["10"])]
+    {
+        let mut swapped = paper_of("natjam");
+        swapped.swap_policy(from, SchedulerName::Fifo);
+        for (figure, verdict) in verdicts(swapped, figures, 30) {
+            assert_eq!(verdict, Verdict::DoesNotHold, "figure {figure} with fifo in the place of {from}");
+        }
+    }
+}
+
+#[test]
+fn a_report_is_made_again_from_its_rows_to_the_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("report");
+    let report =
+        paper(&settings(&place, "natjam", "5-6,10", 6), &Interrupt::never(), |_, _| {}).expect("a report");
+    assert_eq!(report.judgements.len(), 3);
+    let files = ["verdicts.json", "report.txt", "report.html", "figures/natjam-5.svg"];
+    let read = || files.map(|file| fs::read(place.join(file)).expect("a file of the report"));
+    let before = read();
+    for file in files {
+        fs::remove_file(place.join(file)).expect("removed");
+    }
+    paper_again(&place).expect("judged again");
+    assert!(before == read(), "not the same bytes");
+    let page = String::from_utf8(before[2].clone()).expect("text");
+    assert!(
+        page.contains("<svg") && page.contains("natjam 6") && !page.contains("src="),
+        "it needs nothing else"
+    );
+    assert!(place.join("variants/natjam.xl-s.longest.configuration.toml").exists());
+    let text = fs::read_to_string(place.join("environment.json")).expect("an environment");
+    assert!(text.contains("\"cpus\"") && text.contains("\"command\""), "{text}");
+}
+
+#[test]
+fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut settings = settings(folder.path(), "natjam", "10", 4);
+    let report = paper(&settings, &Interrupt::never(), |_, _| {}).expect("a report");
+    assert_eq!(report.count(Verdict::NotResolved), 1, "four blocks are too few");
+    let again = paper(&settings, &Interrupt::never(), |_, _| {});
+    assert!(matches!(again, Err(PaperError::Exists(_))), "a report is not overwritten");
+    settings.go_on = true;
+    let report = paper(&settings, &Interrupt::never(), |_, _| {}).expect("more blocks");
+    assert_eq!(report.count(Verdict::NotResolved), 0);
+    assert_eq!(report.runs().iter().map(|run| run.run.seed).max(), Some(8), "other seeds");
+    let page = fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("97.5 %"), "{page}");
+}
+
+#[test]
+fn what_was_cut_short_is_judged_by_what_is_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    paper(&settings(folder.path(), "natjam", "10", 7), &Interrupt::never(), |_, _| {}).expect("a report");
+    let raw = folder.path().join("raw.jsonl");
+    let text = fs::read_to_string(&raw).expect("rows");
+    fs::write(&raw, &text[..text.len() - 20]).expect("cut");
+    let report = paper_again(folder.path()).expect("judged");
+    assert_eq!(report.runs().iter().count(), 7 * 3 - 1);
+    fs::write(&raw, format!("what\n{text}")).expect("spoilt");
+    let error = paper_again(folder.path()).expect_err("no rows").to_string();
+    assert!(error.contains("raw.jsonl, line 1"), "{error}");
+    let error = paper_again(&folder.path().join("nowhere")).expect_err("no report").to_string();
+    assert!(error.contains("nowhere"), "{error}");
+}
+
+#[test]
+fn figures_are_named_by_themselves_in_ranges_and_all() {
+    let papers = registry();
+    let ids = |paper: &str, figures: Option<&str>| -> Vec<String> {
+        select(&papers, paper, figures).expect("figures").into_iter().map(|(_, id)| id).collect()
+    };
+    assert_eq!(ids("natjam", Some("10,4-6,5")), ["4", "5", "6", "10"]);
+    assert_eq!(ids("natjam", None).len(), 14);
+    assert_eq!(ids("all", None).len(), 44);
+    for (paper, figures, said) in [
+        ("hive", None, "there are os, natjam"),
+        ("natjam", Some("99"), "it has 3, 4"),
+        ("natjam", Some("6-4"), "no figure"),
+    ] {
+        let error = select(&papers, paper, figures).expect_err("there is none").to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
