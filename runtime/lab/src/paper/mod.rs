@@ -29,7 +29,7 @@ pub use report::{Environment, PaperReport, ReportError, Selection};
 pub use rows::{MeasuredRun, RowsError, RunKey, Runs};
 pub use selection::{SelectionError, select};
 pub use simulate::{PlannedRun, Repetitions, SimulateError, plan, simulate};
-pub use verdict::{Judgement, Outcome, Verdict};
+pub use verdict::{Judgement, Ruling, Verdict};
 
 use crate::process::Interrupt;
 

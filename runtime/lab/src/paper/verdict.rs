@@ -52,7 +52,7 @@ pub struct Finding {
     pub found: Option<Estimate>,
     /// Of a direction: how probable such a distance from its bound is by chance, corrected for the number of expectations.
     pub probability: Option<f64>,
-    pub outcome: Outcome,
+    pub outcome: Ruling,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -65,7 +65,7 @@ pub enum FindingKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum Ruling {
     Holds,
     NotResolved,
     DoesNotHold,
@@ -125,15 +125,15 @@ fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
     }
     let of = |kind, outcome| findings.iter().any(|found| found.kind == kind && found.outcome == outcome);
     let directed = findings.iter().any(|found| found.kind == FindingKind::Direction);
-    if of(FindingKind::Direction, Outcome::DoesNotHold) {
+    if of(FindingKind::Direction, Ruling::DoesNotHold) {
         return Verdict::DoesNotHold;
     }
-    if of(FindingKind::Direction, Outcome::NotResolved) || of(FindingKind::Magnitude, Outcome::NotResolved) {
+    if of(FindingKind::Direction, Ruling::NotResolved) || of(FindingKind::Magnitude, Ruling::NotResolved) {
         return Verdict::NotResolved;
     }
     match (
-        of(FindingKind::Magnitude, Outcome::DoesNotHold),
-        of(FindingKind::Magnitude, Outcome::Holds) || directed,
+        of(FindingKind::Magnitude, Ruling::DoesNotHold),
+        of(FindingKind::Magnitude, Ruling::Holds) || directed,
     ) {
         (true, _) if directed => Verdict::DirectionHolds,
         (true, _) => Verdict::DoesNotHold,
@@ -190,15 +190,15 @@ fn direction(
     probabilities: &mut impl Iterator<Item = f64>,
     level: f64,
 ) -> Finding {
-    let (mut outcome, mut greatest) = (Outcome::Holds, 0.0_f64);
+    let (mut outcome, mut greatest) = (Ruling::Holds, 0.0_f64);
     for (bound, above) in [(expected.above, true), (expected.below, false)] {
         let Some(bound) = bound else { continue };
         let probability = probabilities.next().unwrap_or(1.0);
         greatest = greatest.max(probability);
         let right = found.is_some_and(|found| (found.mean > bound) == above && found.mean != bound);
         outcome = match (probability <= level, right, outcome) {
-            (true, false, _) | (_, _, Outcome::DoesNotHold) => Outcome::DoesNotHold,
-            (false, ..) => Outcome::NotResolved,
+            (true, false, _) | (_, _, Ruling::DoesNotHold) => Ruling::DoesNotHold,
+            (false, ..) => Ruling::NotResolved,
             (true, true, so_far) => so_far,
         };
     }
@@ -232,9 +232,9 @@ fn magnitude(expected: &Expectation, published: f64, found: Option<Estimate>) ->
         }
     };
     let outcome = match near {
-        Some(true) => Outcome::Holds,
-        Some(false) => Outcome::DoesNotHold,
-        None => Outcome::NotResolved,
+        Some(true) => Ruling::Holds,
+        Some(false) => Ruling::DoesNotHold,
+        None => Ruling::NotResolved,
     };
     let kind = if expected.given { FindingKind::Given } else { FindingKind::Magnitude };
     Finding { what: expected.what.clone(), kind, expected: words, found, probability: None, outcome }

@@ -62,10 +62,7 @@ pub(super) struct VirtualAttempt {
     pub bytes: u64,
     /// Bytes that were swapped out when it was last suspended.
     pub swapped: u64,
-    /// Where machines have a memory: what of its own is in it, what was paged out, and since when it is suspended.
-    pub resident: u64,
-    pub paged_out: u64,
-    pub suspended_since: Option<Time>,
+    pub pages: Pages,
     /// For a reduce: how much of the history of its job's maps it has seen, and how many maps were done then.
     pub seen: usize,
     pub maps_seen: u32,
@@ -77,6 +74,15 @@ pub(super) struct VirtualAttempt {
     pub asked: bool,
     /// Its place in the list of its job's live reduces.
     pub place: u32,
+}
+
+/// Where machines have a memory, what an attempt has of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pages {
+    /// Bytes of its own that are in memory, and that were paged out.
+    pub resident: u64,
+    pub paged_out: u64,
+    pub suspended_since: Option<Time>,
 }
 
 impl VirtualAttempt {

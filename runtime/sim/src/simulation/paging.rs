@@ -5,6 +5,7 @@
 use napreduce_core::Span;
 
 use super::Simulation;
+use super::attempts::Pages;
 
 impl Simulation {
     /// An attempt comes to its memory: it has its own paged in, and what does not fit beside it of those that are suspended is
@@ -12,23 +13,23 @@ impl Simulation {
     pub(super) fn page_for(&mut self, place: u32) -> Span {
         let Some(memory) = self.settings.overheads.machine_memory else { return Span(0) };
         let attempt = self.attempts.at(place);
-        let (worker, paged_in) = (attempt.worker as usize, attempt.paged_out);
+        let (worker, paged_in) = (attempt.worker as usize, attempt.pages.paged_out);
         let own = self.jobs.at_mut(self.attempts.at(place).id.task.job).plan.memory;
         let others: Vec<u32> =
             self.workers[worker].attempts.iter().copied().filter(|other| *other != place).collect();
-        let resident: u64 = others.iter().map(|other| self.attempts.at(*other).resident).sum();
+        let resident: u64 = others.iter().map(|other| self.attempts.at(*other).pages.resident).sum();
         let there = memory.ram.saturating_sub(memory.base);
         let over = resident.saturating_add(own).saturating_sub(there);
         let wanted = u128::from(over) * u128::from(memory.excess_permille) / 1_000;
         let mut wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
         let mut suspended: Vec<_> = others
             .iter()
-            .filter_map(|other| Some((self.attempts.at(*other).suspended_since?, *other)))
+            .filter_map(|other| Some((self.attempts.at(*other).pages.suspended_since?, *other)))
             .collect();
         suspended.sort_unstable();
         let mut moved = paged_in;
         for (_, victim) in suspended {
-            let victim = self.attempts.at_mut(victim);
+            let victim = &mut self.attempts.at_mut(victim).pages;
             let out = wanted.min(victim.resident);
             victim.resident -= out;
             victim.paged_out += out;
@@ -36,8 +37,7 @@ impl Simulation {
             moved += out;
             self.run.paged_out += out;
         }
-        let attempt = self.attempts.at_mut(place);
-        (attempt.resident, attempt.paged_out, attempt.suspended_since) = (own, 0, None);
+        self.attempts.at_mut(place).pages = Pages { resident: own, ..Pages::default() };
         memory.time_of(moved)
     }
 }

@@ -186,7 +186,7 @@ impl Simulation {
         let now = self.now;
         let attempt = self.attempts.at_mut(place);
         attempt.swapped = swapped;
-        attempt.suspended_since = Some(now);
+        attempt.pages.suspended_since = Some(now);
         self.run.books.saved += attempt.done - attempt.preserved;
         attempt.preserved = attempt.done;
         self.enter(place, Phase::Suspending, overheads.suspend.of(swapped));

@@ -10,7 +10,7 @@ use napreduce_sim::metrics::ecdf;
 use crate::paper::inference::Estimate;
 use crate::paper::measure::Block;
 use crate::paper::quantity::Quantity;
-use crate::paper::registry::{Figure, Paper, Place, Plot, PlotKind, Point};
+use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series};
 use crate::paper::rows::Runs;
 
 /// Draws a figure into `PAPER-ID.svg`, if it has a plot and anything of it was measured.
@@ -35,7 +35,7 @@ pub(super) fn draw(
             differences(&path, &title, &plot.x, &series)
         }
         PlotKind::Curves => {
-            let curve = |series: &crate::paper::registry::Series| Curve {
+            let curve = |series: &Series| Curve {
                 name: series.name.clone(),
                 points: series
                     .points
@@ -74,7 +74,7 @@ impl Drawing<'_> {
         Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
     }
 
-    fn distribution(&self, series: &crate::paper::registry::Series) -> Option<Steps> {
+    fn distribution(&self, series: &Series) -> Option<Steps> {
         let jobs = series.jobs.as_ref()?;
         let values: Vec<f64> =
             self.blocks(jobs).into_iter().filter_map(|block| block.each(jobs)).flatten().collect();
@@ -86,8 +86,8 @@ impl Drawing<'_> {
         for (number, series) in plot.series.iter().enumerate() {
             for point in &series.points {
                 let name = match point.place() {
-                    Place::Named(name) => name.clone(),
-                    Place::At(at) => at.to_string(),
+                    Label::Named(name) => name.clone(),
+                    Label::At(at) => at.to_string(),
                 };
                 let known = groups.iter().position(|(group, _)| *group == name);
                 let at = known.unwrap_or_else(|| {
@@ -105,9 +105,9 @@ impl Drawing<'_> {
     }
 }
 
-fn at(place: &Place) -> Option<f64> {
+fn at(place: &Label) -> Option<f64> {
     match place {
-        Place::At(at) => Some(*at),
-        Place::Named(name) => name.parse().ok(),
+        Label::At(at) => Some(*at),
+        Label::Named(name) => name.parse().ok(),
     }
 }

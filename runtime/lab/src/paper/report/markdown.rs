@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::PaperReport;
 use super::text::found;
 use crate::paper::registry::Paper;
-use crate::paper::verdict::{FindingKind, Judgement, Outcome, Verdict};
+use crate::paper::verdict::{FindingKind, Judgement, Ruling, Verdict};
 
 impl PaperReport {
     /// The page, made by the command that is named in it.
@@ -17,7 +17,7 @@ impl PaperReport {
              results of five papers is a claim that can fail: ratios and differences are taken within blocks of equal jobs, with 95 % \
              intervals over blocks that differ in their seed; several claims of one figure are corrected for their number (Holm). \
              *Holds*: every direction does, and every published number is met within its margin. *Direction holds*: a number is not. \
-             What was calibrated with a published number judges nothing. [preemption-lab.md](preemption-lab.md) says how the command \
+             What was calibrated with a published number judges nothing. [figures.md](figures.md) says how the command \
              works, `runtime/lab/papers` has every entry.\n\n{}.\n",
             self.counts()
         );
@@ -50,9 +50,9 @@ fn add(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
             lines.extend(judgement.findings.iter().map(|finding| {
                 let mark = match (finding.kind, finding.outcome) {
                     (FindingKind::Given, _) => "given: ",
-                    (_, Outcome::Holds) => "",
-                    (_, Outcome::NotResolved) => "**not resolved:** ",
-                    (_, Outcome::DoesNotHold) => "**no:** ",
+                    (_, Ruling::Holds) => "",
+                    (_, Ruling::NotResolved) => "**not resolved:** ",
+                    (_, Ruling::DoesNotHold) => "**no:** ",
                 };
                 let (what, expected) = (&finding.what, &finding.expected);
                 format!("{mark}{what}: {} (expected {expected})", found(finding.found.as_ref()))

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::PaperReport;
 use super::text::found;
-use crate::paper::verdict::{Finding, FindingKind, Judgement, Outcome, Verdict};
+use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f23;background:#fff}\
 h1{font-size:1.6rem}h2{margin-top:2.5rem;border-bottom:1px solid #d0d7de}h3{margin-bottom:.2rem}\
@@ -88,9 +88,9 @@ fn add(page: &mut String, judgement: &Judgement, figures: &Path) {
 fn row(page: &mut String, finding: &Finding) {
     let (class, word) = match (finding.kind, finding.outcome) {
         (FindingKind::Given, _) => ("cannot-be-tested", "given"),
-        (_, Outcome::Holds) => ("holds", "yes"),
-        (_, Outcome::NotResolved) => ("not-resolved", "not resolved"),
-        (_, Outcome::DoesNotHold) => ("does-not-hold", "no"),
+        (_, Ruling::Holds) => ("holds", "yes"),
+        (_, Ruling::NotResolved) => ("not-resolved", "not resolved"),
+        (_, Ruling::DoesNotHold) => ("does-not-hold", "no"),
     };
     let (what, expected) = (escape(&finding.what), escape(&finding.expected));
     let found = escape(&found(finding.found.as_ref()));

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::PaperReport;
 use crate::paper::inference::Estimate;
-use crate::paper::verdict::{Finding, FindingKind, Judgement, Outcome, Verdict};
+use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
 
 impl PaperReport {
     /// All figures with what was found, and how many there are of each verdict.
@@ -55,9 +55,9 @@ fn add(text: &mut String, judgement: &Judgement) {
 fn line(finding: &Finding) -> String {
     let outcome = match (finding.kind, finding.outcome) {
         (FindingKind::Given, _) => "given",
-        (_, Outcome::Holds) => "yes",
-        (_, Outcome::NotResolved) => "?",
-        (_, Outcome::DoesNotHold) => "NO",
+        (_, Ruling::Holds) => "yes",
+        (_, Ruling::NotResolved) => "?",
+        (_, Ruling::DoesNotHold) => "NO",
     };
     format!(
         "{outcome:<5} {}: {} (expected {})",

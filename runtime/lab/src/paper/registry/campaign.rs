@@ -1,0 +1,130 @@
+//! Runs that figures share, as an entry has them: a workload, and the ways in which it is run.
+//!
+//! Owns the form, and what it comes to for the simulator. Does not own the runs.
+
+use std::collections::BTreeMap;
+
+use napreduce_core::{Primitive, Span, SuspendedMax};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
+use napreduce_sim::WorkloadFile;
+use serde::Deserialize;
+
+/// Runs that figures share.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Campaign {
+    pub about: String,
+    /// A published mix, or a file beside the entries.
+    pub workload: String,
+    #[serde(default = "thirty")]
+    pub blocks: u32,
+    pub nodes: Option<u32>,
+    #[serde(default, with = "napreduce_core::time::text_or_never")]
+    pub until: Option<Span>,
+    #[serde(rename = "variant")]
+    pub variants: BTreeMap<String, Variant>,
+}
+
+/// One way to run the jobs of a campaign.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Variant {
+    pub scheduler: SchedulerName,
+    pub primitive: Option<Primitive>,
+    /// The table of the scheduler.
+    pub settings: Option<toml::Table>,
+    /// Tables of others that it refers to.
+    #[serde(default)]
+    pub tables: toml::Table,
+    pub suspended_max: Option<SuspendedMax>,
+    /// Only these jobs, by class or name; all of them without.
+    #[serde(default)]
+    pub jobs: Vec<String>,
+    pub nodes: Option<u32>,
+    /// What `${name}` in the workload stands for.
+    #[serde(default)]
+    pub values: BTreeMap<String, String>,
+}
+
+fn thirty() -> u32 {
+    30
+}
+
+impl Campaign {
+    /// The workload file of a variant.
+    pub(in crate::paper) fn text(&self, variant: &Variant) -> Result<String, String> {
+        let mut text = workload_text(&self.workload)?;
+        for (name, value) in &variant.values {
+            let mark = format!("${{{name}}}");
+            if !text.contains(&mark) {
+                return Err(format!("{} has no {mark}", self.workload));
+            }
+            text = text.replace(&mark, value);
+        }
+        Ok(text)
+    }
+
+    /// The jobs of a variant, and the cluster they are meant for.
+    pub(in crate::paper) fn file(&self, variant: &Variant) -> Result<WorkloadFile, String> {
+        let text = self.text(variant)?;
+        let file = WorkloadFile::read(&self.workload, &text).map_err(|error| error.to_string())?;
+        if let Some(wanted) =
+            variant.jobs.iter().find(|wanted| !file.jobs.iter().any(|job| is_of(job, wanted)))
+        {
+            return Err(format!("{} has no job {wanted:?}", self.workload));
+        }
+        match file.cluster {
+            Some(_) => Ok(file),
+            None => Err(format!("{} names no cluster", self.workload)),
+        }
+    }
+}
+
+fn is_of(job: &napreduce_sim::JobEntry, wanted: &str) -> bool {
+    job.name == wanted || job.class.as_deref() == Some(wanted)
+}
+
+fn workload_text(name: &str) -> Result<String, String> {
+    if let Some(known) = napreduce_sim::PUBLISHED.iter().find(|known| known.name == name) {
+        return Ok(known.text.to_owned());
+    }
+    let beside =
+        crate::paper::workloads::BESIDE.iter().find(|(file, _)| format!("workloads/{file}.toml") == name);
+    beside.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("there is no workload {name:?}"))
+}
+
+impl Variant {
+    /// The policy with its table.
+    pub(in crate::paper) fn configuration(&self) -> Result<SchedulerConfiguration, String> {
+        let mut tables = self.tables.clone();
+        if let Some(settings) = &self.settings {
+            tables.insert(self.scheduler.to_string(), settings.clone().into());
+        }
+        let tables: SchedulerTables =
+            tables.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+        let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables };
+        configuration.build().map_err(|error| error.to_string())?;
+        Ok(configuration)
+    }
+
+    /// As a configuration file of `nap sim` has it.
+    pub(in crate::paper) fn configuration_text(&self) -> Result<String, String> {
+        let mut tables = self.tables.clone();
+        if let Some(settings) = &self.settings {
+            tables.insert(self.scheduler.to_string(), settings.clone().into());
+        }
+        let mut preemption = toml::Table::new();
+        if let Some(primitive) = self.primitive {
+            preemption.insert("primitive".to_owned(), primitive.to_string().into());
+        }
+        if let Some(most) = self.suspended_max {
+            preemption.insert("suspended-max".to_owned(), most.to_string().into());
+        }
+        let coordinator =
+            toml::Table::from_iter([("scheduler".to_owned(), self.scheduler.to_string().into())]);
+        let all = [("coordinator", coordinator), ("preemption", preemption), ("scheduler", tables)];
+        let all = all.into_iter().filter(|(_, table)| !table.is_empty());
+        let file = toml::Table::from_iter(all.map(|(name, table)| (name.to_owned(), table.into())));
+        toml::to_string(&file).map_err(|error| error.to_string())
+    }
+}
