@@ -87,6 +87,33 @@ fn equal_seeds_give_equal_events_and_figures_are_drawn() {
 }
 
 #[test]
+fn every_job_of_every_run_is_told_to_programs() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let arguments = ["--workload", "three.toml", "--scheduler", "fifo,hfsp", "--runs", "2", "--results"];
+    for file in ["jobs.csv", "jobs.jsonl"] {
+        sim(&folder, &[&arguments[..], &[file]].concat()).succeeded();
+    }
+    let csv = fs::read_to_string(folder.path("jobs.csv")).expect("a table");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 1 + 2 * 2 * 3, "{csv}");
+    assert!(
+        lines[0].starts_with("scheduler,seed,job,class,ending,submitted,started,ended,sojourn,alone,"),
+        "{csv}"
+    );
+    assert!(lines[1].starts_with("fifo,0,") && lines[12].starts_with("hfsp,1,"), "{csv}");
+    let text = fs::read_to_string(folder.path("jobs.jsonl")).expect("lines");
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(rows.len(), 12);
+    let long = rows.iter().find(|row| row["job"] == "long").expect("a long one");
+    let number = |field: &str| long[field].as_f64().expect("a number");
+    assert_eq!((long["maps"].as_u64(), long["reduces"].as_u64()), (Some(9), Some(2)));
+    assert_eq!(number("sojourn"), number("ended") - number("submitted"));
+    sim(&folder, &[&arguments[..], &["nowhere/jobs.csv"]].concat())
+        .failed(1, &["cannot write nowhere/jobs.csv"]);
+}
+
+#[test]
 fn a_trace_is_cut_scaled_and_told_by_size_of_jobs() {
     let folder = Folder::new();
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/traces/FB-2009_samples_24_times_1hr_0_first50jobs.tsv");

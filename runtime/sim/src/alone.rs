@@ -14,8 +14,7 @@ use crate::settings::SimulationSettings;
 
 /// How long a job takes alone.
 pub fn alone(plan: &SimulatedJob, settings: &SimulationSettings) -> Span {
-    let machines = u64::from(settings.machines);
-    let slots = (machines * u64::from(settings.slots.map), machines * u64::from(settings.slots.reduce));
+    let slots = settings.slots_in_all();
     let start = settings.overheads.launch.0 + settings.overheads.order_latency.0;
     let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0 + start).collect();
     let ends = list_schedule(&maps, slots.0);

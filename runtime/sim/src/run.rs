@@ -36,6 +36,9 @@ pub struct Run {
     pub never_submitted: Vec<String>,
     /// Bytes of suspended attempts that were paged out for others.
     pub paged_out: u64,
+    /// Launches of maps at a machine that holds their input, and all of those whose input some machine holds.
+    pub local_maps: u64,
+    pub placed_maps: u64,
     /// What the engine counted.
     pub tally: Tally,
     /// Slots held by each job over time, when that was asked for.
@@ -153,6 +156,8 @@ impl Run {
             unfinished: 0,
             never_submitted: Vec::new(),
             paged_out: 0,
+            local_maps: 0,
+            placed_maps: 0,
             tally: Tally::default(),
             allocation: Allocation::default(),
         }

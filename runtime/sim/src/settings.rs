@@ -12,6 +12,8 @@ pub struct SimulationSettings {
     pub machines: u32,
     /// How many attempts of each kind each of them runs at once.
     pub slots: Slots,
+    /// So many of the machines have map slots alone, and the others reduce slots alone.
+    pub map_machines: Option<u32>,
     /// The settings of the engine; always strict.
     pub engine: EngineSettings,
     /// What takes time besides work.
@@ -35,6 +37,7 @@ impl SimulationSettings {
         SimulationSettings {
             machines,
             slots,
+            map_machines: None,
             engine: EngineSettings { strict: true, ..EngineSettings::default() },
             overheads: Overheads::default(),
             failures: Failures::default(),
@@ -44,6 +47,23 @@ impl SimulationSettings {
             record_allocation: false,
             until: None,
         }
+    }
+
+    /// The slots of a machine, by its number from 0.
+    pub fn slots_of(&self, machine: u32) -> Slots {
+        match self.map_machines {
+            Some(apart) if machine < apart => Slots { reduce: 0, ..self.slots },
+            Some(_) => Slots { map: 0, ..self.slots },
+            None => self.slots,
+        }
+    }
+
+    /// The slots of all machines together, as many as they are.
+    pub fn slots_in_all(&self) -> (u64, u64) {
+        let (machines, apart) = (u64::from(self.machines), self.map_machines.map(u64::from));
+        let (maps, reduces) =
+            apart.map_or((machines, machines), |apart| (apart, machines.saturating_sub(apart)));
+        (maps * u64::from(self.slots.map), reduces * u64::from(self.slots.reduce))
     }
 }
 
@@ -91,6 +111,8 @@ pub struct Overheads {
     /// On top of that, when the checkpoint was written by another worker: its input is fetched again.
     #[serde(with = "napreduce_core::time::text")]
     pub restore_elsewhere: Span,
+    /// On top of that, of a reduce: what it had fetched is fetched again, at the rate at which it was.
+    pub restore_refetches: bool,
     /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
     #[serde(with = "napreduce_core::time::text")]
     pub checkpoint_loss: Span,

@@ -85,6 +85,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
 
+    /// Write what came of every job of every run: as CSV to a file that ends in .csv, as lines of JSON to any other
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
+
     /// Draw sojourn times and slots over time into this folder, as SVG
     #[arg(long, value_name = "FOLDER")]
     pub plot: Option<PathBuf>,
@@ -222,6 +226,8 @@ impl Arguments {
         ensure!(map > 0, "--map-slots 0 runs no map; give 1 or more");
         let mut settings = SimulationSettings::new(nodes, Slots { map, reduce });
         settings.overheads = source.overheads();
+        // Of other machines than the workload's own all are alike.
+        settings.map_machines = shape.filter(|_| self.nodes.is_none()).and_then(|shape| shape.map_machines);
         self.overheads.apply(&mut settings)?;
         settings.progress_period = match self.overheads.progress {
             Some(period) => Some(span(period)).filter(|period| period.0 > 0),

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod figures;
+mod jobs;
 mod report;
 mod runs;
 mod source;
@@ -56,6 +57,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");
     let experiment = Experiment { source, settings, schedulers, seed, runs };
     let outcomes = runs::all(&experiment, arguments)?;
+    if let Some(path) = &arguments.results {
+        jobs::write(path, outcomes.iter().flat_map(|outcome| &outcome.jobs))?;
+    }
     if let Some(folder) = &arguments.plot {
         figures::draw(folder, &outcomes)?;
     }

@@ -18,6 +18,7 @@ use napreduce_sim::{Run, Simulation};
 
 use super::Experiment;
 use super::arguments::Arguments;
+use super::jobs::{self, JobLine};
 
 /// The runs under one scheduler.
 pub struct Outcome {
@@ -26,12 +27,15 @@ pub struct Outcome {
     pub summaries: Vec<Summary>,
     /// The first of them in full, for figures.
     pub first: Run,
+    /// What came of each job of each run, if that was asked for.
+    pub jobs: Vec<JobLine>,
     /// Engine events a second of one core, over all runs.
     pub events_a_second: f64,
 }
 
 struct Done {
     summary: Summary,
+    jobs: Vec<JobLine>,
     run: Run,
     seconds: f64,
 }
@@ -71,9 +75,16 @@ pub fn all(experiment: &Experiment, arguments: &Arguments) -> Result<Vec<Outcome
         let seconds: f64 = of_it.iter().map(|done| done.seconds).sum();
         let events: u64 = of_it.iter().map(|done| done.summary.events).sum();
         let summaries = of_it.iter().map(|done| done.summary.clone()).collect();
+        let jobs = of_it.iter().flat_map(|done| done.jobs.iter().cloned()).collect();
         let first = of_it.into_iter().next().context("no run was asked for")?.run;
         let events_a_second = events as f64 / seconds.max(1e-9);
-        outcomes.push(Outcome { scheduler: configuration.scheduler, summaries, first, events_a_second });
+        outcomes.push(Outcome {
+            scheduler: configuration.scheduler,
+            summaries,
+            first,
+            jobs,
+            events_a_second,
+        });
     }
     Ok(outcomes)
 }
@@ -112,7 +123,11 @@ fn one(
     let run = simulation.run().with_context(failed)?;
     let seconds = begun.elapsed().as_secs_f64();
     bar.inc((run.jobs.len() - shown) as u64);
-    Ok(Done { summary: Summary::of(&run), run, seconds })
+    let jobs = match arguments.results {
+        Some(_) => jobs::of(&run, configuration.scheduler, seed),
+        None => Vec::new(),
+    };
+    Ok(Done { summary: Summary::of(&run), jobs, run, seconds })
 }
 
 fn numbered(path: &Path, scheduler: SchedulerName, seed: u64) -> PathBuf {

@@ -3,16 +3,18 @@
 //! Owns which runs there are, on as many cores as there are, and the rows of each. Does not own the simulator, nor what becomes
 //! of rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use napreduce_core::Span;
-use napreduce_sim::{Ending, JobResult, Run, Simulation, SimulationSettings, Workload};
+use napreduce_core::{Span, Time};
+use napreduce_schedulers::Fifo;
+use napreduce_sim::{Ending, JobResult, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::registry::{Campaign, Paper, Variant};
+use super::registry::{Alone, Campaign, Paper, Variant};
 use super::rows::{JobRow, MeasuredRun, RunKey, RunRow};
 use crate::process::Interrupt;
 
@@ -134,8 +136,9 @@ impl PlannedRun<'_> {
         let machines = self.variant.nodes.or(self.campaign.nodes).unwrap_or(cluster.machines);
         let mut settings = SimulationSettings::new(machines, cluster.slots());
         settings.overheads = file.overheads;
+        settings.map_machines = cluster.map_machines;
         settings.progress_period = Some(Span::from_secs(1));
-        settings.until = self.campaign.until.map(|until| napreduce_core::Time(until.0));
+        settings.until = self.campaign.until.map(|until| Time(until.0));
         (settings.seed, settings.engine.seed) = (self.seed, self.seed);
         settings.engine.preemption.primitive = self.variant.primitive;
         if let Some(most) = self.variant.suspended_max {
@@ -150,8 +153,15 @@ impl PlannedRun<'_> {
                 self.variant.jobs.iter().any(|wanted| **wanted == *job.class || **wanted == *job.name)
             });
         }
+        let alone = match self.campaign.alone {
+            Alone::Scheduled => BTreeMap::new(),
+            Alone::Simulated => alone(&jobs, &settings)?,
+        };
         let run = Simulation::new(policy, settings, Workload::of(jobs)).run();
-        let run = run.map_err(|error| error.to_string())?;
+        let mut run = run.map_err(|error| error.to_string())?;
+        for job in &mut run.jobs {
+            job.alone = alone.get(&job.name).copied().unwrap_or(job.alone);
+        }
         Ok(self.rows(&run, format!("{:016x}", xxh3_64(text.as_bytes()))))
     }
 
@@ -173,7 +183,10 @@ impl PlannedRun<'_> {
             unfinished: (run.unfinished + failed) as u64,
             events: run.events,
             paged_out: run.paged_out,
-            local_share: 1.0,
+            local_share: match run.placed_maps {
+                0 => 1.0,
+                placed => run.local_maps as f64 / placed as f64,
+            },
         };
         MeasuredRun { run: row, jobs }
     }
@@ -196,6 +209,19 @@ impl PlannedRun<'_> {
             wasted: seconds(job.wasted),
         }
     }
+}
+
+/// How long each job takes alone, with all that takes time besides work.
+fn alone(jobs: &[SimulatedJob], settings: &SimulationSettings) -> Result<BTreeMap<Arc<str>, Span>, String> {
+    let of = |job: &SimulatedJob| {
+        let job = SimulatedJob { submit: Time(0), ..job.clone() };
+        let name = job.name.clone();
+        let run = Simulation::new(Box::new(Fifo::default()), settings.clone(), Workload::of(vec![job])).run();
+        let run = run.map_err(|error| format!("{name} alone: {error}"))?;
+        let sojourn = run.jobs.first().map(JobResult::sojourn);
+        Ok((name, sojourn.unwrap_or_default()))
+    };
+    jobs.iter().map(of).collect()
 }
 
 fn seconds(span: Span) -> f64 {

@@ -3,11 +3,14 @@
 //! Owns the list. Each is a file of `papers/workloads`, whose head says what is published and what is ours.
 
 /// A file's name without its ending, and its text.
-pub(super) const BESIDE: [(&str, &str); 14] = [
+pub(super) const BESIDE: [(&str, &str); 17] = [
+    ("fcs-eight-jobs", include_str!("../../papers/workloads/fcs-eight-jobs.toml")),
+    ("fcs-gridmix", include_str!("../../papers/workloads/fcs-gridmix.toml")),
     ("fcs-map-heavy-calibrated", include_str!("../../papers/workloads/fcs-map-heavy-calibrated.toml")),
     ("fcs-reduce-heavy-calibrated", include_str!("../../papers/workloads/fcs-reduce-heavy-calibrated.toml")),
     ("hfsp-fb-calibrated", include_str!("../../papers/workloads/hfsp-fb-calibrated.toml")),
     ("hfsp-fb-maps-only", include_str!("../../papers/workloads/hfsp-fb-maps-only.toml")),
+    ("hfsp-fb-placed", include_str!("../../papers/workloads/hfsp-fb-placed.toml")),
     ("hfsp-preemption", include_str!("../../papers/workloads/hfsp-preemption.toml")),
     ("natjam-deadlines-calibrated", include_str!("../../papers/workloads/natjam-deadlines-calibrated.toml")),
     ("natjam-hour", include_str!("../../papers/workloads/natjam-hour.toml")),

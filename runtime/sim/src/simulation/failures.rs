@@ -51,7 +51,7 @@ impl Simulation {
     pub(super) fn join(&mut self, machine: u32) {
         let index = u32::try_from(self.workers.len()).expect("fewer workers than numbers");
         let id = napreduce_core::WorkerId(index + 1);
-        let slots = self.settings.slots;
+        let slots = self.settings.slots_of(machine);
         self.workers.push(VirtualWorker::new(id, machine, slots));
         self.on_machine[machine as usize] = index;
         self.run.books.slots_added(slots.map, slots.reduce);
@@ -85,7 +85,7 @@ impl Simulation {
             }
             self.forget(place, task, worker, position);
         }
-        let slots = self.settings.slots;
+        let slots = self.settings.slots_of(machine);
         self.run.books.slots_removed(slots.map, slots.reduce);
         self.run.machines_lost += 1;
         // Machines fail by chance here, never by what they run.

@@ -75,7 +75,10 @@ impl Simulation {
             let machine = self.workers[attempt.worker as usize].machine;
             let task = attempt.id.task;
             let preferred = &self.jobs.at_mut(task.job).plan.maps[task.index as usize].preferred;
-            if !preferred.is_empty() && !preferred.contains(&machine) {
+            let (placed, local) = (!preferred.is_empty(), preferred.contains(&machine));
+            self.run.placed_maps += u64::from(placed);
+            self.run.local_maps += u64::from(local);
+            if placed && !local {
                 lasts = lasts + overheads.remote_input;
             }
         }
@@ -84,6 +87,10 @@ impl Simulation {
             lasts = lasts + overheads.checkpoint_read.of(memory);
             if written_by != attempt.worker {
                 lasts = lasts + overheads.restore_elsewhere;
+                if overheads.restore_refetches {
+                    let attempt = self.attempts.at(place);
+                    lasts = lasts + Span(attempt.done.min(attempt.shuffle));
+                }
             }
         }
         lasts = lasts + self.page_for(place);

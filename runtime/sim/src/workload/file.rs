@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Workload;
 use super::arrivals::{Arrivals, span};
 use super::distribution::Distribution;
+use super::sizes::{Replicas, drawn};
 use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 use crate::settings::Overheads;
 
@@ -38,6 +39,9 @@ pub struct WorkloadFile {
     /// What takes time besides work there; a default, too.
     #[serde(default)]
     pub overheads: Overheads,
+    /// How many machines hold the input of a map, drawn for each from all that the cluster has; all alike, without.
+    #[serde(default)]
+    pub replicas: Option<u32>,
     /// How jobs without a time of their own come, in an order drawn by the seed.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
@@ -52,6 +56,9 @@ pub struct ClusterShape {
     pub machines: u32,
     pub map_slots: u32,
     pub reduce_slots: u32,
+    /// So many of them have map slots alone, and the others reduce slots alone.
+    #[serde(default)]
+    pub map_machines: Option<u32>,
 }
 
 impl ClusterShape {
@@ -235,6 +242,13 @@ impl WorkloadFile {
                 preferred: Vec::new(),
             })
             .collect();
+        if let (Some(count), Some(ClusterShape { machines, .. })) = (self.replicas, self.cluster) {
+            // Of a stream of its own, so that everything else is the same without.
+            let mut random =
+                Pcg64::new(u128::from(seed), (1 << 100) | ((entry as u128) << 32) | u128::from(number));
+            let replicas = Replicas { count, machines, seed };
+            plan.maps.iter_mut().for_each(|map| map.preferred = drawn(replicas, &mut random));
+        }
         if let Some(reduces) = &job.reduces {
             let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX));
             let bytes: u64 = plan.maps.iter().map(|task| task.output_bytes).sum();
@@ -258,6 +272,15 @@ impl WorkloadFile {
                 "cluster.machines".to_owned(),
                 format!("{} machines; give at least 1", cluster.machines),
             ));
+        }
+        if let Some(cluster) = self.cluster
+            && let Some(apart) = cluster.map_machines.filter(|apart| !(1..cluster.machines).contains(apart))
+        {
+            let error = format!("{apart} of {} machines; leave at least one of each kind", cluster.machines);
+            return Err(("cluster.map-machines".to_owned(), error));
+        }
+        if let Some(none) = self.replicas.filter(|replicas| *replicas == 0) {
+            return Err(("replicas".to_owned(), format!("{none}; give at least 1")));
         }
         let mut names = BTreeSet::new();
         for job in &self.jobs {

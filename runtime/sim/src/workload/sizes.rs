@@ -172,7 +172,7 @@ fn span(bytes: u64, rate: u64) -> Span {
     Span(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-fn drawn(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
+pub(super) fn drawn(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
     let mut machines: Vec<u32> = Vec::with_capacity(replicas.count as usize);
     while machines.len() < replicas.count.min(replicas.machines) as usize {
         let machine = random.random_range(0..replicas.machines);

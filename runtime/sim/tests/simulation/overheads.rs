@@ -89,3 +89,27 @@ fn what_does_not_fit_is_paged_out_while_the_newcomer_starts() {
         assert_eq!((sojourn, end(&run, "low"), run.paged_out), (high, low, moved), "{ram} bytes");
     }
 }
+
+/// The reduce of the younger research job is saved for production, and goes on where the older one has ended.
+#[test]
+fn a_reduce_that_goes_on_elsewhere_fetches_again() {
+    let end_of_it = |overheads: &str| {
+        let job = |name: &str, submit: u64, queue: &str, seconds: u64| {
+            format!(
+                "[[job]]\nname = \"{name}\"\nsubmit = \"{submit}s\"\nqueue = \"{queue}\"\nmaps = {{ count = 1, seconds = 1 }}\n\
+                 reduces = {{ count = 1, shuffle-seconds = 3, seconds = {seconds} }}\n"
+            )
+        };
+        let (older, younger) = (job("older", 0, "research", 20), job("younger", 1, "research", 40));
+        let text = format!("{overheads}{older}{younger}{}", job("urgent", 10, "production", 30));
+        let file = WorkloadFile::read("three", &text).expect("a workload");
+        let mut settings = machines(2);
+        settings.overheads = file.overheads;
+        let policy = SchedulerConfiguration::named(SchedulerName::Natjam).build().unwrap();
+        let run = Simulation::new(policy, settings, file.workload(1)).run().unwrap();
+        assert_eq!(run.job("younger").unwrap().preemptions.checkpoint, 1);
+        end(&run, "younger")
+    };
+    let refetching = end_of_it("[overheads]\nrestore-refetches = true\n");
+    assert_eq!(refetching - end_of_it(""), 3.0);
+}

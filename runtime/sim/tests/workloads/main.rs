@@ -107,6 +107,49 @@ fn every_published_mix_can_be_read_and_names_its_cluster() {
 }
 
 #[test]
+fn inputs_have_places_and_nothing_else_changes_by_it() {
+    let text = |replicas: &str| {
+        format!(
+            "{replicas}cluster = {{ machines = 5, map-slots = 1, reduce-slots = 1 }}\n[[job]]\nname = \"a\"\nrepeat = 3\n\
+             maps = {{ count = {{ uniform = [3, 9] }}, seconds = {{ exponential = 4 }} }}\n\
+             reduces = {{ count = {{ uniform = [1, 9] }}, seconds = {{ exponential = 4 }} }}\n"
+        )
+    };
+    let (without, mut with) =
+        (read(&text("")).workload(3).into_jobs(), read(&text("replicas = 2\n")).workload(3).into_jobs());
+    assert_ne!(with, without);
+    for map in with.iter_mut().flat_map(|job| &mut job.maps) {
+        let machines = std::mem::take(&mut map.preferred);
+        assert!(
+            machines.len() == 2 && machines[0] != machines[1] && machines.iter().all(|machine| *machine < 5)
+        );
+    }
+    assert_eq!(with, without);
+    assert!(refused(&text("replicas = 0\n")).contains("replicas: 0; give at least 1"));
+}
+
+#[test]
+fn machines_may_have_slots_of_one_kind_alone() {
+    let text = |apart: u32| {
+        format!(
+            "cluster = {{ machines = 5, map-machines = {apart}, map-slots = 2, reduce-slots = 3 }}\n[[job]]\nname = \"a\"\n\
+             maps = {{ count = 8, seconds = 1 }}\nreduces = {{ count = 9, seconds = 1 }}\n"
+        )
+    };
+    let file = read(&text(2));
+    let cluster = file.cluster.expect("a cluster");
+    let mut settings = SimulationSettings::new(cluster.machines, cluster.slots());
+    settings.map_machines = cluster.map_machines;
+    assert_eq!(settings.slots_in_all(), (4, 9));
+    let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(1)).run().expect("it ends");
+    // Two waves of maps on four slots, one of reduces on nine.
+    assert_eq!((run.ended, run.jobs[0].alone), (Time(3_000_000), Span::from_secs(3)));
+    for apart in [0, 5] {
+        assert!(refused(&text(apart)).contains("cluster.map-machines"), "{apart}");
+    }
+}
+
+#[test]
 fn the_fcs_mixes_have_the_jobs_of_their_tables() {
     for (name, reduces) in [("fcs-map-heavy", 1_450), ("fcs-reduce-heavy", 5_492)] {
         let jobs = jobs(name, 1);

@@ -21,12 +21,13 @@ const NOT_RESOLVED: u8 = 3;
 ///
 /// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is expected of ours. Runs
 /// are made in blocks, every variant once with the same jobs; ratios and differences are taken inside a block. Without a paper,
-/// every figure is listed. The exit status is 0 when everything that was asked for holds, 1 when something does not, and 3 when
+/// every figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that was asked for holds, 1 when something does not, and 3 when
 /// something is not resolved. Ctrl-C leaves a report of what was measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   nap lab paper
+  nap lab paper --report all
   nap lab paper natjam 5 --simulate
   nap lab paper fcs 8-11,t2 --simulate --report fcs
   nap lab paper all --simulate --report all
@@ -81,7 +82,7 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         return finish(&report, arguments, &format!("nap lab paper --from {}", folder.display()));
     }
     if arguments.paper.is_none() && arguments.go_on.is_none() {
-        return list();
+        return list(arguments.report.as_deref());
     }
     ensure!(
         arguments.simulate,
@@ -139,8 +140,14 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
     })
 }
 
-/// Every figure with its claim, and what it takes.
-fn list() -> Result<ExitCode> {
+/// Every figure with its claim, and what it takes, or what a report says of it.
+fn list(report: Option<&Path>) -> Result<ExitCode> {
+    let report =
+        report.map(|folder| PaperReport::read(papers()?, folder).map_err(anyhow::Error::from)).transpose()?;
+    let verdict = |paper: &str, id: &str| {
+        let judged = report.as_ref()?.judgements.iter().find(|one| one.paper == paper && one.figure == id)?;
+        Some(judged.verdict.in_words().to_owned())
+    };
     let mut out = io::stdout().lock();
     for paper in papers()? {
         writeln!(out, "{}  {}", paper.name, paper.title)?;
@@ -150,6 +157,7 @@ fn list() -> Result<ExitCode> {
                 Some(_) => "cannot be tested".to_owned(),
                 None => format!("{} runs a block", paper.runs_of(figure)),
             };
+            let takes = verdict(&paper.name, id).unwrap_or(takes);
             writeln!(out, "  {id:<9} {takes:<18} {}: {}", figure.title, figure.claim)?;
         }
     }

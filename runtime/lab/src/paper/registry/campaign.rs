@@ -21,8 +21,21 @@ pub struct Campaign {
     pub nodes: Option<u32>,
     #[serde(default, with = "napreduce_core::time::text_or_never")]
     pub until: Option<Span>,
+    #[serde(default)]
+    pub alone: Alone,
     #[serde(rename = "variant")]
     pub variants: BTreeMap<String, Variant>,
+}
+
+/// How the time that a job takes alone is found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Alone {
+    /// A list schedule of its tasks, without heartbeats.
+    #[default]
+    Scheduled,
+    /// It is simulated alone, with all that takes time there.
+    Simulated,
 }
 
 /// One way to run the jobs of a campaign.

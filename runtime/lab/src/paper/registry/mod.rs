@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use napreduce_schedulers::SchedulerName;
 use serde::Deserialize;
 
-pub(super) use self::campaign::{Campaign, Variant};
+pub(super) use self::campaign::{Alone, Campaign, Variant};
 pub use self::figure::Figure;
 pub(super) use self::figure::{Expectation, Label, Plot, PlotKind, Point, Series};
 
