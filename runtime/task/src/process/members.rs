@@ -32,12 +32,19 @@ fn running_members(leader: i32) -> usize {
             break;
         }
         if let Some((state, group)) = state_of(process) {
-            // Stopped, traced, or gone.
-            running += usize::from(group == leader && !matches!(state, 'T' | 't' | 'Z' | 'X'));
-            waiting.extend(children_of(process));
+            let children = children_of(process);
+            running += usize::from(group == leader && !stands_still(state, &children));
+            waiting.extend(children);
         }
     }
     running
+}
+
+/// Whether a process is stopped, traced, or gone; or waits for a child that was stopped between `vfork` and `exec`, as shells start
+/// commands: it cannot stop before the child goes on, and does nothing until then.
+fn stands_still(state: char, children: &[i32]) -> bool {
+    let is_stopped = |child: &i32| matches!(state_of(*child), Some(('T' | 't', _)));
+    matches!(state, 'T' | 't' | 'Z' | 'X') || (state == 'D' && children.iter().any(is_stopped))
 }
 
 pub(super) fn children_of(process: i32) -> Vec<i32> {
@@ -78,6 +85,30 @@ mod tests {
     fn a_name_may_hold_anything() {
         assert_eq!(parse_state("12 (a) b) T 1 77 3"), Some(('T', 77)));
         assert_eq!(parse_state("12"), None);
+    }
+
+    /// A shell that does nothing but start commands is as often as not stopped between `vfork` and `exec`.
+    #[tokio::test]
+    async fn a_shell_that_starts_commands_is_seen_to_stand_still() {
+        let script = "sh -c 'while :; do /bin/true; done' & echo started; wait";
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut said = String::new();
+        BufReader::new(shell.stdout.take().expect("its output")).read_line(&mut said).expect("a line");
+        let leader = Pid::from_child(&shell);
+        for round in 0..100 {
+            kill_process_group(leader, Signal::STOP).expect("stopped");
+            let running = await_stopped_members(leader, Duration::from_secs(10)).await;
+            assert_eq!(running, 0, "round {round}");
+            kill_process_group(leader, Signal::CONT).expect("it goes on");
+            tokio::time::sleep(LOOK).await;
+        }
+        kill_process_group(leader, Signal::KILL).expect("killed");
+        shell.wait().expect("reaped");
     }
 
     #[tokio::test]
