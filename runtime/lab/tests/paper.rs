@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use napreduce_lab::Interrupt;
 use napreduce_lab::paper::{
@@ -168,5 +169,35 @@ fn figures_are_named_by_themselves_in_ranges_and_all() {
     ] {
         let error = select(&papers, paper, figures).expect_err("there is none").to_string();
         assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn verdicts_and_errors_of_figures_have_statuses_of_their_own() {
+    let run = |arguments: &[&str]| {
+        let ended = Command::new(env!("CARGO_BIN_EXE_nap-lab")).args(arguments).output().expect("it runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (ended.status.code().expect("no signal"), text(ended.stdout), text(ended.stderr))
+    };
+    for (arguments, status, says) in [
+        (&["paper", "natjam", "5", "--simulate"][..], 0, "natjam 5  HOLDS"),
+        (&["paper", "natjam", "3", "--simulate"], 1, "natjam 3  DOES NOT HOLD"),
+        (&["paper", "natjam", "5", "--simulate", "--repetitions", "2"], 3, "natjam 5  NOT RESOLVED"),
+        (&["paper", "natjam", "5", "--simulate", "--quick"], 0, "nothing is judged by it"),
+        (&["paper"], 0, "OS-Assisted Task Preemption"),
+    ] {
+        let (found, output, errors) = run(arguments);
+        assert_eq!(found, status, "{arguments:?}: {output}{errors}");
+        assert!(output.contains(says), "{arguments:?}: {output}");
+    }
+    for (arguments, says) in [
+        (&["paper", "hive", "--simulate"][..], "there are os, natjam, fcs, hfsp, yarn, and all"),
+        (&["paper", "natjam", "99", "--simulate"], "natjam has no figure \"99\""),
+        (&["paper", "natjam", "5"], "add --simulate"),
+        (&["paper", "--from", "nowhere"], "nowhere"),
+    ] {
+        let (found, _, errors) = run(arguments);
+        assert_eq!(found, 2, "{arguments:?}: {errors}");
+        assert!(errors.contains(says), "{arguments:?}: {errors}");
     }
 }

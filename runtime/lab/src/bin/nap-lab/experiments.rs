@@ -25,7 +25,8 @@ pub fn run(experiment: &Experiment) -> ExitCode {
         Experiment::Paper(arguments) => {
             return paper::run(arguments).unwrap_or_else(|error| {
                 eprintln!("nap lab: {error:#}");
-                ExitCode::from(FAILED)
+                // 1 says that something does not hold, and an error says nothing of it.
+                ExitCode::from(WRONG_USAGE)
             });
         }
         // It has nothing to clean up when it is interrupted.

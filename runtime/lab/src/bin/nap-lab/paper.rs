@@ -21,8 +21,9 @@ const NOT_RESOLVED: u8 = 3;
 ///
 /// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is expected of ours. Runs
 /// are made in blocks, every variant once with the same jobs; ratios and differences are taken inside a block. Without a paper,
-/// every figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that was asked for holds, 1 when something does not, and 3 when
-/// something is not resolved. Ctrl-C leaves a report of what was measured.
+/// every figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that was asked for
+/// holds, 1 when something does not, 3 when something is not resolved, and 2 when the command could not be carried out. Ctrl-C
+/// leaves a report of what was measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
