@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
 use crate::drawing::{PlotError, draw, legend, text};
@@ -39,14 +40,7 @@ pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), 
             .build_cartesian_2d((least..most).log_scale(), 0.0..1.0)
             .map_err(text)?;
         chart.configure_mesh().x_desc("seconds").y_desc("share of jobs").draw().map_err(text)?;
-        for (number, one) in series.iter().enumerate() {
-            let colour = Palette99::pick(number).to_rgba();
-            let steps = steps_of(one.points.iter().map(|(x, y)| (x.max(least), *y)), (least, 0.0));
-            let line = chart.draw_series(LineSeries::new(steps, colour.stroke_width(2))).map_err(text)?;
-            let sample = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
-            line.label(&one.name).legend(sample);
-        }
-        legend(&mut chart)
+        lines(&mut chart, series, least)
     })
 }
 
@@ -70,15 +64,24 @@ pub fn differences(path: &Path, title: &str, x: &str, series: &[Series]) -> Resu
         chart.configure_mesh().x_desc(x).y_desc("share of jobs").draw().map_err(text)?;
         let zero = [(0.0, 0.0), (0.0, 1.0)];
         chart.draw_series(LineSeries::new(zero, BLACK.mix(0.5).stroke_width(1))).map_err(text)?;
-        for (number, one) in series.iter().enumerate() {
-            let colour = Palette99::pick(number).to_rgba();
-            let steps = steps_of(one.points.iter().copied(), (least, 0.0));
-            let line = chart.draw_series(LineSeries::new(steps, colour.stroke_width(2))).map_err(text)?;
-            let sample = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
-            line.label(&one.name).legend(sample);
-        }
-        legend(&mut chart)
+        lines(&mut chart, series, least)
     })
+}
+
+/// A line for each distribution, from the left end of the axis on, and the legend.
+fn lines<'a, X: Ranged<ValueType = f64>, Y: Ranged<ValueType = f64>>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    series: &[Series],
+    least: f64,
+) -> Result<(), String> {
+    for (number, one) in series.iter().enumerate() {
+        let colour = Palette99::pick(number).to_rgba();
+        let steps = steps_of(one.points.iter().map(|(x, y)| (x.max(least), *y)), (least, 0.0));
+        let line = chart.draw_series(LineSeries::new(steps, colour.stroke_width(2))).map_err(text)?;
+        let sample = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
+        line.label(&one.name).legend(sample);
+    }
+    legend(chart)
 }
 
 /// Slots held over time, one layer on the other: the points of each layer are seconds and how many it holds

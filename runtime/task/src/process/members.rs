@@ -75,7 +75,7 @@ fn parse_state(stat: &str) -> Option<(char, i32)> {
 mod tests {
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
 
     use rustix::process::{Signal, kill_process, kill_process_group};
 
@@ -87,25 +87,31 @@ mod tests {
         assert_eq!(parse_state("12"), None);
     }
 
+    /// A shell in a group of its own that runs a script, and what it prints.
+    fn shell(script: &str) -> (Child, Pid, impl FnMut()) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).process_group(0).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        let mut output = BufReader::new(shell.stdout.take().expect("its output"));
+        let leader = Pid::from_child(&shell);
+        let await_line = move || {
+            let mut line = String::new();
+            assert!(output.read_line(&mut line).expect("a line") > 0, "it has ended");
+        };
+        (shell, leader, await_line)
+    }
+
     /// A shell that does nothing but start commands is as often as not stopped between `vfork` and `exec`.
     #[tokio::test]
     async fn a_shell_that_starts_commands_is_seen_to_stand_still() {
-        let script = "sh -c 'while :; do /bin/true; done' & echo started; wait";
-        let mut shell = Command::new("sh")
-            .args(["-c", script])
-            .process_group(0)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let mut said = String::new();
-        BufReader::new(shell.stdout.take().expect("its output")).read_line(&mut said).expect("a line");
-        let leader = Pid::from_child(&shell);
+        let script = "sh -c 'while :; do /bin/true; /bin/true; /bin/true; echo again; done' & wait";
+        let (mut shell, leader, mut await_line) = shell(script);
         for round in 0..100 {
+            await_line();
             kill_process_group(leader, Signal::STOP).expect("stopped");
             let running = await_stopped_members(leader, Duration::from_secs(10)).await;
             assert_eq!(running, 0, "round {round}");
             kill_process_group(leader, Signal::CONT).expect("it goes on");
-            tokio::time::sleep(LOOK).await;
         }
         kill_process_group(leader, Signal::KILL).expect("killed");
         shell.wait().expect("reaped");
@@ -113,16 +119,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_process_started_is_stopped_with_its_group_only() {
-        let script = "sleep 1000 & echo started; wait";
-        let mut shell = Command::new("sh")
-            .args(["-c", script])
-            .process_group(0)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let mut said = String::new();
-        BufReader::new(shell.stdout.take().expect("its output")).read_line(&mut said).expect("a line");
-        let leader = Pid::from_child(&shell);
+        let (mut shell, leader, mut await_line) = shell("sleep 1000 & echo started; wait");
+        await_line();
         kill_process(leader, Signal::STOP).expect("stopped");
         assert_eq!(await_stopped_members(leader, Duration::ZERO).await, 1, "only the shell was stopped");
         kill_process_group(leader, Signal::STOP).expect("stopped");
