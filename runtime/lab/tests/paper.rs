@@ -140,12 +140,17 @@ fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
 #[test]
 fn what_was_cut_short_is_judged_by_what_is_whole() {
     let folder = tempfile::tempdir().expect("a folder");
-    paper(&settings(folder.path(), "natjam", "10", 7), &Interrupt::never(), |_, _| {}).expect("a report");
+    let mut settings = settings(folder.path(), "natjam", "10", 7);
+    paper(&settings, &Interrupt::never(), |_, _| {}).expect("a report");
     let raw = folder.path().join("raw.jsonl");
     let text = fs::read_to_string(&raw).expect("rows");
     fs::write(&raw, &text[..text.len() - 20]).expect("cut");
     let report = paper_again(folder.path()).expect("judged");
     assert_eq!(report.runs().iter().count(), 7 * 3 - 1);
+    (settings.go_on, settings.blocks) = (true, Some(1));
+    paper(&settings, &Interrupt::never(), |_, _| {}).expect("one more block");
+    let report = paper_again(folder.path()).expect("judged");
+    assert_eq!(report.runs().iter().count(), 8 * 3 - 1, "the row that was cut short is in nobody's way");
     fs::write(&raw, format!("what\n{text}")).expect("spoilt");
     let error = paper_again(folder.path()).expect_err("no rows").to_string();
     assert!(error.contains("raw.jsonl, line 1"), "{error}");

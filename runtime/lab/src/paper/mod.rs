@@ -83,7 +83,7 @@ pub fn paper(
     if settings.go_on {
         selection = Selection::read(&settings.folder)?;
         selection.looks += 1;
-        runs = Runs::read(&raw)?;
+        runs = Runs::read_whole(&raw)?;
     } else if raw.exists() {
         return Err(PaperError::Exists(settings.folder.clone()));
     }
@@ -98,7 +98,6 @@ pub fn paper(
             Repetitions { blocks: settings.blocks, first, seed: settings.seed },
         ));
     }
-    // What was cut short is told apart from what comes, by a new line.
     selection.write(&settings.folder)?;
     let failed = |source| PaperError::Write { path: raw.clone(), source };
     let mut file = OpenOptions::new().create(true).append(true).open(&raw).map_err(failed)?;

@@ -123,6 +123,24 @@ impl Runs {
         blocks
     }
 
+    /// As `read`, for whoever adds rows to the file: a last line that was cut short is cut off.
+    ///
+    /// # Errors
+    /// As `read`, and when the file cannot be cut.
+    pub(super) fn read_whole(path: &Path) -> Result<Runs, RowsError> {
+        let runs = Runs::read(path)?;
+        let cut = || -> io::Result<()> {
+            let bytes = std::fs::read(path)?;
+            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            match whole == bytes.len() {
+                true => Ok(()),
+                false => File::options().write(true).open(path)?.set_len(whole as u64),
+            }
+        };
+        cut().map_err(|source| RowsError::Io { path: path.to_owned(), source })?;
+        Ok(runs)
+    }
+
     /// What a file of rows has.
     ///
     /// # Errors
