@@ -85,13 +85,18 @@ fn every_figure_with_results_is_there() {
 fn a_policy_in_the_place_of_another_turns_verdicts_that_depend_on_it() {
     let right = verdicts(paper_of("natjam"), &["4", "5", "6", "10"], 30);
     assert!(right.values().all(|verdict| *verdict <= Verdict::DirectionHolds), "{right:?}");
-    for (from, figures) in
-        [(SchedulerName::Natjam, &["4", "5", "6"][..]), (SchedulerName::NatjamDeadline, &["10"])]
-    {
-        let mut swapped = paper_of("natjam");
+    for (paper, from, figures) in [
+        ("natjam", SchedulerName::Natjam, &["4", "5", "6"][..]),
+        ("natjam", SchedulerName::NatjamDeadline, &["10"]),
+        ("fcs", SchedulerName::Fcs, &["3"]),
+        ("hfsp", SchedulerName::Hfsp, &["7"]),
+        ("os", SchedulerName::Trigger, &["2a", "2b", "3a", "3b", "4"]),
+        ("yarn", SchedulerName::Capacity, &["Y1", "Y2", "Y3", "pace"]),
+    ] {
+        let mut swapped = paper_of(paper);
         swapped.swap_policy(from, SchedulerName::Fifo);
         for (figure, verdict) in verdicts(swapped, figures, 30) {
-            assert_eq!(verdict, Verdict::DoesNotHold, "figure {figure} with fifo in the place of {from}");
+            assert_eq!(verdict, Verdict::DoesNotHold, "{paper} {figure} with fifo in the place of {from}");
         }
     }
 }
