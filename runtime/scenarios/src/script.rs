@@ -106,6 +106,10 @@ impl Scheduler for Ordered {
         self.policy.job_changed(now, job, view);
     }
 
+    fn why_not_running(&self, job: JobId) -> Option<String> {
+        self.policy.why_not_running(job)
+    }
+
     fn admits(&self, spec: &JobSpec) -> Result<(), String> {
         self.policy.admits(spec)
     }
@@ -234,11 +238,11 @@ impl Scene {
             }
             ["why", of] => {
                 let id = task(of);
-                return Some(self.explained(self.engine.view().explain(id)));
+                return Some(self.explained(self.engine.explain(id)));
             }
             ["whyjob", of] => {
                 let id = JobId(number(of));
-                return Some(self.explained(self.engine.view().explain_job(id)));
+                return Some(self.explained(self.engine.explain_job(id)));
             }
             ["excluded", ref expected @ ..] => {
                 let view = self.engine.view();

@@ -133,6 +133,10 @@ impl Scheduler for Composed {
         self.reduce.admits(spec)
     }
 
+    fn why_not_running(&self, job: JobId) -> Option<String> {
+        self.map.why_not_running(job).or_else(|| self.reduce.why_not_running(job))
+    }
+
     fn save(&self) -> Option<String> {
         let saved = Saved {
             map: self.map.save(),

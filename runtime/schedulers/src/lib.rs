@@ -3,6 +3,7 @@
 //! Owns the table of policies, from names to policies that run; each has a folder of its own. Does not own
 //! what a policy is (the trait `Scheduler` of the core) nor what is done with its decisions (the engine).
 
+mod access;
 pub mod capacity;
 mod composed;
 pub mod fair;
@@ -11,6 +12,7 @@ mod fifo;
 pub mod hfsp;
 pub mod natjam;
 mod preference;
+mod running;
 pub mod serving;
 mod tables;
 pub mod trigger;

@@ -67,6 +67,11 @@ pub trait Scheduler: Send {
         Ok(())
     }
 
+    /// Why it gives a job nothing, whatever slots are free, if it does not; for people.
+    fn why_not_running(&self, _job: JobId) -> Option<String> {
+        None
+    }
+
     /// What it remembers between calls, as text that only it reads, for a snapshot of the engine. A policy that decides
     /// by what the view shows alone remembers nothing.
     fn save(&self) -> Option<String> {

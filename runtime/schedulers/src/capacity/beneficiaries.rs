@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use napreduce_core::{ClusterView, Job, JobId, Ratio, TaskKind};
 
 use super::books::Books;
-use super::monitor::{Claim, Outcome, Pass, QueueTree, Victim};
+use super::monitor::{Claim, Pass, QueueTree, Victim};
 use super::order::Need;
 
 /// Hands the slots of one round to jobs.
@@ -31,7 +31,8 @@ impl<'a> Beneficiaries<'a> {
         view: ClusterView<'a>,
         kind: TaskKind,
         tree: &'a QueueTree,
-        outcome: &'a Outcome,
+        ideal: &'a [Ratio],
+        claims: Vec<Claim>,
     ) -> Beneficiaries<'a> {
         let has = |queue| {
             let sums = books.of(kind, queue);
@@ -42,8 +43,8 @@ impl<'a> Beneficiaries<'a> {
             view,
             kind,
             tree,
-            ideal: &outcome.ideal,
-            claims: outcome.claims.clone(),
+            ideal,
+            claims,
             has: (0..tree.len()).map(has).collect(),
             given: BTreeMap::new(),
         }
@@ -56,13 +57,39 @@ impl<'a> Beneficiaries<'a> {
             Pass::IntraQueue => (self.claimant(victim.queue, of)?, victim.queue),
             _ => self.neediest(victim.queue)?,
         };
-        *self.given.entry(job).or_default() += 1;
-        self.has[queue] += 1;
+        self.give(job, queue);
         Some((job, queue))
     }
 
+    /// The job of an attempt that waits for the worker of a victim, with its queue; nobody, when the
+    /// queue has its guarantee, or all that the job can use is promised already.
+    pub fn waiting(&mut self, job: JobId) -> Option<(JobId, usize)> {
+        let is_due = |&leaf: &usize| Ratio::whole(self.has[leaf]) < self.tree.queue(leaf).guaranteed;
+        let queue = self.books.leaf_of(job).filter(is_due)?;
+        self.view.job(job).filter(|job| self.can_use(job))?;
+        self.give(job, queue);
+        Some((job, queue))
+    }
+
+    /// The job that needs the slot of a marked attempt of this queue most, with its queue.
+    pub fn needs(&mut self, giver: usize) -> Option<(JobId, usize)> {
+        let (job, queue) = self.neediest(giver)?;
+        self.give(job, queue);
+        Some((job, queue))
+    }
+
+    fn give(&mut self, job: JobId, queue: usize) {
+        *self.given.entry(job).or_default() += 1;
+        self.has[queue] += 1;
+    }
+
+    /// Whether a leaf should have more than it has and is promised.
+    fn lacks(&self, leaf: usize) -> bool {
+        Ratio::whole(self.has[leaf]) < self.ideal[leaf]
+    }
+
     fn neediest(&self, giver: usize) -> Option<(JobId, usize)> {
-        let lacks = |&leaf: &usize| Ratio::whole(self.has[leaf]) < self.ideal[leaf] && leaf != giver;
+        let lacks = |&leaf: &usize| self.lacks(leaf) && leaf != giver;
         let mut leaves: Vec<usize> = self.tree.leaves().filter(lacks).collect();
         leaves.sort_by_key(|&leaf| {
             let state = self.tree.queue(leaf);

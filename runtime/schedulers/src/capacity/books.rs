@@ -9,6 +9,7 @@ use napreduce_core::{ByKind, ClusterView, Job, JobId, Ratio, TaskKind, Time};
 
 use super::configuration::ApplicationOrder;
 use super::queues::Queues;
+use crate::running::{Group, Limit, RunningJobs};
 
 /// The place of a job in the order of its queue.
 pub(super) type RankKey = (i64, Time, JobId);
@@ -46,7 +47,13 @@ pub(super) struct Books {
     leaves: ByKind<Vec<Leaf>>,
     entries: BTreeMap<JobId, Entry>,
     users: BTreeMap<String, u32>,
+    /// Whether limits on running jobs are kept to, and how many jobs of one user may run.
+    limits: Option<UserLimit>,
+    running: RunningJobs,
 }
+
+/// How many jobs of one user may run at once, if not as many as like.
+type UserLimit = Option<u32>;
 
 /// What was last entered for a job.
 #[derive(Debug, Clone, Copy)]
@@ -65,12 +72,40 @@ struct Amounts {
 }
 
 impl Books {
-    /// The books of an empty cluster.
+    /// The books of an empty cluster, in which every job runs.
     pub fn new(queues: Queues) -> Books {
         let count = queues.all().len();
         let sums = ByKind { map: vec![Sums::default(); count], reduce: vec![Sums::default(); count] };
         let leaves = ByKind { map: vec![Leaf::default(); count], reduce: vec![Leaf::default(); count] };
-        Books { queues, sums, leaves, entries: BTreeMap::new(), users: BTreeMap::new() }
+        let (entries, users, running) = (BTreeMap::new(), BTreeMap::new(), RunningJobs::default());
+        Books { queues, sums, leaves, entries, users, limits: None, running }
+    }
+
+    /// The same, with so many jobs of a queue and of a user running at once: one that waits for that has and
+    /// wants nothing.
+    pub fn with_limits(queues: Queues, of_a_user: UserLimit) -> Books {
+        Books { limits: Some(of_a_user), ..Books::new(queues) }
+    }
+
+    /// The jobs that run while others may have to wait for them.
+    pub fn running(&self) -> Vec<JobId> {
+        self.running.running()
+    }
+
+    /// Goes on from what these were, before any job is entered.
+    pub fn recall_running(&mut self, running: Vec<JobId>) {
+        self.running.recall(running);
+    }
+
+    /// Why a job has no place among those that run.
+    pub fn why_not_running(&self, job: JobId) -> Option<String> {
+        let (group, most) = self.running.waits_for(job)?;
+        Some(match group {
+            Group::Queue(queue) => {
+                format!("queue {} runs {most} jobs, the most it may at once", self.queues.queue(*queue).name)
+            }
+            Group::User(user) => format!("user {user} has {most} jobs running, the most one may at once"),
+        })
     }
 
     /// What a queue has and wants.
@@ -101,12 +136,18 @@ impl Books {
                     self.change(kind, job, entry, Amounts::default());
                 }
             }
+            for next in self.running.leave(job) {
+                self.update(next, view);
+            }
             return;
         };
         let entry = match self.entries.get(&job) {
             Some(entry) => *entry,
-            None => self.enter(known),
+            None => self.enter(known, view),
         };
+        if self.running.is_waiting(job) {
+            return;
+        }
         let order = self.queues.queue(entry.leaf).order;
         for kind in TaskKind::ALL {
             let amounts = Amounts::of(known, kind, order);
@@ -120,13 +161,26 @@ impl Books {
     }
 
     /// A job that is new.
-    fn enter(&mut self, job: &Job) -> Entry {
+    fn enter(&mut self, job: &Job, view: &ClusterView<'_>) -> Entry {
         let next = self.users.len() as u32;
         let user = *self.users.entry(job.spec().user.clone()).or_insert(next);
         let leaf = self.queues.leaf_of(&job.spec().queue);
         let entry = Entry { leaf, user, amounts: ByKind::default() };
         self.entries.insert(job.id(), entry);
+        let limits = self.limits_of(leaf, &job.spec().user);
+        for next in self.running.enter(job.id(), job.submitted(), limits) {
+            self.update(next, view);
+        }
         entry
+    }
+
+    /// The limits on running jobs that count a job of this user in this leaf.
+    fn limits_of(&self, leaf: usize, user: &str) -> Vec<Limit> {
+        let Some(of_a_user) = self.limits else { return Vec::new() };
+        let above = std::iter::successors(Some(leaf), |&queue| self.queues.queue(queue).parent);
+        let of_queue = |queue| Some((Group::Queue(queue), self.queues.queue(queue).max_running_jobs?));
+        let of_user = of_a_user.map(|most| (Group::User(user.to_owned()), most));
+        above.filter_map(of_queue).chain(of_user).collect()
     }
 
     fn change(&mut self, kind: TaskKind, job: JobId, entry: Entry, new: Amounts) {

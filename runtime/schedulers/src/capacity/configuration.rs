@@ -7,6 +7,7 @@ use napreduce_core::{Primitive, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
 use super::error::CapacityError;
+use crate::access::NoAccessList;
 use crate::serving::DelaySettings;
 
 /// The order of the applications of one queue.
@@ -52,6 +53,8 @@ pub struct CapacityConfiguration {
     /// The queue of jobs that name none, or one that is not there or has queues below it. Without it
     /// `default`, or the first leaf.
     pub default_queue: Option<String>,
+    /// So many jobs of one user run at once, in all queues together; the others wait.
+    pub user_max_running_jobs: Option<u32>,
     /// The queues; without any, one named `default` that has all.
     pub queue: Vec<QueueConfiguration>,
     /// How slots are taken back.
@@ -85,6 +88,17 @@ pub struct QueueConfiguration {
     /// The order of its jobs.
     #[serde(default)]
     pub app_order: ApplicationOrder,
+    /// So many jobs of it and of the queues below it run at once; the others wait.
+    #[serde(default)]
+    pub max_running_jobs: Option<u32>,
+    /// Who may submit to it; refused.
+    #[serde(default, skip_serializing)]
+    #[serde(alias = "acl_submit_applications", alias = "acl-submit-jobs", alias = "acl_submit_jobs")]
+    pub acl_submit_applications: NoAccessList,
+    /// Who may kill its jobs; refused.
+    #[serde(default, skip_serializing)]
+    #[serde(alias = "acl_administer_queue", alias = "acl-administer-jobs", alias = "acl_administer_jobs")]
+    pub acl_administer_queue: NoAccessList,
 }
 
 fn root() -> String {
@@ -129,13 +143,13 @@ pub struct MonitorConfiguration {
     /// How long a victim of that may go on before it is killed.
     #[serde(with = "napreduce_core::time::text")]
     pub balance_max_wait_before_kill: Span,
-    /// Victims are only marked, and go when somebody needs their room. Not offered here.
+    /// Victims are only marked once their wait is over, and go when somebody needs their slot.
     pub lazy: bool,
-    /// Reservations that wait for room choose victims first. Not offered here.
+    /// Room is made first where suspended attempts wait for a slot of their worker.
     pub reserved_aware: bool,
-    /// Reservations of more important queues choose victims first. Not offered here.
+    /// Room is made before all else where such attempts of more important queues have waited for long.
     pub priority_aware: bool,
-    /// How long such a reservation must have waited.
+    /// How long they must have waited.
     #[serde(with = "napreduce_core::time::text")]
     pub priority_delay: Span,
     /// How a slot is taken.
@@ -168,6 +182,20 @@ impl Default for MonitorConfiguration {
 }
 
 impl MonitorConfiguration {
+    /// Whether rounds look at attempts that wait for a slot of their worker.
+    pub(super) fn sees_reservations(&self) -> bool {
+        self.reserved_aware || self.priority_aware
+    }
+
+    /// How long a victim is left alone before it is marked, where victims are only marked: one that loses
+    /// no work by going need not be given time to end.
+    pub(super) fn wait_for_mark(&self, wait: Span) -> Span {
+        match self.primitive {
+            Primitive::Suspend | Primitive::Checkpoint => Span(0),
+            Primitive::Kill | Primitive::Wait => wait,
+        }
+    }
+
     /// Whether the values make sense.
     ///
     /// # Errors
@@ -175,14 +203,6 @@ impl MonitorConfiguration {
     pub fn check(&self) -> Result<(), CapacityError> {
         if self.interval == Span::default() {
             return Err(CapacityError::NoInterval);
-        }
-        let not_offered = [
-            ("lazy", self.lazy, "a slot is only ever taken for a job that wants it now"),
-            ("reserved-aware", self.reserved_aware, "no job reserves a slot that is not free"),
-            ("priority-aware", self.priority_aware, "no job reserves a slot that is not free"),
-        ];
-        if let Some(&(name, _, why)) = not_offered.iter().find(|(_, wanted, _)| *wanted) {
-            return Err(CapacityError::NotOffered { name, why });
         }
         let shares = [
             ("total-per-round", self.total_per_round),

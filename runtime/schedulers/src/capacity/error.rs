@@ -48,6 +48,9 @@ pub enum CapacityError {
     /// Shares that cannot be added exactly.
     #[error("the shares of queue {0:?} and its like have too many digits together; use simpler numbers")]
     TooFine(String),
+    /// Its jobs would wait for ever.
+    #[error("{what} is 0, so that no job would ever run; give 1 or more, or leave it out")]
+    NoRunningJobs { what: String },
     /// Jobs are in leaves only.
     #[error("default-queue is {name:?}, which is no queue that takes jobs; those are: {leaves}")]
     DefaultQueue {
@@ -62,7 +65,4 @@ pub enum CapacityError {
     OutOfBounds { name: &'static str, value: Ratio, least: Ratio, most: Ratio },
     #[error("{name} of the monitor is {value}; give at most six digits after the point")]
     TooManyDigits { name: &'static str, value: Ratio },
-    /// A published option that has no meaning here.
-    #[error("{name} of the monitor is not offered: {why}; leave it out")]
-    NotOffered { name: &'static str, why: &'static str },
 }

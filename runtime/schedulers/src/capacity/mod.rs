@@ -9,6 +9,7 @@ mod beneficiaries;
 mod books;
 mod configuration;
 mod error;
+mod marks;
 pub mod monitor;
 mod order;
 mod policy;

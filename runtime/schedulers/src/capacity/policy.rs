@@ -31,6 +31,8 @@ pub struct CapacityMonitor {
 struct Saved {
     delay: Delay,
     watch: Option<Remembered>,
+    #[serde(default)]
+    running: Vec<JobId>,
 }
 
 impl Capacity {
@@ -40,7 +42,7 @@ impl Capacity {
     /// Names the first value that cannot be.
     pub fn new(configuration: &CapacityConfiguration) -> Result<Capacity, CapacityError> {
         configuration.monitor.check()?;
-        let books = Books::new(Queues::of(configuration)?);
+        let books = Books::with_limits(Queues::of(configuration)?, configuration.user_max_running_jobs);
         let is_watched = configuration.mode == Mode::Preemptive;
         let watch = is_watched.then(|| Watch::new(configuration.monitor.clone()));
         Ok(Capacity { books, delay: Delay::new(configuration.delay), watch })
@@ -97,14 +99,18 @@ impl Scheduler for Capacity {
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         match (actions.offer(), &mut self.watch) {
             (Some(offer), _) => self.give(now, view, offer, actions),
-            (None, Some(watch)) => watch.run_if_due(now, &self.books, view, actions),
+            (None, Some(watch)) => watch.run(now, &self.books, view, actions),
             (None, None) => {}
         }
     }
 
+    fn why_not_running(&self, job: JobId) -> Option<String> {
+        self.books.why_not_running(job)
+    }
+
     fn save(&self) -> Option<String> {
         let watch = self.watch.as_ref().map(Watch::remembered);
-        let saved = Saved { delay: self.delay.clone(), watch };
+        let saved = Saved { delay: self.delay.clone(), watch, running: self.books.running() };
         Some(serde_json::to_string(&saved).expect("plain data becomes text"))
     }
 
@@ -112,6 +118,7 @@ impl Scheduler for Capacity {
         let saved = saved.ok_or("what it remembers is not said")?;
         let saved: Saved = serde_json::from_str(saved).map_err(|error| error.to_string())?;
         self.delay = saved.delay;
+        self.books.recall_running(saved.running);
         if let (Some(watch), Some(remembered)) = (&mut self.watch, saved.watch) {
             watch.recall(remembered);
         }
@@ -133,7 +140,7 @@ impl Scheduler for CapacityMonitor {
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         if actions.offer().is_none() {
-            self.watch.run_if_due(now, &self.books, view, actions);
+            self.watch.run(now, &self.books, view, actions);
         }
     }
 

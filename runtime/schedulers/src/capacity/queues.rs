@@ -9,6 +9,7 @@ use napreduce_core::Ratio;
 
 use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::error::CapacityError;
+use crate::access::NoAccessList;
 
 /// The name of the queue that all others are below of.
 pub(super) const ROOT: &str = "root";
@@ -36,6 +37,8 @@ pub struct Queue {
     pub user_limit_percent: Ratio,
     /// The order of its jobs.
     pub order: ApplicationOrder,
+    /// So many of its jobs, and of those below it, run at once.
+    pub max_running_jobs: Option<u32>,
 }
 
 /// The queues, each after its parent; the first is the root.
@@ -65,10 +68,16 @@ impl Queues {
             preemption_disabled: false,
             user_limit_percent: Ratio::whole(100),
             app_order: ApplicationOrder::Fifo,
+            max_running_jobs: None,
+            acl_submit_applications: NoAccessList,
+            acl_administer_queue: NoAccessList,
         }];
         let queues = if configuration.queue.is_empty() { &only[..] } else { &configuration.queue[..] };
         check_names(queues)?;
         check_values(queues)?;
+        if configuration.user_max_running_jobs == Some(0) {
+            return Err(CapacityError::NoRunningJobs { what: "user-max-running-jobs".to_owned() });
+        }
         let mut tree =
             Queues { all: vec![root()], leaves: BTreeMap::new(), default: 0, unit: 1, weights: Vec::new() };
         tree.add_below(0, queues, configuration.mode)?;
@@ -151,6 +160,7 @@ impl Queues {
                 preemption_disabled: queue.preemption_disabled || above.preemption_disabled,
                 user_limit_percent: queue.user_limit_percent,
                 order: queue.app_order,
+                max_running_jobs: queue.max_running_jobs,
             };
             sum = sum + queue.guaranteed_percent;
             let number = self.all.len();
@@ -197,6 +207,7 @@ fn root() -> Queue {
         preemption_disabled: false,
         user_limit_percent: Ratio::whole(100),
         order: ApplicationOrder::Fifo,
+        max_running_jobs: None,
     }
 }
 
@@ -235,6 +246,11 @@ fn check_values(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
                 return Err(CapacityError::Percent { queue: queue.name.clone(), name, value, least });
             }
             common = common_multiple(common, value.denominator(), &queue.name)?;
+        }
+        if queue.max_running_jobs == Some(0) {
+            return Err(CapacityError::NoRunningJobs {
+                what: format!("max-running-jobs of queue {:?}", queue.name),
+            });
         }
         if queue.max_percent < queue.guaranteed_percent {
             return Err(CapacityError::MaximumBelowGuarantee {

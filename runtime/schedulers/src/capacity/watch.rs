@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::beneficiaries::Beneficiaries;
 use super::books::Books;
 use super::configuration::MonitorConfiguration;
+use super::marks::Marks;
 use super::monitor::{Pass, QueueTree, Round, RoundOutcome, Rounds, Victim};
 use super::snapshot;
 
@@ -21,6 +22,7 @@ pub(super) struct Watch {
     configuration: MonitorConfiguration,
     next: Option<Time>,
     rounds: Rounds<AttemptId>,
+    marks: Marks,
 }
 
 /// What it remembers, as it is saved.
@@ -28,6 +30,8 @@ pub(super) struct Watch {
 pub(super) struct Remembered {
     next: Option<Time>,
     asked: Vec<(AttemptId, Time, Span)>,
+    #[serde(default)]
+    marks: Marks,
 }
 
 /// An attempt that a round chose.
@@ -42,7 +46,7 @@ impl Watch {
     /// One that has not run yet. The configuration was checked.
     pub fn new(configuration: MonitorConfiguration) -> Watch {
         let rounds = Rounds::new(configuration.observe_only);
-        Watch { configuration, next: None, rounds }
+        Watch { configuration, next: None, rounds, marks: Marks::default() }
     }
 
     /// When it runs next, if it has a reason to.
@@ -50,14 +54,21 @@ impl Watch {
         self.next.filter(|&at| at > now)
     }
 
-    /// Runs a round of each kind if it is time.
-    pub fn run_if_due(&mut self, now: Time, books: &Books, view: &ClusterView<'_>, actions: &mut Actions) {
+    /// Runs a round of each kind if it is time, and takes what is marked and needed now.
+    pub fn run(&mut self, now: Time, books: &Books, view: &ClusterView<'_>, actions: &mut Actions) {
+        self.run_if_due(now, books, view, actions);
+        for &kind in actions.kinds() {
+            self.marks.give_up(&self.configuration, books, view, kind, actions);
+        }
+    }
+
+    fn run_if_due(&mut self, now: Time, books: &Books, view: &ClusterView<'_>, actions: &mut Actions) {
+        let kinds = actions.kinds();
         if self.next.is_some_and(|at| at > now) {
             return;
         }
-        let kinds = actions.kinds();
         if self.next.is_some() {
-            let chosen = kinds.iter().flat_map(|&kind| self.round(now, books, view, kind)).collect();
+            let chosen = kinds.iter().flat_map(|&kind| self.round(books, view, kind)).collect();
             self.act(now, view, chosen, actions);
         }
         let is_wanted = kinds.iter().any(|&kind| books.of(kind, 0).pending > 0);
@@ -67,39 +78,52 @@ impl Watch {
     }
 
     pub fn remembered(&self) -> Remembered {
-        Remembered { next: self.next, asked: self.rounds.asked().collect() }
+        Remembered { next: self.next, asked: self.rounds.asked().collect(), marks: self.marks.clone() }
     }
 
     /// Goes on from there.
     pub fn recall(&mut self, remembered: Remembered) {
-        self.next = remembered.next;
+        (self.next, self.marks) = (remembered.next, remembered.marks);
         for (attempt, since, wait) in remembered.asked {
             self.rounds.remember(attempt, since, wait);
         }
     }
 
     /// Whom a round over one kind of slot chooses.
-    fn round(&self, now: Time, books: &Books, view: &ClusterView<'_>, kind: TaskKind) -> Vec<Chosen> {
+    fn round(&self, books: &Books, view: &ClusterView<'_>, kind: TaskKind) -> Vec<Chosen> {
         let slots = view.slots(kind);
         if slots == 0 || books.of(kind, 0).pending == 0 {
             return Vec::new();
         }
-        let tree = snapshot::tree(books, kind, slots);
-        let settings = snapshot::settings(&self.configuration, books, kind, slots, now);
-        let mut attempts = Vec::new();
-        let mut source = |leaf| snapshot::applications(books, view, kind, leaf, &mut attempts);
-        let outcome = Round::run(&tree, &settings, &mut source);
-        let mut beneficiaries = Beneficiaries::of(books, *view, kind, &tree, &outcome);
+        let tree = snapshot::tree(books, kind, slots, &self.marks.of_queues(books, kind));
+        let settings = snapshot::settings(&self.configuration, books, view, kind);
+        let (marked, reservations) = (self.marks.attempts(), self.configuration.sees_reservations());
+        let mut containers =
+            snapshot::Containers { books, view, kind, marked, reservations, attempts: Vec::new() };
+        let outcome = Round::run(&tree, &settings, &mut |leaf| snapshot::applications(&mut containers, leaf));
+        let attempts = containers.attempts;
+        let mut beneficiaries =
+            Beneficiaries::of(books, *view, kind, &tree, &outcome.ideal, outcome.claims.clone());
         let mut chosen = Vec::new();
         for victim in &outcome.victims {
             let attempt = attempts[victim.container as usize];
+            let waiting = victim.reservation.map(|container| attempts[container as usize].task.job);
             let wait = match victim.pass {
                 Pass::Balance => self.configuration.balance_max_wait_before_kill,
                 _ => self.configuration.max_wait_before_kill,
             };
             if view.request(attempt).is_some() {
                 chosen.push(Chosen { attempt, wait, news: None });
-            } else if let Some((job, queue)) = beneficiaries.next(victim, attempt.task.job) {
+                continue;
+            }
+            let taker = match waiting {
+                Some(job) => beneficiaries.waiting(job),
+                None => beneficiaries.next(victim, attempt.task.job),
+            };
+            if self.configuration.lazy {
+                // For whom is settled when somebody needs it.
+                chosen.push(Chosen { attempt, wait, news: None });
+            } else if let Some((job, queue)) = taker {
                 let news = Some((job, reason(&tree, victim, queue, kind)));
                 chosen.push(Chosen { attempt, wait, news });
             }
@@ -107,9 +131,30 @@ impl Watch {
         chosen
     }
 
+    /// Marks those whose wait is over, where victims are only marked.
+    fn mark(&mut self, now: Time, view: &ClusterView<'_>, chosen: &[Chosen]) {
+        let runs = |attempt| view.attempt(attempt).is_some_and(|known| known.holds_slot());
+        let gone = self.rounds.asked().filter(|&(attempt, ..)| !runs(attempt));
+        for (attempt, ..) in gone.collect::<Vec<_>>() {
+            self.rounds.forget(attempt);
+        }
+        let (now_due, later): (Vec<&Chosen>, Vec<&Chosen>) =
+            chosen.iter().partition(|one| self.configuration.wait_for_mark(one.wait) == Span(0));
+        self.marks
+            .add(now_due.into_iter().map(|one| one.attempt).filter(|_| !self.configuration.observe_only));
+        let orders = self.rounds.act(now, later.into_iter().map(|one| (one.attempt, one.wait)));
+        self.marks.add(orders.into_iter().filter_map(|order| match order {
+            RoundOutcome::Ask(_) => None,
+            RoundOutcome::Kill(attempt) => Some(attempt),
+        }));
+    }
+
     /// Asks those that are chosen for the first time, and withdraws requests that would end in a kill before
     /// the next round though this one did not choose their victims.
     fn act(&mut self, now: Time, view: &ClusterView<'_>, chosen: Vec<Chosen>, actions: &mut Actions) {
+        if self.configuration.lazy {
+            return self.mark(now, view, &chosen);
+        }
         let gone = self.rounds.asked().filter(|&(attempt, ..)| view.request(attempt).is_none());
         for (attempt, ..) in gone.collect::<Vec<_>>() {
             self.rounds.forget(attempt);
@@ -150,7 +195,7 @@ impl Watch {
 }
 
 /// Why a victim is taken, for people.
-fn reason(tree: &QueueTree, victim: &Victim, taker: usize, kind: TaskKind) -> String {
+pub(super) fn reason(tree: &QueueTree, victim: &Victim, taker: usize, kind: TaskKind) -> String {
     let has = |number: usize| {
         let queue = tree.queue(number);
         let guaranteed = queue.guaranteed.to_f64();
@@ -159,6 +204,9 @@ fn reason(tree: &QueueTree, victim: &Victim, taker: usize, kind: TaskKind) -> St
     match victim.pass {
         Pass::IntraQueue => format!("{}, and another of its jobs is due more of them", has(taker)),
         Pass::Balance => format!("{}, {}; beyond that they are to share", has(victim.queue), has(taker)),
-        _ => format!("{}, {}", has(victim.queue), has(taker)),
+        Pass::Priority | Pass::Reserved => {
+            format!("{}, {}, and an attempt of it waits there for a slot", has(victim.queue), has(taker))
+        }
+        Pass::Guarantee => format!("{}, {}", has(victim.queue), has(taker)),
     }
 }

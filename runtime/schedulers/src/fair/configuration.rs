@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Primitive, Ratio, Span};
 
+use crate::access::NoAccessList;
 use crate::fair::starvation::StarvationPatience;
 use crate::serving::DelaySettings;
 
@@ -42,6 +43,8 @@ pub struct FairConfiguration {
     pub priority_weight: bool,
     /// Nobody's share exceeds what it holds or wants.
     pub cap_by_demand: bool,
+    /// So many jobs of one user run at once, in all pools together; the others wait.
+    pub user_max_running_jobs: Option<u32>,
     /// Which pool a job goes to.
     pub placement: Placement,
     /// What becomes of a job whose pool is not in the tree.
@@ -66,6 +69,7 @@ impl Default for FairConfiguration {
             size_based_weight: false,
             priority_weight: false,
             cap_by_demand: false,
+            user_max_running_jobs: None,
             placement: Placement::Queue,
             unknown_pools: UnknownPools::Create,
             delay: DelaySettings::default(),
@@ -125,6 +129,8 @@ pub struct PoolConfiguration {
     pub max_maps: Option<u32>,
     /// Reduce slots it never exceeds.
     pub max_reduces: Option<u32>,
+    /// So many jobs of it and of the pools below it run at once; the others wait.
+    pub max_running_jobs: Option<u32>,
     /// In which order its jobs are served.
     pub order: PoolOrder,
     /// Whether others may take slots from its jobs; true above all.
@@ -135,6 +141,14 @@ pub struct PoolConfiguration {
     pub fair_share_timeout: Option<Timeout>,
     /// That part; 0.5 above all.
     pub fair_share_threshold: Option<Ratio>,
+    /// Who may submit to it; refused.
+    #[serde(default, skip_serializing)]
+    #[serde(alias = "aclSubmitApps", alias = "acl-submit-jobs", alias = "acl_submit_apps")]
+    pub acl_submit_apps: NoAccessList,
+    /// Who may kill its jobs; refused.
+    #[serde(default, skip_serializing)]
+    #[serde(alias = "aclAdministerApps", alias = "acl-administer-jobs", alias = "acl_administer_apps")]
+    pub acl_administer_apps: NoAccessList,
     /// The pools below it.
     pub pools: BTreeMap<String, PoolConfiguration>,
 }
@@ -147,11 +161,14 @@ impl Default for PoolConfiguration {
             min_reduces: 0,
             max_maps: None,
             max_reduces: None,
+            max_running_jobs: None,
             order: PoolOrder::Fair,
             allow_preemption_from: None,
             min_share_timeout: None,
             fair_share_timeout: None,
             fair_share_threshold: None,
+            acl_submit_apps: NoAccessList,
+            acl_administer_apps: NoAccessList,
             pools: BTreeMap::new(),
         }
     }
@@ -174,6 +191,9 @@ pub enum FairConfigurationError {
     /// A threshold that is no part of a share.
     #[error("pool {pool} has fair-share-threshold {threshold}; give 0 to 1")]
     Threshold { pool: String, threshold: Ratio },
+    /// Its jobs would wait for ever.
+    #[error("{0} is 0, so that no job would ever run; give 1 or more, or leave it out")]
+    NoRunningJobs(String),
     /// Pools in turn.
     #[error("pool {0} has order fifo but holds pools, not jobs; give fifo to the pools that hold the jobs")]
     FifoOfPools(String),
@@ -218,6 +238,9 @@ impl FairConfiguration {
         if self.update_interval == Span(0) {
             return Err(FairConfigurationError::Interval);
         }
+        if self.user_max_running_jobs == Some(0) {
+            return Err(FairConfigurationError::NoRunningJobs("user-max-running-jobs".to_owned()));
+        }
         let plain = PoolConfiguration::default();
         let share = |pool: &PoolConfiguration| {
             (pool.weight, pool.min_maps, pool.min_reduces, pool.max_maps, pool.max_reduces)
@@ -240,6 +263,9 @@ impl PoolConfiguration {
             if let Some(max) = max.filter(|max| *max < min) {
                 return Err(FairConfigurationError::MinAboveMax { pool: name(), what, min, max });
             }
+        }
+        if self.max_running_jobs == Some(0) {
+            return Err(FairConfigurationError::NoRunningJobs(format!("max-running-jobs of pool {pool}")));
         }
         let part = |threshold: &Ratio| *threshold < Ratio::ZERO || *threshold > Ratio::ONE;
         if let Some(threshold) = self.fair_share_threshold.filter(part) {

@@ -39,6 +39,8 @@ struct Saved {
     delay: Delay,
     next_update: Option<Time>,
     waiting_since: Time,
+    #[serde(default)]
+    running: Vec<JobId>,
 }
 
 impl Fair {
@@ -166,11 +168,17 @@ impl Scheduler for Fair {
     fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
         let Some(known) = view.job(job) else {
             self.delay.forget(job);
-            return self.tree.remove(job);
+            for next in self.tree.remove(job) {
+                self.tree.begins(now, next);
+                self.job_changed(now, next, view);
+            }
+            return;
         };
         if let Some((pool, looks)) = self.remembered.remove(&job) {
             let pool = self.tree.pool_at(&pool, now);
-            self.tree.enter(known, pool, looks);
+            for next in self.tree.enter(known, pool, looks) {
+                self.job_changed(now, next, view);
+            }
         }
         self.tree.update(now, known);
     }
@@ -199,6 +207,10 @@ impl Scheduler for Fair {
         self.tree.path_for(spec).map(drop).map_err(|error| error.to_string())
     }
 
+    fn why_not_running(&self, job: JobId) -> Option<String> {
+        self.tree.why_not_running(job)
+    }
+
     fn save(&self) -> Option<String> {
         let name = |pool: PoolId| self.tree.pools[pool].name.to_string();
         let jobs = self.tree.jobs.iter().map(|(id, entry)| (*id, name(entry.pool), entry.looks));
@@ -208,6 +220,7 @@ impl Scheduler for Fair {
             delay: self.delay.clone(),
             next_update: self.next_update,
             waiting_since: self.waiting_since,
+            running: self.tree.running.running(),
         };
         Some(serde_json::to_string(&saved).expect("plain data is text"))
     }
@@ -219,6 +232,7 @@ impl Scheduler for Fair {
             let pool = if name == "root" { ROOT } else { self.tree.make(&name, Time(0)) };
             self.tree.pools[pool].last_at_min = last_at_min;
         }
+        self.tree.running.recall(saved.running);
         self.remembered = saved.jobs.into_iter().map(|(job, pool, looks)| (job, (pool, looks))).collect();
         (self.delay, self.next_update, self.waiting_since) =
             (saved.delay, saved.next_update, saved.waiting_since);

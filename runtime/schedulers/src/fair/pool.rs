@@ -45,6 +45,8 @@ pub(super) struct Pool {
     pub max: ByKind<u64>,
     pub yields: bool,
     pub patience: StarvationPatience,
+    /// So many of its jobs, and of those below it, run at once.
+    pub max_running_jobs: Option<u32>,
     /// It is a pool of pools: jobs go to those.
     pub holds_pools: bool,
     /// Every job in it, whatever it wants.
@@ -105,6 +107,7 @@ impl Pool {
             max: ByKind { map: max(configuration.max_maps), reduce: max(configuration.max_reduces) },
             yields: configuration.allow_preemption_from.unwrap_or(yields),
             patience: StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold },
+            max_running_jobs: configuration.max_running_jobs,
             holds_pools: false,
             jobs: BTreeSet::new(),
             held: ByKind::default(),

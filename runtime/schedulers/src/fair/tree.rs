@@ -15,6 +15,7 @@ use crate::fair::configuration::{
 };
 use crate::fair::pool::{Amount, Children, Key, Pool, PoolId};
 use crate::fair::weights::JobWeights;
+use crate::running::{Group, Limit, RunningJobs};
 
 /// The place of the root.
 pub(super) const ROOT: PoolId = 0;
@@ -73,6 +74,8 @@ pub(super) struct Tree {
     placement: Placement,
     unknown: UnknownPools,
     pub weights: JobWeights,
+    user_max_running_jobs: Option<u32>,
+    pub running: RunningJobs,
 }
 
 impl Tree {
@@ -88,6 +91,8 @@ impl Tree {
                 by_size: configuration.size_based_weight,
                 by_priority: configuration.priority_weight,
             },
+            user_max_running_jobs: configuration.user_max_running_jobs,
+            running: RunningJobs::default(),
         };
         tree.add_below(ROOT, &configuration.root);
         tree
@@ -157,9 +162,12 @@ impl Tree {
         pool
     }
 
-    /// A job changed, or is new.
+    /// A job changed, or is new. One that waits for others to end has and wants nothing.
     pub(super) fn update(&mut self, now: Time, job: &Job) {
         let id = job.id();
+        if self.running.is_waiting(id) {
+            return;
+        }
         let part = |kind| {
             let (eligible, usage) = (job.eligible_count(kind), job.holding(kind));
             let demand = job.demand_beside(kind, eligible);
@@ -175,25 +183,57 @@ impl Tree {
             let pool = self.pool_at(&path, now);
             let look = Look { last_at_share: now, next_check: Time(0) };
             self.enter(job, pool, ByKind { map: look, reduce: look });
-            self.set(id, demands);
+            if !self.running.is_waiting(id) {
+                self.set(id, demands);
+            }
         }
     }
 
-    /// A job comes to a pool.
-    pub(super) fn enter(&mut self, job: &Job, pool: PoolId, looks: ByKind<Look>) {
+    /// A job comes to a pool; those that may run now, as known by [`RunningJobs::enter`].
+    pub(super) fn enter(&mut self, job: &Job, pool: PoolId, looks: ByKind<Look>) -> Vec<JobId> {
         self.pools[pool].jobs.insert(job.id());
         let (submitted, priority) = (job.submitted(), job.spec().priority);
         self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds: ByKind::default(), looks });
+        self.running.enter(job.id(), submitted, self.limits_of(pool, &job.spec().user))
     }
 
-    /// A job is over.
-    pub(super) fn remove(&mut self, job: JobId) {
+    /// The limits on running jobs that count a job of this user in this pool.
+    fn limits_of(&self, pool: PoolId, user: &str) -> Vec<Limit> {
+        let above = std::iter::successors(Some(pool), |&id| self.pools[id].parent);
+        let of_pool = |id| Some((Group::Queue(id), self.pools[id].max_running_jobs?));
+        let of_user = self.user_max_running_jobs.map(|most| (Group::User(user.to_owned()), most));
+        above.filter_map(of_pool).chain(of_user).collect()
+    }
+
+    /// Why a job has no place among those that run.
+    pub(super) fn why_not_running(&self, job: JobId) -> Option<String> {
+        let (group, most) = self.running.waits_for(job)?;
+        Some(match group {
+            Group::Queue(pool) => {
+                format!("pool {} runs {most} jobs, the most it may at once", self.pools[*pool].name)
+            }
+            Group::User(user) => format!("user {user} has {most} jobs running, the most one may at once"),
+        })
+    }
+
+    /// A job is over; those that waited for it and may run now.
+    pub(super) fn remove(&mut self, job: JobId) -> Vec<JobId> {
         if !self.jobs.contains_key(&job) {
-            return;
+            return Vec::new();
         }
         self.set(job, ByKind::default());
         if let Some(entry) = self.jobs.remove(&job) {
             self.pools[entry.pool].jobs.remove(&job);
+        }
+        self.running.leave(job)
+    }
+
+    /// A job that waited for others to end wants something from now on.
+    pub(super) fn begins(&mut self, now: Time, job: JobId) {
+        if let Some(entry) = self.jobs.get_mut(&job) {
+            for kind in TaskKind::ALL {
+                entry.looks[kind].last_at_share = now;
+            }
         }
     }
 

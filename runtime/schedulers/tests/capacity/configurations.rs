@@ -80,17 +80,29 @@ fn the_monitor_must_be_able_to_work() {
         "[monitor]\nnatural-termination-factor = 0.1234567",
         "natural-termination-factor of the monitor is 1234567/10000000; give at most six digits after the point",
     );
+}
+
+#[test]
+fn limits_on_running_jobs_leave_room_for_one() {
     check(
-        "[monitor]\nlazy = true",
-        "lazy of the monitor is not offered: a slot is only ever taken for a job that wants it now; leave it out",
+        "user-max-running-jobs = 0",
+        "user-max-running-jobs is 0, so that no job would ever run; give 1 or more, or leave it out",
     );
-    for name in ["reserved-aware", "priority-aware"] {
-        check(
-            &format!("[monitor]\n{name} = true"),
-            &format!(
-                "{name} of the monitor is not offered: no job reserves a slot that is not free; leave it out"
-            ),
-        );
+    check(
+        &queue("a", "max-running-jobs = 0"),
+        "max-running-jobs of queue \"a\" is 0, so that no job would ever run; give 1 or more, or leave it out",
+    );
+}
+
+#[test]
+fn access_lists_are_refused_with_a_sentence() {
+    for key in
+        ["acl-submit-applications", "acl_submit_applications", "acl-administer-queue", "acl_administer_jobs"]
+    {
+        let text = format!("[[queue]]\nname = \"a\"\nguaranteed-percent = 10\n{key} = \"ada,bob\"");
+        let error = toml::from_str::<CapacityConfiguration>(&text).expect_err("refused").to_string();
+        assert!(error.contains("a cluster has no users"), "{key}: {error}");
+        assert!(error.contains(key), "the line is shown: {error}");
     }
 }
 

@@ -33,6 +33,27 @@ fn job(queue: &str, user: &str) -> JobSpec {
 }
 
 #[test]
+fn limits_on_running_jobs_leave_room_for_one() {
+    check(
+        "user-max-running-jobs = 0",
+        "user-max-running-jobs is 0, so that no job would ever run; give 1 or more, or leave it out",
+    );
+    check(
+        "[root.pools.a]\nmax-running-jobs = 0",
+        "max-running-jobs of pool root.a is 0, so that no job would ever run; give 1 or more, or leave it out",
+    );
+}
+
+#[test]
+fn access_lists_are_refused_with_a_sentence() {
+    for key in ["aclSubmitApps", "acl-submit-apps", "acl-administer-jobs"] {
+        let text = format!("[root.pools.a]\n{key} = \"ada,bob\"");
+        let error = toml::from_str::<FairConfiguration>(&text).expect_err("refused").to_string();
+        assert!(error.contains("a cluster has no users") && error.contains(key), "{key}: {error}");
+    }
+}
+
+#[test]
 fn values_out_of_bounds_are_refused() {
     check("[root.pools.a]\nweight = -0.5", "pool root.a has weight -1/2; give 0 or more");
     check(

@@ -57,6 +57,31 @@ fn the_job_that_holds_less_is_served_first() {
 }
 
 #[test]
+fn a_pool_runs_so_many_jobs_and_then_the_one_that_waited_longest() {
+    let mut configuration = with_pools([("a", pool(|pool| pool.max_running_jobs = Some(1)))]);
+    configuration.user_max_running_jobs = Some(2);
+    check(
+        configuration,
+        "worker 1 9+0
+         job 1 queue a maps 1 reduces 0
+             > launch m0.1 on 1
+         job 2 queue a user bob maps 1 reduces 0
+         job 3 queue a user eve maps 1 reduces 0
+         job 4 queue b user bob maps 1 reduces 0
+             > launch 4:m0.1 on 1
+         job 5 queue b user bob maps 1 reduces 0
+             > launch 5:m0.1 on 1
+         job 6 queue b user bob maps 1 reduces 0
+         whyjob 2
+             > active; job_0002 waits: pool a runs 1 jobs, the most it may at once
+             > 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > the scheduler left a map slot of worker_0001 empty: every pool that could use it is at its maximum
+         started m0.1
+         done m0.1",
+    );
+}
+
+#[test]
 fn a_pool_of_double_weight_gets_twice_as_much() {
     check(
         with_pools([("heavy", pool(|pool| pool.weight = Ratio::whole(2)))]),

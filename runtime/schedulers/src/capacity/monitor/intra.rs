@@ -75,6 +75,7 @@ fn take(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize, shares: &mut 
                 application: application.id,
                 queue: leaf,
                 pass: Pass::IntraQueue,
+                reservation: None,
             };
             if round.chosen.take(victim) {
                 missing -= i128::from(container.size);

@@ -25,6 +25,7 @@ pub use victims::{Application, Container, Pass, Victim};
 
 use napreduce_core::{Ratio, Span, Time};
 
+use self::ideal::{Distribution, Sharing};
 use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
 
 /// What can be chosen about a round.
@@ -45,6 +46,8 @@ pub struct RoundSettings {
     pub masters_kept: Ratio,
     /// A second pass, in which satisfied queues balance each other.
     pub balance_beyond_guaranteed: bool,
+    /// What is reserved holds room, as published, so that it is given up before anything that runs.
+    pub reserved_hold_room: bool,
     /// Containers that reservations wait for are taken first; and what is reserved counts as wanted.
     pub reserved_aware: bool,
     /// Reservations of important queues that waited so long are made room for, if at all.
@@ -87,6 +90,11 @@ pub struct Node {
     pub free: u64,
 }
 
+/// What each queue should have, by its number; also beyond its guarantee at the cost of others, if so said.
+pub(super) fn ideal(tree: &QueueTree, beyond_guaranteed: bool) -> Vec<Ratio> {
+    Distribution::of(tree, Sharing { beyond_guaranteed, count_reserved: false }).ideal
+}
+
 impl RoundSettings {
     /// How much may be taken in one round.
     pub fn allowed(&self) -> u64 {
@@ -110,6 +118,7 @@ impl Default for RoundSettings {
             least: 0,
             masters_kept: Ratio::new(1, 10),
             balance_beyond_guaranteed: false,
+            reserved_hold_room: true,
             reserved_aware: false,
             priority_delay: None,
             intra_queue: None,

@@ -49,7 +49,7 @@ fn room_for(round: &Round<'_>, occupants: &Occupants, waiting: &OnNode) -> Vec<V
         if one.container.size <= budget && !disabled && is_above(round.tree, waiting.queue, one.queue) {
             budget -= one.container.size;
             room += one.container.size;
-            victims.push(one.victim(Pass::Priority));
+            victims.push(one.victim(Pass::Priority, waiting));
         }
     }
     if room >= waiting.container.size { victims } else { Vec::new() }

@@ -65,14 +65,15 @@ impl Occupants {
 }
 
 impl OnNode {
-    /// It, chosen by a pass.
-    pub fn victim(&self, pass: Pass) -> Victim {
+    /// It, chosen by a pass for one that waits.
+    pub fn victim(&self, pass: Pass, waiting: &OnNode) -> Victim {
         Victim {
             container: self.container.id,
             size: self.container.size,
             application: self.application,
             queue: self.queue,
             pass,
+            reservation: Some(waiting.container.id),
         }
     }
 }
@@ -121,7 +122,7 @@ fn room_for(
         left[one.queue] -= size;
         budget -= size;
         room += size;
-        victims.push(one.victim(Pass::Reserved));
+        victims.push(one.victim(Pass::Reserved, waiting));
         if room >= waiting.container.size {
             return Some(victims);
         }

@@ -129,6 +129,7 @@ impl<'a> Round<'a> {
                 masters_kept: self.settings.masters_kept * state.guaranteed,
                 order: self.settings.of(queue).order,
                 pass,
+                reserved: self.settings.reserved_hold_room,
             };
             let applications = self.leaves[queue].get_or_insert_with(|| (self.source)(queue));
             take_from_leaf(applications, demand, &mut self.chosen);

@@ -70,6 +70,8 @@ pub struct Victim {
     pub queue: usize,
     /// Who chose it.
     pub pass: Pass,
+    /// The container that it is to make room for, where it is for one.
+    pub reservation: Option<u64>,
 }
 
 impl Application {
@@ -155,6 +157,8 @@ pub(super) struct Demand {
     pub order: ApplicationOrder,
     /// On whose behalf.
     pub pass: Pass,
+    /// What is reserved can be taken, too.
+    pub reserved: bool,
 }
 
 /// Chooses containers of a leaf.
@@ -165,7 +169,7 @@ pub(super) fn take_from_leaf(applications: &[Application], demand: Demand, chose
     let mut masters = Vec::new();
     for application in sorted.into_iter().rev() {
         let free = |container: &Container| !chosen.holds(container.id);
-        let reserved = application.reserved.iter().copied().filter(free);
+        let reserved = application.reserved.iter().copied().filter(|_| demand.reserved).filter(free);
         let live = application.by_taking().into_iter().filter(free).filter(|one| !one.is_killable);
         let candidates: Vec<(Container, bool)> =
             reserved.map(|one| (one, false)).chain(live.map(|one| (one, one.is_master))).collect();
@@ -201,6 +205,7 @@ impl Demand {
             application: application.id,
             queue: self.queue,
             pass: self.pass,
+            reservation: None,
         }
     }
 }
