@@ -29,6 +29,13 @@ pub enum Event {
         /// Its process died, as far as can be known; it was not merely silent, or given up.
         crashed: bool,
     },
+    /// A worker says how many bytes of memory its attempts have, suspended ones included.
+    WorkerMemory {
+        /// The worker.
+        worker: WorkerId,
+        /// Bytes.
+        bytes: u64,
+    },
     /// A worker says that it lacks something that every attempt needs, or that it has it again.
     WorkerShort {
         /// The worker.

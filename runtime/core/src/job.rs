@@ -50,6 +50,9 @@ pub struct JobSpec {
     /// The kinds of its tasks whose work cannot be saved: their code keeps a state and does not say how.
     #[serde(default)]
     pub unsaved: Vec<TaskKind>,
+    /// Bytes of memory that one of its tasks needs; zero where that is not known.
+    #[serde(default)]
+    pub memory: u64,
 }
 
 /// Why a job cannot be accepted as asked for.

@@ -15,6 +15,7 @@ mod ids;
 mod job;
 mod numbers;
 mod preemption;
+mod primitive_choice;
 mod ratio;
 mod scheduler;
 mod settings;
@@ -34,6 +35,7 @@ pub use fault::FaultPlace;
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
+pub use primitive_choice::{AutoSettings, Estimate, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
 pub use scheduler::{Action, Actions, Offer, Preempt, Release, Scheduler};
 pub use settings::{

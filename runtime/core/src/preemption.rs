@@ -18,6 +18,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId};
+use crate::primitive_choice::Estimate;
 use crate::time::{Span, Time};
 
 /// How a slot is taken from an attempt.
@@ -114,6 +115,9 @@ pub struct PreemptRequest {
     pub created: Time,
     /// How far it is.
     pub state: RequestState,
+    /// What it was expected to cost, where the costs decided how.
+    #[serde(default)]
+    pub estimate: Option<Estimate>,
 }
 
 impl PreemptRequest {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::TaskKind;
 use crate::preemption::Primitive;
+use crate::primitive_choice::{AutoSettings, PrimitiveChoice};
 use crate::suspended_max::SuspendedMax;
 use crate::time::Span;
 
@@ -93,8 +94,10 @@ pub struct PreemptionSettings {
     pub limits: PreemptionLimits,
     /// When a suspended attempt that waits for a slot of its worker may go on elsewhere; never, without.
     pub convert: Option<Conversion>,
-    /// What every policy prefers, whatever it says: who is preempted and how are chosen apart.
-    pub primitive: Option<Primitive>,
+    /// What is used whatever a policy prefers: who is preempted and how are chosen apart.
+    pub primitive: Option<PrimitiveChoice>,
+    /// What the choice goes by where it is left to the costs.
+    pub auto: AutoSettings,
     /// What becomes of an attempt whose slot is not free when the grace of its request is over; without it, it is killed
     /// unless it is to be let finish.
     pub escalate: Option<Escalation>,
@@ -116,6 +119,7 @@ impl Default for PreemptionSettings {
             limits: PreemptionLimits::default(),
             convert: None,
             primitive: None,
+            auto: AutoSettings::default(),
             escalate: None,
             preemptions_without_progress_max: 10,
         }

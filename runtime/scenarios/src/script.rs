@@ -10,6 +10,7 @@
 //! misses r0.1 m0.1 m1.1: no route       a reduce that cannot read these outputs and waits; `lacks`: they are not there
 //! lost 1 [crashed]                      the worker
 //! short 1: its disk is full             what it lacks; without a reason: nothing any more
+//! memory 1 500                          bytes that the attempts of the worker have; a job says `memory N` of each task
 //! drain 1 [now]                         the worker is to leave; `now`: it hands its work back
 //! kill m0.1: it hangs                   an operator's kill
 //! stop 1: ada changed her mind          a kill of the job
@@ -87,6 +88,7 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         attempts_max: 4,
         slowstart_permille: 1000,
         unsaved: Vec::new(),
+        memory: 0,
     }
 }
 
@@ -201,6 +203,7 @@ impl Scene {
             ["lost", id, ref how @ ..] => {
                 Event::WorkerLost { worker: worker(id), crashed: *how == ["crashed"] }
             }
+            ["memory", id, bytes] => Event::WorkerMemory { worker: worker(id), bytes: number(bytes).into() },
             ["short", id] => {
                 let lacks = (!reason.is_empty()).then(|| reason.to_owned());
                 Event::WorkerShort { worker: worker(id), lacks }
@@ -286,6 +289,7 @@ fn asked(asks: &[&str]) -> JobSpec {
     spec.user = text("user").unwrap_or("ada").to_owned();
     spec.queue = text("queue").unwrap_or("default").to_owned();
     spec.deadline = text("deadline").map(|at| Time(0) + millis(at));
+    spec.memory = value("memory").unwrap_or(0).into();
     spec.priority = value("priority").unwrap_or(0) as i32;
     spec.attempts_max = value("attempts").unwrap_or(4);
     spec.slowstart_permille = value("slowstart").unwrap_or(1000);

@@ -3,7 +3,7 @@
 //! Owns what follows from its wishes and the settings, for whoever must know it when a job is submitted. Does
 //! not own what becomes of a wish (the engine's settings).
 
-use napreduce_core::{Converted, PreemptionSettings, Primitive, TaskKind};
+use napreduce_core::{Converted, PreemptionSettings, Primitive, PrimitiveChoice, TaskKind};
 
 use crate::tables::Wish;
 
@@ -14,12 +14,13 @@ pub fn checkpoints(kind: TaskKind, wishes: &[Wish], settings: &PreemptionSetting
         return None;
     }
     let wanted = match settings.primitive {
-        Some(Primitive::Checkpoint) if !wishes.is_empty() => Some("[preemption] primitive"),
+        Some(PrimitiveChoice::Checkpoint) if !wishes.is_empty() => Some("[preemption] primitive"),
         Some(_) => None,
         None => wishes.iter().find(|(_, primitive)| *primitive == Primitive::Checkpoint).map(|(of, _)| *of),
     };
     let suspends = wishes.iter().any(|(_, primitive)| {
-        settings.primitive.unwrap_or(*primitive) == Primitive::Suspend && settings.of(kind).suspend
+        let used = settings.primitive.unwrap_or(PrimitiveChoice::from(*primitive));
+        matches!(used, PrimitiveChoice::Suspend | PrimitiveChoice::Auto) && settings.of(kind).suspend
     });
     let converts = settings.convert.is_some_and(|rule| rule.to == Converted::Checkpoint) && suspends;
     wanted.or(converts.then_some("[preemption.convert]"))

@@ -110,10 +110,10 @@ fn the_settings_have_the_last_word() {
     };
     let everywhere = Some("[preemption] primitive");
     assert_eq!(
-        with(&|settings| settings.primitive = Some(Primitive::Checkpoint)),
+        with(&|settings| settings.primitive = Some(Primitive::Checkpoint.into())),
         (everywhere, everywhere, None)
     );
-    assert_eq!(with(&|settings| settings.primitive = Some(Primitive::Kill)), (None, None, None));
+    assert_eq!(with(&|settings| settings.primitive = Some(Primitive::Kill.into())), (None, None, None));
     let never = KindPreemption { checkpoint: false, ..KindPreemption::default() };
     assert_eq!(with(&|settings| settings.reduce = never), (None, None, None));
     let convert = Conversion { after: Span::from_secs(1), to: Converted::Checkpoint };

@@ -2,10 +2,11 @@
 //!
 //! Owns plain data. Does not own means and percentiles: `metrics` does.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use napreduce_core::{JobId, Span, Tally, TaskKind, Time};
+use napreduce_core::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
@@ -39,6 +40,8 @@ pub struct Run {
     /// Launches of maps at a machine that holds their input, and all of those whose input some machine holds.
     pub local_maps: u64,
     pub placed_maps: u64,
+    /// What primitives that were chosen by their costs were expected to cost, and did.
+    pub judged: BTreeMap<Primitive, Judged>,
     /// What the engine counted.
     pub tally: Tally,
     /// Slots held by each job over time, when that was asked for.
@@ -158,6 +161,7 @@ impl Run {
             paged_out: 0,
             local_maps: 0,
             placed_maps: 0,
+            judged: BTreeMap::new(),
             tally: Tally::default(),
             allocation: Allocation::default(),
         }

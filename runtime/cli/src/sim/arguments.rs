@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use napreduce_core::{Primitive, Slots, Span, SuspendedMax, Time};
+use napreduce_core::{PrimitiveChoice, Slots, Span, SuspendedMax, Time};
 use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Cost, SimulationSettings};
@@ -198,15 +198,18 @@ pub enum PrimitiveName {
     Suspend,
     /// Save their work and end them
     Checkpoint,
+    /// For each task, what costs least
+    Auto,
 }
 
-impl From<PrimitiveName> for Primitive {
-    fn from(name: PrimitiveName) -> Primitive {
+impl From<PrimitiveName> for PrimitiveChoice {
+    fn from(name: PrimitiveName) -> PrimitiveChoice {
         match name {
-            PrimitiveName::Wait => Primitive::Wait,
-            PrimitiveName::Kill => Primitive::Kill,
-            PrimitiveName::Suspend => Primitive::Suspend,
-            PrimitiveName::Checkpoint => Primitive::Checkpoint,
+            PrimitiveName::Wait => PrimitiveChoice::Wait,
+            PrimitiveName::Kill => PrimitiveChoice::Kill,
+            PrimitiveName::Suspend => PrimitiveChoice::Suspend,
+            PrimitiveName::Checkpoint => PrimitiveChoice::Checkpoint,
+            PrimitiveName::Auto => PrimitiveChoice::Auto,
         }
     }
 }

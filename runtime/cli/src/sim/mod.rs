@@ -4,6 +4,7 @@
 //! simulator, nor what the schedulers decide.
 
 mod arguments;
+mod choices;
 mod figures;
 mod jobs;
 mod report;

@@ -75,6 +75,10 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
             text += &class_table(class, outcomes);
         }
     }
+    for outcome in outcomes.iter().filter(|outcome| !outcome.first.judged.is_empty()) {
+        text.push('\n');
+        text += &super::choices::text(&outcome.scheduler.to_string(), &outcome.first.judged);
+    }
     for outcome in outcomes {
         let run = &outcome.first;
         if run.unfinished > 0 {
@@ -166,6 +170,7 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
             "scheduler": outcome.scheduler.to_string(),
             "confidence": intervals,
             "runs": outcome.summaries,
+            "choices": super::choices::value(&outcome.first.judged),
             "events_a_second": outcome.events_a_second,
         })
     };

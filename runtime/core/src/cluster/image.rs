@@ -13,7 +13,8 @@ use crate::cluster::worker::WorkerImage;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
-use crate::preemption::PreemptRequest;
+use crate::preemption::{PreemptRequest, Primitive};
+use crate::primitive_choice::Judged;
 use crate::states::WorkerState;
 use crate::time::Time;
 
@@ -39,6 +40,8 @@ pub(crate) struct ClusterImage {
     #[serde(default)]
     costs: ByKind<MeasuredCosts>,
     #[serde(default)]
+    judged: BTreeMap<Primitive, Judged>,
+    #[serde(default)]
     unread: BTreeSet<(WorkerId, String)>,
 }
 
@@ -58,6 +61,7 @@ impl Cluster {
             graces: self.graces().collect(),
             tally: self.tally,
             costs: self.costs,
+            judged: self.judged.clone(),
             unread: self.unread.clone(),
         }
     }
@@ -83,6 +87,7 @@ impl Cluster {
             left: image.left,
             tally: image.tally,
             costs: image.costs,
+            judged: image.judged,
             unread: image.unread,
             requests: keyed(image.requests.into_iter().map(Ok), |request| request.attempt)?,
             ..Cluster::default()

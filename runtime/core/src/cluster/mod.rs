@@ -42,7 +42,8 @@ use crate::cluster::image::per_kind;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
-use crate::preemption::PreemptRequest;
+use crate::preemption::{PreemptRequest, Primitive};
+use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, TaskInput};
 use crate::time::Time;
 
@@ -107,6 +108,8 @@ pub(crate) struct Cluster {
     pub launchable: ByKind<u32>,
     /// What taking slots cost so far.
     pub costs: ByKind<MeasuredCosts>,
+    /// What chosen primitives were expected to cost, and did.
+    pub judged: BTreeMap<Primitive, Judged>,
     /// Suspended attempts that an operator wants to go on.
     pub recalled: BTreeSet<AttemptId>,
     /// Suspended attempts that wait for a slot, of active jobs, by worker.

@@ -23,6 +23,12 @@ pub struct MeasuredCosts {
     pub checkpoint: Option<Span>,
     /// From the order to launch from a checkpoint to work that goes on.
     pub restore: Option<Span>,
+    /// From the order to kill to the slot that is free.
+    #[serde(default)]
+    pub kill: Option<Span>,
+    /// From the order to launch from the beginning to the first work.
+    #[serde(default)]
+    pub launch: Option<Span>,
 }
 
 impl MeasuredCosts {

@@ -3,13 +3,15 @@
 //! Owns the questions. Does not own the data, nor any change of it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::looks::looked;
 use crate::cluster::{Attempt, Cluster, Job, MeasuredCosts, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
-use crate::preemption::PreemptRequest;
+use crate::preemption::{PreemptRequest, Primitive};
+use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, JobState, WorkerState};
 use crate::time::Time;
 
@@ -161,6 +163,11 @@ impl<'a> ClusterView<'a> {
     /// What taking slots from tasks of a kind, and giving them back, took so far.
     pub fn costs(&self, kind: TaskKind) -> MeasuredCosts {
         self.cluster.costs[kind]
+    }
+
+    /// What primitives that were chosen by their costs were expected to cost, and did.
+    pub fn judged(&self) -> &'a BTreeMap<Primitive, Judged> {
+        &self.cluster.judged
     }
 
     /// What was dropped, ignored and preempted so far.

@@ -38,6 +38,8 @@ pub struct Worker {
     pub(crate) state: WorkerState,
     /// The name of its host; empty for one of its own.
     pub(crate) host: String,
+    /// Bytes of memory that its attempts have, if it said so.
+    pub(crate) memory: Option<u64>,
     /// What it says it lacks.
     pub(crate) short: Option<String>,
     /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
@@ -75,6 +77,8 @@ pub(crate) struct WorkerImage {
     #[serde(default)]
     host: String,
     #[serde(default)]
+    memory: Option<u64>,
+    #[serde(default)]
     short: Option<String>,
     #[serde(default)]
     pub shortage: Option<Shortage>,
@@ -98,6 +102,7 @@ impl Worker {
         Worker {
             state: WorkerState::Unknown,
             host: String::new(),
+            memory: None,
             short: None,
             shortage: None,
             shortages: 0,
@@ -122,6 +127,7 @@ impl Worker {
             id,
             state: self.state,
             host: self.host.clone(),
+            memory: self.memory,
             short: self.short.clone(),
             shortage: self.shortage.clone(),
             shortages: self.shortages,
@@ -142,6 +148,7 @@ impl Worker {
         let WorkerImage {
             state,
             host,
+            memory,
             short,
             shortage,
             shortages,
@@ -155,7 +162,7 @@ impl Worker {
             full,
             ..
         } = image;
-        let known = Worker { state, host, short, shortage, shortages, cleared, ..Worker::new() };
+        let known = Worker { state, host, memory, short, shortage, shortages, cleared, ..Worker::new() };
         Worker { left, excluded_until, failures_in_row, failed_tasks, slots, declined, full, ..known }
     }
 

@@ -10,6 +10,7 @@ use crate::cluster::{Attempt, Job};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::preemption::{Primitive, TaskEviction};
+use crate::primitive_choice::PrimitiveChoice;
 use crate::scheduler::{Preempt, Release};
 use crate::settings::{CostRule, KindPreemption};
 use crate::states::AttemptState;
@@ -28,19 +29,15 @@ impl Engine {
     pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
         let rules = &self.settings.preemption;
         // What holds no slot can only be killed.
-        let asked = rules.primitive.filter(|_| attempt.holds_slot).unwrap_or(asked);
+        let fixed = rules.primitive.and_then(PrimitiveChoice::fixed);
+        let asked = fixed.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
-        let (taken, suspends) = self
-            .cluster
-            .job(attempt.id.task.job)
-            .task(attempt.id.task)
-            .map_or((0, 0), |task| (task.preemptions, task.suspends));
+        let suspends =
+            self.cluster.job(attempt.id.task.job).task(attempt.id.task).map_or(0, |task| task.suspends);
         if asked != Primitive::Wait
-            && attempt.holds_slot
-            && rules.limits.preemptions_max.is_some_and(|most| taken >= most)
+            && let Some(why) = self.taken_enough(attempt)
         {
-            let why = format!("wait instead of {asked}: its slot was taken {taken} times (preemptions-max)");
-            return (Primitive::Wait, Some(why));
+            return (Primitive::Wait, Some(format!("wait instead of {asked}: {why}")));
         }
         let can = self.can_do(attempt.id);
         let possible = match asked {
@@ -65,6 +62,13 @@ impl Engine {
             );
         }
         self.worth(attempt, asked)
+    }
+
+    /// That the slot of an attempt's task was taken as often as the settings allow, if it was.
+    pub(super) fn taken_enough(&self, attempt: &Attempt) -> Option<String> {
+        let most = self.settings.preemption.limits.preemptions_max.filter(|_| attempt.holds_slot)?;
+        let taken = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?.preemptions;
+        (taken >= most).then(|| format!("its slot was taken {taken} times (preemptions-max)"))
     }
 
     /// What becomes of a primitive that saves work by what it costs: what ends sooner is let finish, what has done less is

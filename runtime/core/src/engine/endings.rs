@@ -40,6 +40,10 @@ impl Engine {
         if (before, outcome) == (AttemptState::Checkpointing, AttemptOutcome::Checkpointed) && held_slot {
             self.measure_checkpoint(&attempt);
         }
+        if (before, outcome) == (AttemptState::Killing, AttemptOutcome::Killed) && held_slot {
+            self.measure_kill(&attempt);
+        }
+        self.judge_free(id, attempt.active_time(self.cluster.now));
         let job = id.task.job;
         if attempt.superseded {
             let why = self.why_killed(&attempt);

@@ -3,6 +3,7 @@
 //! Owns the rules that tie the state machines together, and the execution of what the scheduler decides. Does not own
 //! clocks, transport or storage: the driver hands in time and events and carries out the effects in their order.
 
+mod auto;
 mod check;
 mod choices;
 mod containment;
@@ -50,6 +51,7 @@ use crate::time::Time;
 ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
 ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
 ///     unsaved: vec![],
+///     memory: 0,
 /// };
 /// let effects = engine.handle(Time(5), Event::JobSubmitted { job: JobId(7), spec });
 /// let launched = effects.iter().find_map(|effect| match effect {
@@ -190,6 +192,7 @@ impl Engine {
         match event {
             Event::WorkerJoined { worker, slots, host } => self.worker_joined(*worker, *slots, host),
             Event::WorkerLost { worker, crashed } => self.worker_lost(*worker, *crashed),
+            Event::WorkerMemory { worker, bytes } => self.worker_has_memory(*worker, *bytes),
             Event::WorkerShort { worker, lacks } => self.worker_short(*worker, lacks.as_deref()),
             Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
             Event::WorkerDrainRequested { worker, hand_back } => self.drain_requested(*worker, *hand_back),

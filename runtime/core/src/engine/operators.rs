@@ -186,7 +186,7 @@ impl Engine {
     fn replace_request(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
         let before = self.remove_request(id);
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());
-        self.open_request(PreemptRequest {
+        let request = PreemptRequest {
             attempt: id,
             primitive,
             asked: primitive,
@@ -197,7 +197,9 @@ impl Engine {
             beneficiary: before.and_then(|before| before.beneficiary),
             created: self.cluster.now,
             state: RequestState::Created,
-        });
+            estimate: None,
+        };
+        self.open_request(request);
     }
 
     pub(super) fn attempt_resume_requested(&mut self, id: AttemptId, reason: &str) {

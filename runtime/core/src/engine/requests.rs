@@ -8,6 +8,7 @@ use crate::effect::{Order, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
+use crate::primitive_choice::PrimitiveChoice;
 use crate::scheduler::Preempt;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
 use crate::time::{Span, Time};
@@ -41,14 +42,19 @@ impl Engine {
         {
             return Err(format!("{job}, for which {id} is to give its slot, is not active"));
         }
-        let (primitive, mut instead) = self.primitive_for(attempt, asked);
+        let chooses = self.chooses() && attempt.holds_slot && self.taken_enough(attempt).is_none();
+        let estimate = if chooses { self.cheapest(attempt, beneficiary) } else { None };
+        let (primitive, mut instead) = match &estimate {
+            Some((cheapest, why)) => (cheapest.primitive, Some(why.clone())),
+            None => self.primitive_for(attempt, asked),
+        };
         let earliest = self.earliest_for(attempt, primitive).map(|(at, why)| {
             instead = Some(format!("{}{why}", said(instead.take())));
             at
         });
         // The grace was for what was asked: what is let finish instead is not killed in between, and a kill instead of
         // something that takes its time does not wait.
-        let waits = self.settings.preemption.primitive == Some(Primitive::Wait);
+        let waits = self.settings.preemption.primitive == Some(PrimitiveChoice::Wait);
         let same = primitive == asked
             || (waits && primitive == Primitive::Wait)
             || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
@@ -56,7 +62,7 @@ impl Engine {
         let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
         let (created, state) = (self.cluster.now, RequestState::Created);
         let by = Requester::Policy;
-        self.open_request(PreemptRequest {
+        let request = PreemptRequest {
             attempt: id,
             primitive,
             asked,
@@ -67,7 +73,9 @@ impl Engine {
             beneficiary,
             created,
             state,
-        });
+            estimate: estimate.map(|(cheapest, _)| cheapest),
+        };
+        self.open_request(request);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::settings::{Conversion, Converted};
 use crate::states::{AttemptInput, AttemptState, WorkerState};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 impl Engine {
     pub(super) fn suspended(&mut self, id: AttemptId) {
@@ -39,6 +39,7 @@ impl Engine {
         self.cluster.vacate(worker, id.task.kind, id.task.job);
         self.cluster.relist(id);
         self.record(Record::Suspended(id));
+        self.judge_free(id, Span(0));
         self.close_request(id, worker, true);
         self.cluster.refresh(id.task.job);
         if self.cluster.workers[&worker].state == WorkerState::Draining {
@@ -76,7 +77,7 @@ impl Engine {
             request.reason = format!("{} ({primitive} instead of suspend: {why})", request.reason);
             (request.primitive, request.state) = (primitive, RequestState::Created);
             // The grace was for the suspend: see `preempt`.
-            (request.grace, request.earliest) = (None, None);
+            (request.grace, request.earliest, request.estimate) = (None, None, None);
             self.open_request(request);
         }
         self.advance_request(id);
@@ -116,10 +117,14 @@ impl Engine {
     /// Gives up what has waited long enough for a slot of its worker, while others have slots that nobody wants. To be
     /// called when all slots are given that can be.
     pub(super) fn convert(&mut self) {
-        let Some(rule) = self.settings.preemption.convert else { return };
+        if self.chooses() {
+            self.convert_for_memory();
+        }
         self.convert_at = None;
         for kind in TaskKind::ALL {
-            if !self.cluster.suspended_on[kind].is_empty() {
+            if !self.cluster.suspended_on[kind].is_empty()
+                && let Some(rule) = self.conversion_of(kind)
+            {
                 self.convert_kind(kind, rule);
             }
         }
@@ -208,12 +213,23 @@ impl Engine {
         let (from, launched, ordered) = (attempt.from, attempt.launched, attempt.ordered);
         let costs = &mut self.cluster.costs[id.task.kind];
         match (input, from) {
-            (AttemptInput::Resumed, _) => smooth(&mut costs.resume, now.since(ordered)),
+            (AttemptInput::Resumed, _) => {
+                smooth(&mut costs.resume, now.since(ordered));
+                self.judge_return(Primitive::Suspend, now.since(ordered));
+            }
             (AttemptInput::Started, Start::Checkpoint(_)) => {
                 smooth(&mut costs.restore, now.since(launched));
+                self.judge_return(Primitive::Checkpoint, now.since(launched));
             }
+            (AttemptInput::Started, _) => smooth(&mut costs.launch, now.since(launched)),
             _ => {}
         }
+    }
+
+    /// Takes in how long it took until a killed attempt's slot was free.
+    pub(super) fn measure_kill(&mut self, ended: &Attempt) {
+        let took = self.cluster.now.since(ended.ordered);
+        smooth(&mut self.cluster.costs[ended.id.task.kind].kill, took);
     }
 
     /// Takes in how long it took to save the work of an attempt that had a slot to give.

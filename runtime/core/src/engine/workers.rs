@@ -9,6 +9,14 @@ use crate::job::Slots;
 use crate::states::{AttemptInput, JobState, WorkerInput, WorkerState};
 
 impl Engine {
+    /// A worker says how much memory its attempts have.
+    pub(super) fn worker_has_memory(&mut self, id: WorkerId, bytes: u64) {
+        match self.cluster.workers.get_mut(&id) {
+            Some(worker) => worker.memory = Some(bytes),
+            None => self.cluster.tally.illegal_events += 1,
+        }
+    }
+
     pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots, host: &str) {
         if self.step_worker(id, WorkerInput::Joined) {
             let worker = self.cluster.worker_mut(id);

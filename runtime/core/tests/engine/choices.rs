@@ -220,7 +220,8 @@ fn saving_must_be_worth_its_cost() {
 
 #[test]
 fn who_is_preempted_and_how_are_chosen_apart() {
-    let always = PreemptionSettings { primitive: Some(Primitive::Suspend), ..PreemptionSettings::default() };
+    let always =
+        PreemptionSettings { primitive: Some(Primitive::Suspend.into()), ..PreemptionSettings::default() };
     check_preemption(
         always,
         "worker 1 1+0

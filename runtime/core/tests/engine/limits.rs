@@ -324,7 +324,7 @@ fn when_grace_is_over(settings: PreemptionSettings, asked: &str, ordered: &str, 
 fn wait_means_wait() {
     let plain = PreemptionSettings::default();
     when_grace_is_over(plain, "wait", "", "");
-    let everywhere = PreemptionSettings { primitive: Some(Primitive::Wait), ..plain };
+    let everywhere = PreemptionSettings { primitive: Some(Primitive::Wait.into()), ..plain };
     for asked in ["wait", "kill", "suspend", "checkpoint"] {
         when_grace_is_over(everywhere, asked, "", "");
     }

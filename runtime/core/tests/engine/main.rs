@@ -3,6 +3,7 @@
 //! Owns the list of behaviours, one file each. The vocabulary is that of `napreduce-scenarios`; tests of one
 //! policy stand beside the policies.
 
+mod auto;
 mod choices;
 mod commit;
 mod containment;

@@ -309,5 +309,6 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         attempts_max: 4,
         slowstart_permille: 1000,
         unsaved: Vec::new(),
+        memory: 0,
     }
 }

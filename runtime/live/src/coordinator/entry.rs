@@ -153,6 +153,7 @@ impl Accepted {
             attempts_max: plan.attempts_max,
             slowstart_permille: plan.slowstart_permille,
             unsaved: plan.unsaved(),
+            memory: plan.task_memory,
         }
     }
 }

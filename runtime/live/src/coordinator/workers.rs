@@ -94,6 +94,9 @@ impl Coordinator {
         let (slots, host) = (identity.slots, identity.host.clone());
         let joined = Event::WorkerJoined { worker, slots, host };
         self.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
+        if hello.memory > 0 {
+            self.enter_with(Some(Event::WorkerMemory { worker, bytes: hello.memory }), Vec::new());
+        }
         worker
     }
 

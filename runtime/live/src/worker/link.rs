@@ -19,6 +19,7 @@ use napreduce_protocol::{
     Connection, FromWorker, HANDSHAKE_DEADLINE, Hello, MessageReceiver, MessageSender, Role, ToWorker,
     TransportError, WorkerNews, WorkerReport, transport,
 };
+use napreduce_task::SpareMemory;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::connection_log::ConnectionLog;
@@ -329,6 +330,7 @@ impl Introduction {
             directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             isolation: environment.isolation.in_words(),
+            memory: SpareMemory::read().map_or(0, |spare| spare.available),
             process: std::process::id(),
         }
     }

@@ -204,6 +204,8 @@ pub struct Hello {
     pub architecture: String,
     /// What keeps its attempts apart, for people: `cgroup v2`, `watchdog`, `none`.
     pub isolation: String,
+    /// Bytes of memory that its attempts have; zero where that cannot be told.
+    pub memory: u64,
     pub process: u32,
 }
 

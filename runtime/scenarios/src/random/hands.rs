@@ -4,7 +4,7 @@
 
 use napreduce_core::{
     AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, ExclusionSettings,
-    Instead, JobId, KindPreemption, PreemptionLimits, PreemptionSettings, Primitive, Span,
+    Instead, JobId, KindPreemption, PreemptionLimits, PreemptionSettings, Primitive, PrimitiveChoice, Span,
     SpeculationSettings, SuspendedMax, TaskKind,
 };
 use rand::Rng;
@@ -114,6 +114,7 @@ pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
             },
             escalate: [None, Some(Escalation::Kill), Some(Escalation::Never)][seed as usize % 3],
             preemptions_without_progress_max: if seed.is_multiple_of(6) { 1 } else { 10 },
+            primitive: seed.is_multiple_of(5).then_some(PrimitiveChoice::Auto),
             convert: (!seed.is_multiple_of(3)).then_some(Conversion {
                 after: Span::from_millis(seed % 4),
                 to: if seed.is_multiple_of(8) { Converted::Kill } else { Converted::Checkpoint },

@@ -95,6 +95,7 @@ impl Cluster {
             attempts_max: 4,
             slowstart_permille: 0,
             unsaved: Vec::new(),
+            memory: 0,
         };
         self.handle(Event::JobSubmitted { job, spec });
         job

@@ -29,6 +29,7 @@ fn job(queue: &str, user: &str) -> JobSpec {
         attempts_max: 4,
         slowstart_permille: 1000,
         unsaved: Vec::new(),
+        memory: 0,
     }
 }
 

@@ -52,7 +52,7 @@ fn delay(draw: &mut Draw) -> String {
 fn preemption(draw: &mut Draw) -> String {
     let mut text = "[preemption]\n".to_owned();
     if draw.chance(40) {
-        text += &draw.word("primitive", &PRIMITIVES);
+        text += &draw.word("primitive", &["wait", "kill", "suspend", "checkpoint", "auto"]);
     }
     let most = draw.of(&["0", "1", "2", "5", "\"unlimited\""]);
     text += &draw.perhaps("suspended-max", most);

@@ -57,6 +57,10 @@ impl Simulation {
         self.run.books.slots_added(slots.map, slots.reduce);
         let host = String::new();
         self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots, host });
+        if let Some(memory) = self.settings.overheads.machine_memory {
+            let bytes = memory.ram.saturating_sub(memory.base);
+            self.batch.push(Group::Joined, index, None, Event::WorkerMemory { worker: id, bytes });
+        }
         if let Some(mean) = self.settings.failures.machine_mean {
             let life = lifetime(self.settings.seed, machine, u64::from(index), mean);
             self.queue.push(self.now + life, Due::Lost { worker: index });

@@ -225,6 +225,7 @@ impl Simulation {
             attempts_max: plan.attempts_max,
             slowstart_permille: plan.slowstart_permille,
             unsaved: Vec::new(),
+            memory: plan.memory,
         }
     }
 

@@ -291,6 +291,7 @@ impl Simulation {
         self.run.never_submitted = self.triggered.keys().map(|name| name.to_string()).collect();
         self.run.ended = now;
         self.run.tally = self.engine.view().tally();
+        self.run.judged = self.engine.view().judged().clone();
         Ok(self.run)
     }
 

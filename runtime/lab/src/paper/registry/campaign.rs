@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{Primitive, Span, SuspendedMax};
+use napreduce_core::{PrimitiveChoice, Span, SuspendedMax};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use napreduce_sim::WorkloadFile;
 use serde::Deserialize;
@@ -43,7 +43,7 @@ pub enum Alone {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Variant {
     pub scheduler: SchedulerName,
-    pub primitive: Option<Primitive>,
+    pub primitive: Option<PrimitiveChoice>,
     /// The table of the scheduler.
     pub settings: Option<toml::Table>,
     /// Tables of others that it refers to.

@@ -268,6 +268,7 @@ impl Worker {
             directory: PathBuf::from("/nowhere"),
             architecture: std::env::consts::ARCH.to_owned(),
             isolation: "watchdog".to_owned(),
+            memory: 8 << 30,
             process: 1,
         };
         Worker::connect(coordinator, hello, 0).await

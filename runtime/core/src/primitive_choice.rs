@@ -1,0 +1,139 @@
+//! Which primitive takes a slot when the settings say so and not the policy: always one, or for each victim the one that
+//! costs least.
+//!
+//! Owns the choice as a setting, what an estimate is, and what estimates came to. Does not own how a cost is estimated
+//! (the engine).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::preemption::Primitive;
+use crate::time::Span;
+
+/// How slots are taken, whatever a policy prefers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrimitiveChoice {
+    /// Victims are let finish.
+    Wait,
+    /// Victims are killed.
+    Kill,
+    /// Victims are suspended.
+    Suspend,
+    /// Victims are checkpointed.
+    Checkpoint,
+    /// For each victim, what costs least of what is possible.
+    Auto,
+}
+
+impl PrimitiveChoice {
+    /// The one that is always used, if it is always one.
+    pub fn fixed(self) -> Option<Primitive> {
+        match self {
+            PrimitiveChoice::Wait => Some(Primitive::Wait),
+            PrimitiveChoice::Kill => Some(Primitive::Kill),
+            PrimitiveChoice::Suspend => Some(Primitive::Suspend),
+            PrimitiveChoice::Checkpoint => Some(Primitive::Checkpoint),
+            PrimitiveChoice::Auto => None,
+        }
+    }
+}
+
+impl From<Primitive> for PrimitiveChoice {
+    fn from(primitive: Primitive) -> PrimitiveChoice {
+        match primitive {
+            Primitive::Wait => PrimitiveChoice::Wait,
+            Primitive::Kill => PrimitiveChoice::Kill,
+            Primitive::Suspend => PrimitiveChoice::Suspend,
+            Primitive::Checkpoint => PrimitiveChoice::Checkpoint,
+        }
+    }
+}
+
+impl fmt::Display for PrimitiveChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fixed() {
+            Some(primitive) => primitive.fmt(f),
+            None => f.write_str("auto"),
+        }
+    }
+}
+
+/// What the choice of a primitive goes by until it was measured, and what is never measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct AutoSettings {
+    /// From the order to suspend to the free slot.
+    #[serde(with = "crate::time::text")]
+    pub suspend: Span,
+    /// From the order to resume to work that goes on.
+    #[serde(with = "crate::time::text")]
+    pub resume: Span,
+    /// From the order to checkpoint to the free slot.
+    #[serde(with = "crate::time::text")]
+    pub checkpoint: Span,
+    /// From the launch from a checkpoint to work that goes on.
+    #[serde(with = "crate::time::text")]
+    pub restore: Span,
+    /// From a launch to the first work.
+    #[serde(with = "crate::time::text")]
+    pub launch: Span,
+    /// Bytes a second that are paged out, and in again, where memory is too small for all.
+    pub page_bandwidth: u64,
+}
+
+impl Default for AutoSettings {
+    /// What a cluster on one machine takes: some milliseconds for signals, some tens for processes, and a disk's 100 MB/s.
+    fn default() -> AutoSettings {
+        AutoSettings {
+            suspend: Span::from_millis(2),
+            resume: Span::from_millis(2),
+            checkpoint: Span::from_millis(20),
+            restore: Span::from_millis(50),
+            launch: Span::from_millis(10),
+            page_bandwidth: 100_000_000,
+        }
+    }
+}
+
+impl AutoSettings {
+    /// How long so many bytes are on their way to or from swap.
+    pub(crate) fn paging(&self, bytes: u64) -> Span {
+        let micros = u128::from(bytes) * 1_000_000 / u128::from(self.page_bandwidth.max(1));
+        Span(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+/// What one way to take a slot is expected to cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The way.
+    pub primitive: Primitive,
+    /// How long the beneficiary waits for the slot, and for memory in it.
+    pub free: Span,
+    /// How much more slot time the victim takes because of it: work to be done again, or saved and read back.
+    pub victim: Span,
+}
+
+impl Estimate {
+    /// Both together: what the two jobs are later for it.
+    pub fn cost(&self) -> Span {
+        self.free + self.victim
+    }
+}
+
+/// What choices of one primitive were expected to cost, and did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Slots that were freed by it.
+    pub slots: u64,
+    /// Expected until these slots were free, together.
+    pub free_estimated: Span,
+    /// What it took.
+    pub free: Span,
+    /// Expected of their victims, together.
+    pub victim_estimated: Span,
+    /// What it took: work lost, and time until work went on. Of victims that have not gone on yet, nothing.
+    pub victim: Span,
+}

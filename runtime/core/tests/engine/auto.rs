@@ -1,0 +1,191 @@
+//! The primitive that is chosen for each victim by what it costs.
+//!
+//! Owns what is chosen of what, what is said of it, and when suspended work is moved. Does not own what becomes of a
+//! request.
+
+use napreduce_core::{
+    AutoSettings, EngineSettings, KindPreemption, PreemptionLimits, PreemptionSettings, PrimitiveChoice,
+    Span, SuspendedMax,
+};
+use napreduce_scenarios::{InOrder, check_settings};
+
+/// Costs that can be told apart: 2 and 3 ms for a suspend, 10 and 20 for a checkpoint, and a byte a millisecond of paging.
+fn auto() -> PreemptionSettings {
+    let millis = Span::from_millis;
+    let auto = AutoSettings {
+        suspend: millis(2),
+        resume: millis(3),
+        checkpoint: millis(10),
+        restore: millis(20),
+        launch: millis(1),
+        page_bandwidth: 1_000,
+    };
+    PreemptionSettings { primitive: Some(PrimitiveChoice::Auto), auto, ..PreemptionSettings::default() }
+}
+
+fn check(preemption: PreemptionSettings, script: &str) {
+    let settings = EngineSettings { strict: true, preemption, ..EngineSettings::default() };
+    check_settings(InOrder, settings, script);
+}
+
+const NO_SUSPEND: KindPreemption =
+    KindPreemption { suspend: false, checkpoint: true, otherwise: napreduce_core::Instead::Kill };
+const NOTHING: KindPreemption =
+    KindPreemption { suspend: false, checkpoint: false, otherwise: napreduce_core::Instead::Kill };
+
+/// One attempt that has worked for 40 ms and done so much of its work, and what a policy wants for another job.
+fn victim(done: &str) -> String {
+    format!(
+        "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         job 2 maps 1
+             > record accepted 2
+         started m0.1
+         at 40ms
+         {done}
+         policy kill m0.1 for 2
+             > "
+    )
+}
+
+#[test]
+fn the_cheapest_of_what_is_possible_is_done_whatever_the_policy_prefers() {
+    let all = auto();
+    let saved = PreemptionSettings { map: NO_SUSPEND, ..auto() };
+    let neither = PreemptionSettings { map: NOTHING, ..auto() };
+    let full = PreemptionSettings { suspended_max: SuspendedMax::AtMost(0), ..auto() };
+    let suspended = PreemptionLimits { suspends_max: Some(0), ..PreemptionLimits::default() };
+    let often = PreemptionSettings { limits: suspended, ..auto() };
+    let (early, late, nearly) = ("progress m0.1 1/2", "progress m0.1 4/5", "progress m0.1 40/41");
+    let cases: [(PreemptionSettings, &str, &str); 9] = [
+        (all, early, "record wanted suspend m0.1; suspend m0.1"),
+        // It ends in 1 ms, sooner than all else is over.
+        (all, nearly, "record wanted wait m0.1"),
+        // What said nothing of its progress is not waited for.
+        (saved, "", "record wanted checkpoint m0.1; checkpoint m0.1"),
+        (saved, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
+        (saved, late, "record wanted wait m0.1"),
+        // 40 ms of work are lost, or 40 ms are waited for: the kill also has to launch.
+        (neither, early, "record wanted wait m0.1"),
+        (neither, "progress m0.1 1/3", "record wanted kill m0.1; kill m0.1"),
+        (full, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
+        (often, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
+    ];
+    for (settings, done, follows) in cases {
+        check(settings, &(victim(done) + follows));
+    }
+}
+
+#[test]
+fn what_was_measured_takes_the_place_of_what_was_set() {
+    check(
+        auto(),
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 2
+         started m0.1
+         at 100ms
+         progress m0.1 1/9
+         policy wait m0.1 for 2
+             > suspend m0.1
+         at 200ms
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         why m0
+             > suspended
+             > job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 0.2 s ago, 11 % done in 0.2 s of work
+             > stopped 0.0 s ago by the scheduler for job_0002: the script says so (cheapest of suspend 5ms, checkpoint 30ms, kill 100ms, wait 800ms)
+             > it goes on in the next map slot of worker_0001 that the scheduler gives job_0001
+         started 2:m0.1
+         at 300ms
+         progress 2:m0.1 1/9
+         policy wait 2:m0.1 for 1
+             > checkpoint 2:m0.1",
+    );
+}
+
+#[test]
+fn what_would_not_fit_beside_the_newcomer_is_saved_rather_than_paged_out_and_in() {
+    let wanted = |memory: u32, follows: &str| {
+        check(
+            auto(),
+            &format!(
+                "worker 1 1+0
+                 memory 1 {memory}
+                 job 1 maps 1 memory 400
+                     > launch m0.1 on 1
+                 job 2 maps 1 memory 400
+                 started m0.1
+                 at 900ms
+                 progress m0.1 1/9
+                 policy suspend m0.1 for 2
+                     > {follows} m0.1"
+            ),
+        );
+    };
+    wanted(800, "suspend");
+    // 12 bytes go out in 12 ms and come in again; with 13 a checkpoint is cheaper.
+    wanted(788, "suspend");
+    wanted(787, "checkpoint");
+}
+
+#[test]
+fn suspended_work_moves_when_it_has_waited_for_as_long_as_that_costs() {
+    check(
+        auto(),
+        "show wakes
+         worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         at 50ms
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         suspended m0.1
+             > launch 2:m0.1 on 1; wake at 80ms
+         started 2:m0.1
+         worker 2 1+0
+         at 80ms
+         wake
+             > checkpoint m0.1
+         checkpointed m0.1
+             > launch m0.2 on 2 from m0.1",
+    );
+}
+
+#[test]
+fn when_memory_tightens_what_was_suspended_first_is_saved() {
+    check(
+        auto(),
+        "worker 1 2+0
+         memory 1 2000
+         job 1 maps 1 memory 300
+             > launch m0.1 on 1
+         job 2 maps 1 memory 400
+             > launch 2:m0.1 on 1
+         job 3 maps 2 memory 500
+         started m0.1
+         started 2:m0.1
+         at 900ms
+         policy suspend m0.1 for 3
+             > suspend m0.1
+         suspended m0.1
+             > launch 3:m0.1 on 1
+         started 3:m0.1
+         at 901ms
+         policy suspend 2:m0.1 for 3
+             > suspend 2:m0.1
+         suspended 2:m0.1
+             > launch 3:m1.1 on 1
+         started 3:m1.1
+         memory 1 1690
+         memory 1 1500
+             > checkpoint m0.1
+         memory 1 1300
+             > checkpoint 2:m0.1",
+    );
+}
