@@ -3,6 +3,7 @@
 //! Owns the data and keeps its indices in step. Does not own rules: which change follows from what is the engine's.
 
 mod attempt;
+mod by_bytes;
 mod exclusion;
 mod explain;
 mod faults;

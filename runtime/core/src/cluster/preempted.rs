@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
+use crate::cluster::by_bytes::ByBytes;
 use crate::ids::{AttemptId, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive};
 use crate::states::AttemptState;
@@ -26,9 +27,24 @@ pub struct MeasuredCosts {
     /// From the order to kill to the slot that is free.
     #[serde(default)]
     pub kill: Option<Span>,
+    /// Of a checkpoint and of a restore, by the memory that the tasks need.
+    #[serde(default)]
+    pub checkpoint_by_bytes: ByBytes,
+    #[serde(default)]
+    pub restore_by_bytes: ByBytes,
+    /// What was chosen by its costs before.
+    #[serde(default)]
+    pub tried: Tried,
     /// From the order to launch from the beginning to the first work.
     #[serde(default)]
     pub launch: Option<Span>,
+}
+
+/// Ways to keep work that were chosen by their costs for tasks of a kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    pub suspend: bool,
+    pub checkpoint: bool,
 }
 
 impl MeasuredCosts {

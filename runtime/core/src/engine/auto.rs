@@ -28,25 +28,25 @@ impl Engine {
         self.settings.preemption.primitive == Some(PrimitiveChoice::Auto)
     }
 
-    /// What each possible way to take the slot of an attempt is expected to cost, the cheapest first; of two that cost the
-    /// same, the one that keeps the work.
+    /// What each possible way to take the slot of an attempt is expected to cost, the cheapest first; of those that cost the
+    /// same, the one that keeps the work, and rather that which can go on anywhere.
     fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> Vec<Estimate> {
         let (auto, can) = (&self.settings.preemption.auto, self.can_do(attempt.id));
         let known = &self.cluster.costs[attempt.id.task.kind];
         let mut all = Vec::with_capacity(4);
+        if can.checkpoint {
+            all.push(Estimate {
+                primitive: Primitive::Checkpoint,
+                free: self.saving(attempt.id),
+                victim: self.restoring(attempt.id),
+            });
+        }
         if can.suspend && self.why_full(attempt.worker).is_none() && !self.is_suspended_enough(attempt) {
             let paging = auto.paging(self.bytes_that_would_not_fit(attempt, beneficiary));
             all.push(Estimate {
                 primitive: Primitive::Suspend,
                 free: known.suspend.unwrap_or(auto.suspend) + paging,
                 victim: known.resume.unwrap_or(auto.resume) + paging,
-            });
-        }
-        if can.checkpoint {
-            all.push(Estimate {
-                primitive: Primitive::Checkpoint,
-                free: known.checkpoint.unwrap_or(auto.checkpoint),
-                victim: self.restoring(attempt.id.task.kind),
             });
         }
         if let Some(free) = self.left_to_do(attempt) {
@@ -119,30 +119,61 @@ impl Engine {
         beneficiary: Option<JobId>,
     ) -> Option<(Estimate, String)> {
         let estimates = self.estimates(attempt, beneficiary);
+        let kind = attempt.id.task.kind;
+        let keeps = matches!(estimates.first()?.primitive, Primitive::Suspend | Primitive::Checkpoint);
+        let untried = estimates.iter().find(|one| keeps && self.is_untried(kind, one.primitive));
+        if let Some(untried) = untried {
+            let why = format!("no {kind} was {}ed yet: this one is, to measure it", untried.primitive);
+            return Some((*untried, why));
+        }
         let cost = |one: &Estimate| format!("{} {}", one.primitive, one.cost().to_text());
         let said: Vec<String> = estimates.iter().map(cost).collect();
         Some((*estimates.first()?, format!("cheapest of {}", said.join(", "))))
     }
 
+    /// Whether this way to keep work was never chosen for a task of a kind. What is never tried is never measured, and what
+    /// is not known to be cheap would never be tried.
+    fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {
+        let tried = self.cluster.costs[kind].tried;
+        match primitive {
+            Primitive::Suspend => !tried.suspend,
+            Primitive::Checkpoint => !tried.checkpoint,
+            Primitive::Wait | Primitive::Kill => false,
+        }
+    }
+
+    /// A way was chosen.
+    pub(super) fn note_tried(&mut self, kind: TaskKind, primitive: Primitive) {
+        let tried = &mut self.cluster.costs[kind].tried;
+        match primitive {
+            Primitive::Suspend => tried.suspend = true,
+            Primitive::Checkpoint => tried.checkpoint = true,
+            Primitive::Wait | Primitive::Kill => {}
+        }
+    }
+
     /// When suspended work is given up for a slot elsewhere: by the settings, or where the costs decide, after as long as
     /// that costs.
-    pub(super) fn conversion_of(&self, kind: TaskKind) -> Option<Conversion> {
-        let rules = &self.settings.preemption;
-        rules.convert.or_else(|| {
-            let after = self.cost_of_moving(kind);
+    pub(super) fn conversion_of(&self, id: AttemptId) -> Option<Conversion> {
+        self.settings.preemption.convert.or_else(|| {
+            let after = self.saving(id) + self.restoring(id);
             self.chooses().then_some(Conversion { after, to: Converted::Checkpoint })
         })
     }
 
-    fn cost_of_moving(&self, kind: TaskKind) -> Span {
-        let (auto, known) = (&self.settings.preemption.auto, &self.cluster.costs[kind]);
-        known.checkpoint.unwrap_or(auto.checkpoint) + self.restoring(kind)
+    /// What it takes to save the work of an attempt.
+    fn saving(&self, id: AttemptId) -> Span {
+        let bytes = self.cluster.job(id.task.job).spec.memory;
+        let known = self.cluster.costs[id.task.kind].checkpoint_by_bytes.of(bytes);
+        known.unwrap_or(self.settings.preemption.auto.checkpoint)
     }
 
-    /// What it takes to go on from a checkpoint; before that was seen, more than to begin from nothing.
-    fn restoring(&self, kind: TaskKind) -> Span {
-        let (auto, known) = (&self.settings.preemption.auto, &self.cluster.costs[kind]);
-        known.restore.unwrap_or_else(|| auto.restore + known.launch.unwrap_or_default())
+    /// What it takes to go on from its checkpoint; before that was seen of any, more than to begin from nothing.
+    fn restoring(&self, id: AttemptId) -> Span {
+        let bytes = self.cluster.job(id.task.job).spec.memory;
+        let known = &self.cluster.costs[id.task.kind];
+        let begun = known.launch.unwrap_or_default();
+        known.restore_by_bytes.of(bytes).unwrap_or(self.settings.preemption.auto.restore + begun)
     }
 
     /// Has suspended work saved where a worker has less memory than its attempts need, as long as that costs less than
@@ -161,7 +192,7 @@ impl Engine {
             for (_, Reverse(bytes), id) in suspended {
                 let paged = bytes.min(over);
                 let paging = self.settings.preemption.auto.paging(paged.saturating_mul(2));
-                if over == 0 || self.cost_of_moving(id.task.kind) >= paging {
+                if over == 0 || self.saving(id) + self.restoring(id) >= paging {
                     continue;
                 }
                 over -= paged;

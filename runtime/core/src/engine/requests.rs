@@ -59,6 +59,9 @@ impl Engine {
             || (waits && primitive == Primitive::Wait)
             || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
         let grace = grace.filter(|_| same);
+        if estimate.is_some() {
+            self.note_tried(id.task.kind, primitive);
+        }
         let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
         let (created, state) = (self.cluster.now, RequestState::Created);
         let by = Requester::Policy;

@@ -119,20 +119,21 @@ impl Engine {
     pub(super) fn convert(&mut self) {
         if self.chooses() {
             self.convert_for_memory();
+        } else if self.settings.preemption.convert.is_none() {
+            return;
         }
         self.convert_at = None;
         for kind in TaskKind::ALL {
-            if !self.cluster.suspended_on[kind].is_empty()
-                && let Some(rule) = self.conversion_of(kind)
-            {
-                self.convert_kind(kind, rule);
+            if !self.cluster.suspended_on[kind].is_empty() {
+                self.convert_kind(kind);
             }
         }
     }
 
-    fn convert_kind(&mut self, kind: TaskKind, rule: Conversion) {
-        let mut due: Vec<(_, Time, AttemptId)> = Vec::new();
+    fn convert_kind(&mut self, kind: TaskKind) {
+        let mut due: Vec<(_, Time, AttemptId, Conversion)> = Vec::new();
         for id in self.waiting(kind) {
+            let Some(rule) = self.conversion_of(id) else { continue };
             let possible = rule.to == Converted::Kill || self.can_do(id).checkpoint;
             let now = self.cluster.now;
             let full = !self.has_slot_to_resume(id);
@@ -143,12 +144,12 @@ impl Engine {
                 let next = since + rule.after;
                 self.convert_at = Some(self.convert_at.map_or(next, |at| at.min(next)));
             } else {
-                due.push((self.cluster.job(id.task.job).giving_order(), since, id));
+                due.push((self.cluster.job(id.task.job).giving_order(), since, id, rule));
             }
         }
-        due.sort_unstable();
+        due.sort_unstable_by_key(|&(order, since, id, _)| (order, since, id));
         let mut spoken_for = self.spoken_for(kind);
-        for (_, _, id) in due {
+        for (_, _, id, rule) in due {
             let Some(place) = self.place_to_go_on(id, spoken_for) else { continue };
             spoken_for += 1;
             let worker = self.cluster.attempts[&id].worker;
@@ -211,6 +212,7 @@ impl Engine {
         let now = self.cluster.now;
         let attempt = &self.cluster.attempts[&id];
         let (from, launched, ordered) = (attempt.from, attempt.launched, attempt.ordered);
+        let bytes = self.cluster.job(id.task.job).spec.memory;
         let costs = &mut self.cluster.costs[id.task.kind];
         match (input, from) {
             (AttemptInput::Resumed, _) => {
@@ -219,6 +221,7 @@ impl Engine {
             }
             (AttemptInput::Started, Start::Checkpoint(_)) => {
                 smooth(&mut costs.restore, now.since(launched));
+                costs.restore_by_bytes.learn(bytes, now.since(launched));
                 self.judge_return(Primitive::Checkpoint, now.since(launched));
             }
             (AttemptInput::Started, _) => smooth(&mut costs.launch, now.since(launched)),
@@ -235,6 +238,9 @@ impl Engine {
     /// Takes in how long it took to save the work of an attempt that had a slot to give.
     pub(super) fn measure_checkpoint(&mut self, ended: &Attempt) {
         let took = self.cluster.now.since(ended.ordered);
-        smooth(&mut self.cluster.costs[ended.id.task.kind].checkpoint, took);
+        let bytes = self.cluster.job(ended.id.task.job).spec.memory;
+        let costs = &mut self.cluster.costs[ended.id.task.kind];
+        smooth(&mut costs.checkpoint, took);
+        costs.checkpoint_by_bytes.learn(bytes, took);
     }
 }

@@ -97,7 +97,7 @@ fn what_was_measured_takes_the_place_of_what_was_set() {
          why m0
              > suspended
              > job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 0.2 s ago, 11 % done in 0.2 s of work
-             > stopped 0.0 s ago by the scheduler for job_0002: the script says so (cheapest of suspend 5ms, checkpoint 30ms, kill 100ms, wait 800ms)
+             > stopped 0.0 s ago by the scheduler for job_0002: the script says so (no map was suspended yet: this one is, to measure it)
              > it goes on in the next map slot of worker_0001 that the scheduler gives job_0001
          started 2:m0.1
          at 300ms
@@ -161,15 +161,16 @@ fn suspended_work_moves_when_it_has_waited_for_as_long_as_that_costs() {
 fn when_memory_tightens_what_was_suspended_first_is_saved() {
     check(
         auto(),
-        "worker 1 2+0
+        "worker 1 1+1
          memory 1 2000
          job 1 maps 1 memory 300
              > launch m0.1 on 1
-         job 2 maps 1 memory 400
-             > launch 2:m0.1 on 1
-         job 3 maps 2 memory 500
+         job 2 reduces 1 memory 400
+             > launch 2:r0.1 on 1
+         job 3 maps 1 memory 500
+         job 4 reduces 1 memory 500
          started m0.1
-         started 2:m0.1
+         started 2:r0.1
          at 900ms
          policy suspend m0.1 for 3
              > suspend m0.1
@@ -177,15 +178,41 @@ fn when_memory_tightens_what_was_suspended_first_is_saved() {
              > launch 3:m0.1 on 1
          started 3:m0.1
          at 901ms
-         policy suspend 2:m0.1 for 3
-             > suspend 2:m0.1
-         suspended 2:m0.1
-             > launch 3:m1.1 on 1
-         started 3:m1.1
+         policy suspend 2:r0.1 for 4
+             > suspend 2:r0.1
+         suspended 2:r0.1
+             > launch 4:r0.1 on 1
+         started 4:r0.1
          memory 1 1690
          memory 1 1500
              > checkpoint m0.1
          memory 1 1300
-             > checkpoint 2:m0.1",
+             > checkpoint 2:r0.1",
+    );
+}
+
+#[test]
+fn each_way_to_keep_work_is_tried_once_and_then_the_cheaper_one_is_used() {
+    check(
+        auto(),
+        "worker 1 3+0
+         job 1 maps 3
+             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1
+         job 2 maps 3
+         started m0.1
+         started m1.1
+         started m2.1
+         at 900ms
+         policy wait m0.1 for 2
+             > suspend m0.1
+         policy wait m1.1 for 2
+             > checkpoint m1.1
+         at 950ms
+         checkpointed m1.1
+             > launch 2:m0.1 on 1
+         suspended m0.1
+             > launch 2:m1.1 on 1
+         policy wait m2.1 for 2
+             > suspend m2.1",
     );
 }

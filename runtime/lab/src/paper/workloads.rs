@@ -3,7 +3,8 @@
 //! Owns the list. Each is a file of `papers/workloads`, whose head says what is published and what is ours.
 
 /// A file's name without its ending, and its text.
-pub(super) const BESIDE: [(&str, &str); 17] = [
+pub(super) const BESIDE: [(&str, &str); 18] = [
+    ("auto-mixed", include_str!("../../papers/workloads/auto-mixed.toml")),
     ("fcs-eight-jobs", include_str!("../../papers/workloads/fcs-eight-jobs.toml")),
     ("fcs-gridmix", include_str!("../../papers/workloads/fcs-gridmix.toml")),
     ("fcs-map-heavy-calibrated", include_str!("../../papers/workloads/fcs-map-heavy-calibrated.toml")),

@@ -101,6 +101,25 @@ pub struct QueueConfiguration {
     pub acl_administer_queue: NoAccessList,
 }
 
+impl QueueConfiguration {
+    /// A queue below the root with so much of it guaranteed, in hundredths, and everything else as when it is not said.
+    pub fn new(name: impl Into<String>, guaranteed_percent: Ratio) -> QueueConfiguration {
+        QueueConfiguration {
+            name: name.into(),
+            parent: root(),
+            guaranteed_percent,
+            max_percent: whole(),
+            priority: 0,
+            preemption_disabled: false,
+            user_limit_percent: whole(),
+            app_order: ApplicationOrder::default(),
+            max_running_jobs: None,
+            acl_submit_applications: NoAccessList,
+            acl_administer_queue: NoAccessList,
+        }
+    }
+}
+
 fn root() -> String {
     super::queues::ROOT.to_owned()
 }

@@ -9,7 +9,6 @@ use napreduce_core::Ratio;
 
 use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::error::CapacityError;
-use crate::access::NoAccessList;
 
 /// The name of the queue that all others are below of.
 pub(super) const ROOT: &str = "root";
@@ -59,19 +58,7 @@ impl Queues {
     /// # Errors
     /// Names the first queue that cannot be as it is, and why.
     pub fn of(configuration: &CapacityConfiguration) -> Result<Queues, CapacityError> {
-        let only = [QueueConfiguration {
-            name: "default".to_owned(),
-            parent: ROOT.to_owned(),
-            guaranteed_percent: Ratio::whole(100),
-            max_percent: Ratio::whole(100),
-            priority: 0,
-            preemption_disabled: false,
-            user_limit_percent: Ratio::whole(100),
-            app_order: ApplicationOrder::Fifo,
-            max_running_jobs: None,
-            acl_submit_applications: NoAccessList,
-            acl_administer_queue: NoAccessList,
-        }];
+        let only = [QueueConfiguration::new("default", Ratio::whole(100))];
         let queues = if configuration.queue.is_empty() { &only[..] } else { &configuration.queue[..] };
         check_names(queues)?;
         check_values(queues)?;

@@ -18,12 +18,13 @@ pub(super) use self::figure::{Expectation, Label, Plot, PlotKind, Point, Series}
 use super::quantity::{Quantity, VariantName};
 
 /// The papers, and their files.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("os", include_str!("../../../papers/os.toml")),
     ("natjam", include_str!("../../../papers/natjam.toml")),
     ("fcs", include_str!("../../../papers/fcs.toml")),
     ("hfsp", include_str!("../../../papers/hfsp.toml")),
     ("yarn", include_str!("../../../papers/yarn.toml")),
+    ("auto", include_str!("../../../papers/auto.toml")),
 ];
 
 /// One paper.

@@ -70,16 +70,7 @@ fn caps(set_up: &str) -> Option<(u64, u64)> {
 
 fn capacity(mode: Mode, (research, production): (u64, u64)) -> Result<Box<dyn Scheduler>, String> {
     let percent = |slots| Ratio::whole(100 * slots) / Ratio::whole(research + production);
-    let queue = |name: &str, slots| QueueConfiguration {
-        name: name.to_owned(),
-        parent: "root".to_owned(),
-        guaranteed_percent: percent(slots),
-        max_percent: Ratio::whole(100),
-        priority: 0,
-        preemption_disabled: false,
-        user_limit_percent: Ratio::whole(100),
-        app_order: Default::default(),
-    };
+    let queue = |name, slots| QueueConfiguration::new(name, percent(slots));
     let queue = vec![queue("research", research), queue("production", production)];
     let policy = Capacity::new(&CapacityConfiguration { mode, queue, ..Default::default() });
     Ok(Box::new(policy.map_err(|error| error.to_string())?))

@@ -1,0 +1,97 @@
+//! A time that grows with bytes, learned from what was seen: least squares over the latest of them, in whole numbers.
+//!
+//! Owns the sums and the line through them. Does not own what the bytes or the time are of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Span;
+
+/// After so many cases the older ones count half.
+const REMEMBERED: u64 = 64;
+
+/// Sums over cases of bytes (in MiB) and time (in microseconds).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByBytes {
+    cases: u64,
+    bytes: u64,
+    micros: u64,
+    squares: u64,
+    products: u64,
+}
+
+impl ByBytes {
+    /// Takes in one more case.
+    pub(crate) fn learn(&mut self, bytes: u64, took: Span) {
+        if self.cases >= REMEMBERED {
+            for sum in
+                [&mut self.cases, &mut self.bytes, &mut self.micros, &mut self.squares, &mut self.products]
+            {
+                *sum /= 2;
+            }
+        }
+        let bytes = bytes >> 20;
+        self.cases += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.micros = self.micros.saturating_add(took.0);
+        self.squares = self.squares.saturating_add(bytes.saturating_mul(bytes));
+        self.products = self.products.saturating_add(bytes.saturating_mul(took.0));
+    }
+
+    /// What so many bytes will take: by the line through all cases, which does not fall, or their mean where they are all
+    /// of one size. Unknown before the first.
+    pub(crate) fn of(&self, bytes: u64) -> Option<Span> {
+        let [cases, sum, micros, squares, products] =
+            [self.cases, self.bytes, self.micros, self.squares, self.products].map(i128::from);
+        if cases == 0 {
+            return None;
+        }
+        let spread = cases * squares - sum * sum;
+        let rise = (cases * products - sum * micros).max(0);
+        let from_mean = i128::from(bytes >> 20) * cases - sum;
+        let beside = if spread > 0 { rise * from_mean / spread } else { 0 };
+        Some(Span(u64::try_from(((micros + beside) / cases).max(0)).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn nothing_is_known_before_the_first_case_and_one_size_says_nothing_of_others() {
+        let mut known = ByBytes::default();
+        assert_eq!(known.of(5), None);
+        known.learn(100 * MIB, Span(1_000));
+        known.learn(100 * MIB, Span(3_000));
+        assert_eq!(known.of(900 * MIB), Some(Span(2_000)));
+    }
+
+    #[test]
+    fn more_bytes_never_take_less() {
+        let mut known = ByBytes::default();
+        known.learn(10 * MIB, Span(9_000));
+        known.learn(20 * MIB, Span(1_000));
+        assert_eq!(known.of(MIB), Some(Span(5_000)));
+    }
+
+    #[test]
+    fn a_fixed_part_and_a_rate_are_found() {
+        for seed in 0..500 {
+            let mut random = Pcg64::seed_from_u64(seed);
+            let (fixed, each) = (random.random_range(0..5_000_000), random.random_range(1..30_000));
+            let mut known = ByBytes::default();
+            for _ in 0..random.random_range(20..200) {
+                let size = random.random_range(1..4_000);
+                known.learn(size * MIB, Span(fixed + size * each));
+            }
+            let asked = random.random_range(0..4_000);
+            let (found, exact) = (known.of(asked * MIB).expect("it has seen some").0, fixed + asked * each);
+            // Sums that were halved are cut to whole numbers.
+            assert!(found.abs_diff(exact) <= exact / 20 + 20_000, "seed {seed}: {found} is not {exact}");
+        }
+    }
+}
