@@ -10,6 +10,13 @@ use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::job::{JobSpec, Slots};
 use crate::preemption::Primitive;
 
+/// The rack of workers that name none, as Hadoop calls it.
+pub const DEFAULT_RACK: &str = "/default-rack";
+
+pub(crate) fn default_rack() -> String {
+    DEFAULT_RACK.to_owned()
+}
+
 /// Something that happened; the only input of `Engine::handle`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
@@ -21,6 +28,9 @@ pub enum Event {
         slots: Slots,
         /// The name of its host: what several workers of one host say counts once. Empty: a host of its own.
         host: String,
+        /// The name of its rack: workers that say the same are near each other.
+        #[serde(default = "default_rack")]
+        rack: String,
     },
     /// A worker is gone, with every attempt it ran and every map output it served.
     WorkerLost {

@@ -30,7 +30,7 @@ pub use cluster::{
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};
-pub use event::{Event, FailureClass, Report};
+pub use event::{DEFAULT_RACK, Event, FailureClass, Report};
 pub use fault::FaultPlace;
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};

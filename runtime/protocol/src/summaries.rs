@@ -222,6 +222,8 @@ pub struct WorkerSummary {
     pub name: String,
     /// The host it is on.
     pub host: String,
+    /// The rack it is on.
+    pub rack: String,
     pub state: WorkerPhase,
     /// What there is to add, such as what it lacks.
     pub remarks: Vec<String>,

@@ -1,8 +1,9 @@
 //! Scenarios as text: each line is an event, and what must follow from it stands after `>`.
 //!
 //! ```text
-//! worker 1 2+1 [on ada]                 a worker with 2 map slots and 1 reduce slot, on a host of its own or on this one
-//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (has the input of the last map)
+//! worker 1 2+1 [on ada] [rack a]        a worker with 2 map slots and 1 reduce slot, on a host of its own or on this one
+//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (has the input of the last map),
+//!                                       inputs 1+3,2,- (the workers that have the input of each of the first maps)
 //!     > launch m0.1 on 1; launch m1.1 on 1
 //! started m0.1                          said by the worker it runs on, or by 2: `started m0.1@2`; also: commits, done, suspended, resumed, checkpointed, killed
 //! failed m0.1 task: a bad row             or retryable, fatal; `at local-disk` and `losing m0.1 m1.1` before the colon
@@ -176,12 +177,13 @@ impl Scene {
                 self.orders.lock().expect("one thread").push(action(order));
                 Event::Woken
             }
-            ["worker", id, slots, ref host @ ..] => {
+            ["worker", id, slots, ref place @ ..] => {
                 let (map, reduce) = slots.split_once('+').expect("slots are written 2+1");
                 Event::WorkerJoined {
                     worker: worker(id),
                     slots: Slots { map: number(map), reduce: number(reduce) },
-                    host: host.get(1).copied().unwrap_or_default().to_owned(),
+                    host: after(place, "on"),
+                    rack: after(place, "rack"),
                 }
             }
             ["drain", id, ref how @ ..] => {
@@ -281,6 +283,11 @@ impl Scene {
     }
 }
 
+/// What follows a word in pairs of words; nothing without.
+fn after(pairs: &[&str], of: &str) -> String {
+    pairs.chunks(2).find(|pair| pair[0] == of).map_or("", |pair| pair[1]).to_owned()
+}
+
 fn asked(asks: &[&str]) -> JobSpec {
     let text = |of: &str| asks.chunks(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
     let value = |of: &str| text(of).map(number);
@@ -300,6 +307,9 @@ fn asked(asks: &[&str]) -> JobSpec {
     };
     if let (Some(held), Some(last)) = (value("local"), spec.maps.last_mut()) {
         last.preferred.push(WorkerId(held));
+    }
+    for (map, held) in spec.maps.iter_mut().zip(text("inputs").into_iter().flat_map(|all| all.split(','))) {
+        map.preferred.extend(held.split('+').filter(|one| *one != "-").map(worker));
     }
     spec
 }

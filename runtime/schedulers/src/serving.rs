@@ -1,7 +1,7 @@
 //! Giving an offered slot to a job that was chosen, and the delay that waits for a better place.
 //!
 //! Owns what every policy does with the job it chose: suspended work here first, then a task whose input or
-//! checkpoint is here, then any task; and delay scheduling (Zaharia et al., EuroSys 2010). Does not own the
+//! checkpoint is here, then one that has it on this rack, then any task; and delay scheduling (Zaharia et al., EuroSys 2010). Does not own the
 //! choice of the job.
 
 use std::collections::BTreeMap;
@@ -33,8 +33,10 @@ fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct DelaySettings {
-    /// After how many declined opportunities a job takes a slot anywhere; 0 takes the first.
+    /// After how many declined opportunities a job takes a slot away from its data; 0 takes the first.
     pub declines: u32,
+    /// So many more it declines on other racks, where there are several.
+    pub rack_declines: u32,
     /// How long after one opportunity the next one on the same worker counts; every offer does when 0.
     #[serde(with = "napreduce_core::time::text")]
     pub heartbeat: Span,
@@ -43,8 +45,18 @@ pub struct DelaySettings {
 impl Default for DelaySettings {
     /// No delay.
     fn default() -> DelaySettings {
-        DelaySettings { declines: 0, heartbeat: Span::from_millis(200) }
+        DelaySettings { declines: 0, rack_declines: 0, heartbeat: Span::from_millis(200) }
     }
+}
+
+/// What a job takes of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// It waits for another one.
+    Nothing,
+    /// A task whose input, or saved work, is on the rack of the worker.
+    OnRack,
+    Anything,
 }
 
 /// The declined opportunities of each job since its last launch.
@@ -92,30 +104,41 @@ impl Delay {
 
     /// Whether the job rather waits for another slot; counts that.
     pub fn waits(&mut self, now: Time, job: &Job, offer: Offer) -> bool {
-        if self.settings.declines == 0 {
-            return false;
+        self.takes(now, job, offer) == Takes::Nothing
+    }
+
+    /// What the job takes of an offered slot; counts it if the job rather waits for another one.
+    pub fn takes(&mut self, now: Time, job: &Job, offer: Offer) -> Takes {
+        let DelaySettings { declines, rack_declines, heartbeat } = self.settings;
+        // On the only rack there is, every task is near.
+        let declines_max = declines.saturating_add(if job.knows_racks() { rack_declines } else { 0 });
+        if declines_max == 0 {
+            return Takes::Anything;
         }
         let (kind, worker) = (offer.kind, offer.worker);
         let near = job.suspended_on(kind, worker).is_some() || job.next_local(kind, worker).is_some();
         if near || !job.prefers_workers(kind) || job.next_task(kind, worker).is_none() {
-            return false;
+            return Takes::Anything;
         }
         let declined = self.declined.entry((job.id(), kind)).or_default();
-        if self.settings.heartbeat > Span(0) && declined.last.get(&worker) == Some(&now) {
+        if heartbeat > Span(0) && declined.last.get(&worker) == Some(&now) {
             // Asked again about a slot that it declined just now.
-            return true;
+            return Takes::Nothing;
         }
-        if declined.count >= self.settings.declines {
-            return false;
+        if declined.count >= declines_max {
+            return Takes::Anything;
         }
-        let counts = declined.last.get(&worker).is_none_or(|last| now >= *last + self.settings.heartbeat);
+        if declined.count >= declines && job.next_on_rack(kind, worker).is_some() {
+            return Takes::OnRack;
+        }
+        let counts = declined.last.get(&worker).is_none_or(|last| now >= *last + heartbeat);
         if counts {
             declined.last.insert(worker, now);
             declined.count += 1;
         }
-        let retry = now + self.settings.heartbeat.max(Span(1));
+        let retry = now + heartbeat.max(Span(1));
         self.retry = Some(self.retry.filter(|at| *at > now).map_or(retry, |at| at.min(retry)));
-        true
+        Takes::Nothing
     }
 
     /// Forgets a job that is over.

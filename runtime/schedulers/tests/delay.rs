@@ -10,7 +10,7 @@ use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_schedulers::serving::DelaySettings;
 
 fn delay(declines: u32) -> DelaySettings {
-    DelaySettings { declines, heartbeat: Span::from_millis(10) }
+    DelaySettings { declines, rack_declines: 0, heartbeat: Span::from_millis(10) }
 }
 
 #[test]

@@ -39,7 +39,11 @@ fn primitive(seed: u64) -> Primitive {
 }
 
 fn delay(seed: u64) -> DelaySettings {
-    DelaySettings { declines: (seed % 3) as u32, heartbeat: Span::from_millis(2) }
+    DelaySettings {
+        declines: (seed % 3) as u32,
+        rack_declines: (seed % 2) as u32,
+        heartbeat: Span::from_millis(2),
+    }
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub struct Run {
     pub placed_maps: u64,
     /// What primitives that were chosen by their costs were expected to cost, and did.
     pub judged: BTreeMap<Primitive, Judged>,
+    /// Those at another machine of a rack that has it, where there are several racks.
+    pub rack_maps: u64,
     /// What the engine counted.
     pub tally: Tally,
     /// Slots held by each job over time, when that was asked for.
@@ -162,6 +164,7 @@ impl Run {
             local_maps: 0,
             placed_maps: 0,
             judged: BTreeMap::new(),
+            rack_maps: 0,
             tally: Tally::default(),
             allocation: Allocation::default(),
         }

@@ -14,6 +14,8 @@ pub struct SimulationSettings {
     pub slots: Slots,
     /// So many of the machines have map slots alone, and the others reduce slots alone.
     pub map_machines: Option<u32>,
+    /// The machines are dealt out to so many racks in turn.
+    pub racks: u32,
     /// The settings of the engine; always strict.
     pub engine: EngineSettings,
     /// What takes time besides work.
@@ -38,6 +40,7 @@ impl SimulationSettings {
             machines,
             slots,
             map_machines: None,
+            racks: 1,
             engine: EngineSettings { strict: true, ..EngineSettings::default() },
             overheads: Overheads::default(),
             failures: Failures::default(),
@@ -56,6 +59,16 @@ impl SimulationSettings {
             Some(_) => Slots { map: 0, ..self.slots },
             None => self.slots,
         }
+    }
+
+    /// The rack of a machine, by its number from 0.
+    pub fn rack_of(&self, machine: u32) -> u32 {
+        machine % self.racks.max(1)
+    }
+
+    /// What the rack of a machine is called.
+    pub fn rack_name(&self, machine: u32) -> String {
+        format!("/rack-{}", self.rack_of(machine))
     }
 
     /// The slots of all machines together, as many as they are.
@@ -96,9 +109,12 @@ pub struct Overheads {
     #[serde(with = "napreduce_core::time::text")]
     pub launch: Span,
     /// On top of the launch of a map that prefers other machines than its own: its input comes over the
-    /// network.
+    /// network; where there are several racks, from another one.
     #[serde(with = "napreduce_core::time::text")]
     pub remote_input: Span,
+    /// The same where there are several racks and the input comes from another machine of its own.
+    #[serde(with = "napreduce_core::time::text")]
+    pub rack_input: Span,
     /// From the order to the free slot. The bytes are those that are swapped out.
     pub suspend: Cost,
     /// From the order to the first work. The bytes are those that were swapped out.

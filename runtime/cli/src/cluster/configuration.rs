@@ -73,6 +73,7 @@ pub struct WorkerTable {
     pub reduce_slots: Option<u32>,
     pub bind: Option<String>,
     pub advertise: Option<String>,
+    pub rack: Option<String>,
     pub network_shuffle: Option<bool>,
     pub encrypt_shuffle: Option<bool>,
     #[serde(deserialize_with = "size")]

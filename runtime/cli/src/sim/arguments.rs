@@ -58,6 +58,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub nodes: Option<u32>,
 
+    /// Deal the workers out to so many racks in turn [default: as the workload says, else 1]
+    #[arg(long, value_name = "N")]
+    pub racks: Option<u32>,
+
     /// Map slots of each worker [default: as the workload says, else 4]
     #[arg(long, value_name = "N")]
     pub map_slots: Option<u32>,
@@ -227,7 +231,10 @@ impl Arguments {
         let reduce = self.reduce_slots.unwrap_or(shape.map_or(2, |shape| shape.reduce_slots));
         ensure!(nodes > 0, "--nodes 0 runs nothing; give 1 or more");
         ensure!(map > 0, "--map-slots 0 runs no map; give 1 or more");
+        let racks = self.racks.unwrap_or(shape.map_or(1, |shape| shape.racks));
+        ensure!((1..=nodes).contains(&racks), "{racks} racks for {nodes} workers; give --racks 1 to {nodes}");
         let mut settings = SimulationSettings::new(nodes, Slots { map, reduce });
+        settings.racks = racks;
         settings.overheads = source.overheads();
         // Of other machines than the workload's own all are alike.
         settings.map_machines = shape.filter(|_| self.nodes.is_none()).and_then(|shape| shape.map_machines);

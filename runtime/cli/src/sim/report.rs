@@ -42,6 +42,17 @@ const ROWS: [Row; 24] = [
     ("  missed", |run| run.missed as f64),
 ];
 
+/// Shown where the inputs of maps are on machines.
+const LOCALITY_ROWS: [Row; 2] = [
+    ("node-local maps, %", |run| share(run.local_maps, run.placed_maps)),
+    ("  rack-local", |run| share(run.rack_maps, run.placed_maps)),
+];
+
+/// In percent.
+fn share(part: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 }
+}
+
 /// A line of the table of a class.
 type ClassRow = (&'static str, fn(&ClassSummary) -> f64);
 
@@ -59,7 +70,13 @@ const CLASS_ROWS: [ClassRow; 7] = [
 pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let mut text = heading(experiment);
     let headings = headings("", outcomes);
-    let rows = ROWS.iter().map(|(name, of)| {
+    let placed = outcomes.iter().flat_map(|outcome| &outcome.summaries).any(|run| run.placed_maps > 0);
+    let more = match (placed, experiment.settings.racks) {
+        (false, _) => 0,
+        (true, 1) => 1,
+        (true, _) => 2,
+    };
+    let rows = ROWS.iter().chain(&LOCALITY_ROWS[..more]).map(|(name, of)| {
         let cells =
             outcomes.iter().map(|outcome| cell(&outcome.summaries.iter().map(of).collect::<Vec<_>>()));
         std::iter::once((*name).to_owned()).chain(cells).collect()

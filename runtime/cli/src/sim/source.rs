@@ -27,13 +27,13 @@ impl Source {
     pub fn read(arguments: &Arguments) -> Result<Source> {
         match (&arguments.trace, &arguments.workload) {
             (Some(path), _) => Source::read_trace(path, arguments),
-            (None, Some(name)) => Source::read_workload(name),
+            (None, Some(name)) => Source::read_workload(name, arguments),
             (None, None) => anyhow::bail!("nothing to simulate; give --workload or --trace"),
         }
     }
 
-    fn read_workload(name: &str) -> Result<Source> {
-        let file = match published(name) {
+    fn read_workload(name: &str, arguments: &Arguments) -> Result<Source> {
+        let mut file = match published(name) {
             Some(file) => file?,
             None => {
                 let text = fs::read_to_string(name).with_context(|| {
@@ -46,6 +46,10 @@ impl Source {
                 WorkloadFile::read(name, &text)?
             }
         };
+        // Where the copies of inputs are depends on the racks.
+        if let (Some(racks), Some(cluster)) = (arguments.racks, &mut file.cluster) {
+            cluster.racks = racks;
+        }
         Ok(Source::Workload { name: name.to_owned(), file: Box::new(file) })
     }
 

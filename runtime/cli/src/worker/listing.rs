@@ -2,6 +2,7 @@
 //!
 //! Owns its arguments, waiting until so many are up, and how they are printed. Does not own the answers (live runtime).
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -62,9 +63,16 @@ pub fn is_gone(worker: &WorkerSummary) -> bool {
 }
 
 fn text(workers: &[WorkerSummary]) -> String {
+    let racks: BTreeSet<&str> = workers.iter().map(|worker| worker.rack.as_str()).collect();
     let row = |worker: &WorkerSummary| {
         let slots = |(slots, used): (u32, u32)| format!("{used}/{slots}");
-        vec![
+        let why = match (worker.gone_millis, worker.reason.as_deref()) {
+            (Some(at), why) => {
+                format!("{} at {}: {}", worker.state, moment(at), why.unwrap_or("nobody knows why"))
+            }
+            (None, why) => why.unwrap_or_default().to_owned(),
+        };
+        let mut cells = vec![
             worker.worker.to_string(),
             worker.name.clone(),
             worker.host.clone(),
@@ -73,18 +81,19 @@ fn text(workers: &[WorkerSummary]) -> String {
             slots(worker.reduce_slots),
             worker.isolation.clone(),
             format!("{} ago", span(worker.silent_millis)),
-            match (worker.gone_millis, worker.reason.as_deref()) {
-                (Some(at), why) => {
-                    format!("{} at {}: {}", worker.state, moment(at), why.unwrap_or("nobody knows why"))
-                }
-                (None, why) => why.unwrap_or_default().to_owned(),
-            },
-        ]
+            why,
+        ];
+        if racks.len() > 1 {
+            cells.insert(3, worker.rack.clone());
+        }
+        cells
     };
-    table(
-        &["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "ISOLATION", "HEARD", "WHY"],
-        workers.iter().map(row),
-    )
+    let mut headings =
+        vec!["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "ISOLATION", "HEARD", "WHY"];
+    if racks.len() > 1 {
+        headings.insert(3, "RACK");
+    }
+    table(&headings, workers.iter().map(row))
 }
 
 fn json(worker: &WorkerSummary) -> Value {
@@ -93,6 +102,7 @@ fn json(worker: &WorkerSummary) -> Value {
         "worker": worker.worker.to_string(),
         "name": worker.name,
         "host": worker.host,
+        "rack": worker.rack,
         "state": worker.state_in_words(),
         "gone_millis": worker.gone_millis,
         "reason": worker.reason,
@@ -115,6 +125,7 @@ mod tests {
             worker: WorkerId(1),
             name: "left-hand".to_owned(),
             host: "ada".to_owned(),
+            rack: "/default-rack".to_owned(),
             state: WorkerPhase::Up,
             remarks: Vec::new(),
             isolation: "cgroup v2".to_owned(),
@@ -133,6 +144,14 @@ mod tests {
             "WORKER       NAME       HOST  STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
              worker_0001  left-hand  ada   up     1/2   0/1      cgroup v2  0.1 s ago\n"
         );
+        let (worker_2, rack) = (WorkerId(2), "/row-2".to_owned());
+        let elsewhere = WorkerSummary { worker: worker_2, rack, ..worker() };
+        assert_eq!(
+            text(&[worker(), elsewhere]),
+            "WORKER       NAME       HOST  RACK           STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
+             worker_0001  left-hand  ada   /default-rack  up     1/2   0/1      cgroup v2  0.1 s ago\n\
+             worker_0002  left-hand  ada   /row-2         up     1/2   0/1      cgroup v2  0.1 s ago\n"
+        );
         let (state, reason) = (WorkerPhase::Lost, Some("nothing was heard of it for 5.0 s".to_owned()));
         let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
         let told = text(&[lost]);
@@ -142,7 +161,7 @@ mod tests {
         );
         assert_eq!(
             json(&worker()).to_string(),
-            r#"{"gone_millis":null,"host":"ada","isolation":"cgroup v2","map":{"slots":2,"used":1},"name":"left-hand","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":150,"state":"up","worker":"worker_0001"}"#
+            r#"{"gone_millis":null,"host":"ada","isolation":"cgroup v2","map":{"slots":2,"used":1},"name":"left-hand","rack":"/default-rack","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":150,"state":"up","worker":"worker_0001"}"#
         );
     }
 

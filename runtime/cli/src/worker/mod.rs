@@ -7,7 +7,7 @@ mod listing;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use napreduce_live::{
     ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, parse_time, run_worker,
@@ -83,6 +83,11 @@ pub struct DaemonArguments {
     /// The host, or HOST:PORT, under which others reach that [default: what it binds to]
     #[arg(long, value_name = "HOST", env = "NAPREDUCE_WORKER_ADVERTISE")]
     pub advertise: Option<String>,
+
+    /// The name of its rack: saved work goes on near where it was, before it goes on elsewhere [default:
+    /// /default-rack]
+    #[arg(long, value_name = "NAME", value_parser = rack_name, env = "NAPREDUCE_WORKER_RACK")]
+    pub rack: Option<String>,
 
     /// Fetch map output through connections even where it could be read in place
     #[arg(long, env = "NAPREDUCE_NETWORK_SHUFFLE")]
@@ -183,6 +188,7 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         reduce_slots,
         bind,
         advertise,
+        rack,
         network_shuffle,
         encrypt_shuffle,
         blob_bytes_max,
@@ -207,6 +213,8 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
     set(&mut chosen.map_slots, arguments.map_slots, map_slots);
     set(&mut chosen.reduce_slots, arguments.reduce_slots, reduce_slots);
     set(&mut chosen.bind, arguments.bind.clone(), bind);
+    set(&mut chosen.rack, arguments.rack.clone(), rack);
+    rack_name(&chosen.rack).map_err(|error| anyhow!("[worker] rack: {error}"))?;
     chosen.network_shuffle = arguments.network_shuffle || network_shuffle.unwrap_or(false);
     chosen.encrypt_shuffle = arguments.encrypt_shuffle || encrypt_shuffle.unwrap_or(false);
     set(&mut chosen.blob_bytes_max, bytes(arguments.blob_bytes_max), blob_bytes_max);
@@ -230,6 +238,17 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         bail!("a worker without any slot would do nothing; give it --map-slots or --reduce-slots");
     }
     Ok(chosen)
+}
+
+/// A name that a listing can show.
+fn rack_name(name: &str) -> Result<String, String> {
+    let odd = |letter: char| letter.is_whitespace() || letter.is_control();
+    if name.is_empty() || name.len() > 255 || name.contains(odd) {
+        return Err(format!(
+            "{name:?} is no name; give up to 255 bytes without blanks, such as /row-1/rack-3"
+        ));
+    }
+    Ok(name.to_owned())
 }
 
 fn mode(name: IsolationName) -> IsolationMode {

@@ -187,6 +187,7 @@ impl Cluster {
             let later = request.earliest.filter(|at| *at > self.now);
             self.deadlines.extend(later.map(|at| (at, Deadline::Earliest(request.attempt))));
         }
+        self.find_racks();
         self.jobs.keys().for_each(|job| self.refresh(job));
     }
 }

@@ -4,13 +4,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
-use crate::cluster::attempt::SavedProgress;
 use crate::cluster::image::per_kind;
 use crate::cluster::looks::looked;
+use crate::cluster::pending::preferred;
+use crate::cluster::racks::Racks;
 use crate::cluster::task::{Phase, Task};
 use crate::cluster::task_set::TaskSet;
 use crate::cluster::{GivingOrder, Listed};
@@ -32,6 +34,8 @@ pub struct Job {
     /// An operator wants it to pause, and why.
     pub(crate) held: Option<String>,
     pub(crate) phases: ByKind<Phase>,
+    /// As the cluster knows them.
+    pub(crate) racks: Arc<Racks>,
     pub(crate) live: BTreeSet<AttemptId>,
     pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
     pub(crate) holding: ByKind<u32>,
@@ -80,6 +84,7 @@ impl Job {
             outcome: None,
             held: None,
             phases,
+            racks: Arc::default(),
             live: BTreeSet::new(),
             suspended: ByKind::default(),
             holding: ByKind::default(),
@@ -240,10 +245,11 @@ impl Job {
         self.eligible(kind).filter(move |task| !self.avoids(*task, worker))
     }
 
-    /// The task to launch next on a worker: one whose input is there if there is one, else the first; none that failed
-    /// there and can run elsewhere.
+    /// The task to launch next on a worker: one whose input is there if there is one, else one whose input is on its rack, else
+    /// the first; none that failed there and can run elsewhere.
     pub fn next_task(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
-        let index = if self.is_open(kind) { self.phases[kind].next(worker)? } else { return None };
+        let index =
+            if self.is_open(kind) { self.phases[kind].next(worker, &self.racks)? } else { return None };
         Some(TaskId { job: self.id, kind, index })
     }
 
@@ -330,45 +336,6 @@ impl Job {
         self.phases[task.kind].task_mut(task.index)
     }
 
-    /// The task goes on from this checkpoint, made there and then; from its beginning, without.
-    pub(crate) fn set_checkpoint(&mut self, task: TaskId, made: Option<(u32, WorkerId, Time)>) {
-        let pending = self.phases[task.kind].pending.contains(task.index);
-        if pending {
-            self.remove_pending(task);
-        }
-        if let Some(known) = self.task_mut(task) {
-            known.checkpoint = made.map(|(number, ..)| number);
-            known.checkpoint_made = made.map(|(_, worker, at)| (worker, at));
-            if made.is_none() {
-                known.kept = Span::default();
-                known.saved = SavedProgress::default();
-            }
-        }
-        if pending {
-            self.add_pending(task);
-        }
-    }
-
-    /// Nothing holds a task any more.
-    pub(crate) fn release(&mut self, task: TaskId) {
-        if let Some(known) = self.task_mut(task) {
-            known.held = None;
-        }
-        if self.phases[task.kind].held.remove(&task.index) {
-            self.add_pending(task);
-        }
-    }
-
-    pub(crate) fn add_pending(&mut self, task: TaskId) {
-        let preferred = preferred(&self.spec, task);
-        self.phases[task.kind].add_pending(task.index, preferred);
-    }
-
-    pub(crate) fn remove_pending(&mut self, task: TaskId) {
-        let preferred = preferred(&self.spec, task);
-        self.phases[task.kind].remove_pending(task.index, preferred);
-    }
-
     /// The maps whose output is on a worker.
     pub(crate) fn outputs_on(&self, worker: WorkerId) -> impl Iterator<Item = u32> + '_ {
         self.outputs.range((worker, 0)..=(worker, u32::MAX)).map(|(_, index)| *index)
@@ -384,13 +351,5 @@ impl Job {
         let (number, worker) = self.phases.map.task(index)?.output?;
         let task = TaskId { job: self.id, kind: TaskKind::Map, index };
         Some(MapOutput { attempt: AttemptId { task, number }, worker })
-    }
-}
-
-/// The workers that hold the input of a task.
-fn preferred(spec: &JobSpec, task: TaskId) -> &[WorkerId] {
-    match task.kind {
-        TaskKind::Map => spec.maps.get(task.index as usize).map_or(&[], |map| &map.preferred),
-        TaskKind::Reduce => &[],
     }
 }

@@ -15,7 +15,9 @@ mod job;
 mod job_view;
 mod live_numbers;
 mod looks;
+mod pending;
 mod preempted;
+mod racks;
 mod task;
 mod task_set;
 mod view;
@@ -36,10 +38,12 @@ pub use worker::{Reservation, Worker};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::by_kind::ByKind;
 use crate::cluster::id_map::IdMap;
 use crate::cluster::image::per_kind;
+use crate::cluster::racks::Racks;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
@@ -86,6 +90,8 @@ pub(crate) struct Cluster {
     pub workers: IdMap<WorkerId, Worker, true>,
     /// Of these, those that are lost: something that ends still refers to them.
     pub lost: BTreeSet<WorkerId>,
+    /// Where those are that are not lost; every job has the same.
+    pub racks: Arc<Racks>,
     /// Workers that are no more, likewise only their numbers.
     pub gone: Numbers,
     /// Of these, those that left.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::attempt::SavedProgress;
 use crate::cluster::faults::Faults;
 use crate::cluster::live_numbers::LiveNumbers;
+use crate::cluster::racks::{RackNumber, Racks};
 use crate::cluster::task_set::TaskSet;
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
@@ -77,6 +78,8 @@ pub(crate) struct Phase {
     pub held: BTreeSet<u32>,
     /// Pending tasks by the workers that hold their input.
     pub local: BTreeMap<WorkerId, BTreeSet<u32>>,
+    /// The same by the racks of those that are not lost, while there are several.
+    pub on_rack: BTreeMap<RackNumber, BTreeSet<u32>>,
     /// Pending tasks that go on from a checkpoint, by when it was made.
     pub checkpointed: BTreeSet<(Time, u32)>,
     /// Tasks that failed somewhere, and the tasks not to be run on a worker while another one can have them.
@@ -151,6 +154,7 @@ impl Phase {
             pending: TaskSet::of_all(count),
             held: BTreeSet::new(),
             local: BTreeMap::new(),
+            on_rack: BTreeMap::new(),
             checkpointed: BTreeSet::new(),
             failed: BTreeSet::new(),
             avoided: BTreeMap::new(),
@@ -172,7 +176,7 @@ impl Phase {
         phase.worked = phase.sum_of_work();
         for index in 0..phase.total() {
             if phase.tasks[index as usize].state == TaskState::Pending {
-                phase.add_pending(index, preferred(index));
+                phase.add_pending(index, preferred(index), &Racks::default());
             }
         }
         phase
@@ -194,10 +198,19 @@ impl Phase {
         self.done == self.total()
     }
 
-    /// A pending task for `worker`: one whose input is there if there is one, else the first; none that failed there
-    /// and can run elsewhere.
-    pub fn next(&self, worker: WorkerId) -> Option<u32> {
-        self.next_local(worker).or_else(|| self.first_for(worker, self.pending.iter()))
+    /// A pending task for `worker`: one whose input is there if there is one, else one whose input is on its rack, else the
+    /// first; none that failed there and can run elsewhere.
+    pub fn next(&self, worker: WorkerId, racks: &Racks) -> Option<u32> {
+        let near = self.next_local(worker).or_else(|| self.next_on_rack(worker, racks));
+        near.or_else(|| self.first_for(worker, self.pending.iter()))
+    }
+
+    /// A pending task for `worker` whose input, or checkpoint, is on its rack.
+    pub fn next_on_rack(&self, worker: WorkerId, racks: &Racks) -> Option<u32> {
+        if self.on_rack.is_empty() {
+            return None;
+        }
+        self.first_for(worker, self.on_rack.get(&racks.of(worker)?)?.iter().copied())
     }
 
     fn first_for(&self, worker: WorkerId, mut of: impl Iterator<Item = u32>) -> Option<u32> {
@@ -273,30 +286,30 @@ impl Phase {
         self.pending.iter().filter(fresh).find(|index| !self.avoids(*index, worker))
     }
 
-    pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId]) {
+    pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId], racks: &Racks) {
         if self.tasks[index as usize].held.is_some() {
             self.held.insert(index);
             return;
         }
         self.pending.insert(index);
-        match self.tasks[index as usize].checkpoint_made {
-            Some((worker, made)) => {
-                self.checkpointed.insert((made, index));
-                self.add_local(index, &[worker]);
-            }
-            None => self.add_local(index, preferred),
-        }
+        let Some((worker, made)) = self.tasks[index as usize].checkpoint_made else {
+            self.add_local(index, preferred);
+            return self.add_on_racks(index, preferred, racks);
+        };
+        self.checkpointed.insert((made, index));
+        self.add_local(index, &[worker]);
+        self.add_on_racks(index, &[worker], racks);
     }
 
-    pub fn remove_pending(&mut self, index: u32, preferred: &[WorkerId]) {
+    pub fn remove_pending(&mut self, index: u32, preferred: &[WorkerId], racks: &Racks) {
         self.pending.remove(index);
-        match self.tasks[index as usize].checkpoint_made {
-            Some((worker, made)) => {
-                self.checkpointed.remove(&(made, index));
-                self.remove_local(index, &[worker]);
-            }
-            None => self.remove_local(index, preferred),
-        }
+        let Some((worker, made)) = self.tasks[index as usize].checkpoint_made else {
+            self.remove_local(index, preferred);
+            return self.remove_on_racks(index, preferred, racks);
+        };
+        self.checkpointed.remove(&(made, index));
+        self.remove_local(index, &[worker]);
+        self.remove_on_racks(index, &[worker], racks);
     }
 
     fn remove_local(&mut self, index: u32, preferred: &[WorkerId]) {

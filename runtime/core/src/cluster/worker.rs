@@ -40,6 +40,8 @@ pub struct Worker {
     pub(crate) host: String,
     /// Bytes of memory that its attempts have, if it said so.
     pub(crate) memory: Option<u64>,
+    /// The name of its rack.
+    pub(crate) rack: String,
     /// What it says it lacks.
     pub(crate) short: Option<String>,
     /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
@@ -76,6 +78,8 @@ pub(crate) struct WorkerImage {
     state: WorkerState,
     #[serde(default)]
     host: String,
+    #[serde(default = "crate::event::default_rack")]
+    rack: String,
     #[serde(default)]
     memory: Option<u64>,
     #[serde(default)]
@@ -103,6 +107,7 @@ impl Worker {
             state: WorkerState::Unknown,
             host: String::new(),
             memory: None,
+            rack: String::new(),
             short: None,
             shortage: None,
             shortages: 0,
@@ -128,6 +133,7 @@ impl Worker {
             state: self.state,
             host: self.host.clone(),
             memory: self.memory,
+            rack: self.rack.clone(),
             short: self.short.clone(),
             shortage: self.shortage.clone(),
             shortages: self.shortages,
@@ -149,6 +155,7 @@ impl Worker {
             state,
             host,
             memory,
+            rack,
             short,
             shortage,
             shortages,
@@ -162,7 +169,7 @@ impl Worker {
             full,
             ..
         } = image;
-        let known = Worker { state, host, memory, short, shortage, shortages, cleared, ..Worker::new() };
+        let known = Worker { state, host, memory, rack, short, shortage, shortages, cleared, ..Worker::new() };
         Worker { left, excluded_until, failures_in_row, failed_tasks, slots, declined, full, ..known }
     }
 
@@ -233,6 +240,11 @@ impl Worker {
     /// The name of its host; empty when it has one of its own.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The name of its rack: workers that say the same are near each other.
+    pub fn rack(&self) -> &str {
+        &self.rack
     }
 
     /// How many slots of a kind it has.

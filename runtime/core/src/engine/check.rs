@@ -30,6 +30,7 @@ impl Engine {
         cluster.workers.keys().try_for_each(|id| check_worker(cluster, id))?;
         cluster.attempts.keys().try_for_each(|id| check_attempt(cluster, id))?;
         cluster.jobs.values().try_for_each(|job| check_job(cluster, job))?;
+        cluster.check_racks()?;
         self.check_limits()?;
         self.check_requests()?;
         check_indices(cluster)

@@ -23,7 +23,8 @@ impl Engine {
             self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {why}") });
             return;
         }
-        let job = Job::new(id, spec.clone(), self.cluster.now);
+        let mut job = Job::new(id, spec.clone(), self.cluster.now);
+        job.learn_racks(&self.cluster.racks);
         let nothing_to_do = job.is_complete();
         self.cluster.jobs.insert(id, job);
         self.cluster.refresh(id);

@@ -46,7 +46,7 @@ use crate::time::Time;
 /// use napreduce_scenarios::InOrder;
 ///
 /// let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
-/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: "ada".into() });
+/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: "ada".into(), rack: "/ada".into() });
 /// let spec = JobSpec {
 ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
 ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
@@ -190,7 +190,9 @@ impl Engine {
 
     fn apply(&mut self, event: &Event) {
         match event {
-            Event::WorkerJoined { worker, slots, host } => self.worker_joined(*worker, *slots, host),
+            Event::WorkerJoined { worker, slots, host, rack } => {
+                self.worker_joined(*worker, *slots, host, rack);
+            }
             Event::WorkerLost { worker, crashed } => self.worker_lost(*worker, *crashed),
             Event::WorkerMemory { worker, bytes } => self.worker_has_memory(*worker, *bytes),
             Event::WorkerShort { worker, lacks } => self.worker_short(*worker, lacks.as_deref()),

@@ -17,11 +17,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots, host: &str) {
+    pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots, host: &str, rack: &str) {
         if self.step_worker(id, WorkerInput::Joined) {
             let worker = self.cluster.worker_mut(id);
             worker.offer(slots);
             host.clone_into(&mut worker.host);
+            rack.clone_into(&mut worker.rack);
+            self.cluster.enter_rack(id);
             self.find_full(id);
             self.cluster.list_worker(id);
             self.workers_changed();
@@ -87,6 +89,9 @@ impl Engine {
                     self.cluster.workers.insert(id, Worker::new());
                 }
                 self.cluster.worker_mut(id).state = after;
+                if after == WorkerState::Lost {
+                    self.cluster.leave_rack(id);
+                }
                 true
             }
             Err(error) => {

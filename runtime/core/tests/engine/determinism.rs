@@ -31,7 +31,12 @@ fn time_does_not_go_back() {
     let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
     engine.handle(
         Time(9),
-        Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: String::new() },
+        Event::WorkerJoined {
+            worker: WorkerId(1),
+            slots: Slots { map: 1, reduce: 1 },
+            host: String::new(),
+            rack: String::new(),
+        },
     );
     engine.handle(Time(3), Event::JobSubmitted { job: JobId(1), spec: spec(1, 1) });
     assert_eq!(engine.view().now(), Time(9));

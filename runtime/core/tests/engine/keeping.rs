@@ -33,6 +33,7 @@ impl Operated {
             worker: WORKER,
             slots: Slots { map: 8, reduce: 0 },
             host: String::new(),
+            rack: String::new(),
         });
         operated.handle(Event::JobSubmitted { job: JobId(1), spec: spec(8, 0) });
         operated

@@ -75,9 +75,11 @@ fn what_is_gone_takes_no_room() {
     for number in 1..=1_000 {
         let (worker, job) = (WorkerId(number), JobId(number));
         at += 1;
-        let host = "host".to_owned();
-        let mut gone =
-            vec![Event::WorkerJoined { worker, slots, host }, Event::JobSubmitted { job, spec: spec(1, 0) }];
+        let (host, rack) = ("host".to_owned(), format!("/rack-{number}"));
+        let mut gone = vec![
+            Event::WorkerJoined { worker, slots, host, rack },
+            Event::JobSubmitted { job, spec: spec(1, 0) },
+        ];
         gone.push(Event::JobKillRequested { job, reason: "enough".to_owned() });
         if number > 500 {
             gone.push(Event::WorkerDrainRequested { worker, hand_back: true });
@@ -92,7 +94,7 @@ fn what_is_gone_takes_no_room() {
     let mut engine =
         Engine::restore(snapshot, Box::new(InOrder), EngineSettings::default()).expect("its own");
     for event in [
-        Event::WorkerJoined { worker: WorkerId(500), slots, host: "host".to_owned() },
+        Event::WorkerJoined { worker: WorkerId(500), slots, host: "host".to_owned(), rack: String::new() },
         Event::JobSubmitted { job: JobId(500), spec: spec(1, 0) },
     ] {
         let effects = engine.handle_batch(Time(at), &[event]);

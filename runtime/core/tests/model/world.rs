@@ -211,7 +211,8 @@ impl World {
             self.network.note("registration lost");
         }
         let host = ["", "ada", "bob"][self.rng.random_range(0..3)].to_owned();
-        self.handle(Event::WorkerJoined { worker, slots, host }, None);
+        let rack = ["", "/a", "/b"][self.joined as usize % 3].to_owned();
+        self.handle(Event::WorkerJoined { worker, slots, host, rack }, None);
     }
 
     fn submit(&mut self) {

@@ -137,6 +137,7 @@ impl PlannedRun<'_> {
         let mut settings = SimulationSettings::new(machines, cluster.slots());
         settings.overheads = file.overheads;
         settings.map_machines = cluster.map_machines;
+        settings.racks = cluster.racks;
         settings.progress_period = Some(Span::from_secs(1));
         settings.until = self.campaign.until.map(|until| Time(until.0));
         (settings.seed, settings.engine.seed) = (self.seed, self.seed);

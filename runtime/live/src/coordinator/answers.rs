@@ -301,6 +301,7 @@ impl Coordinator {
             worker,
             name: link.identity().name.clone(),
             host: link.identity().host.clone(),
+            rack: link.identity().rack.clone(),
             state,
             remarks,
             isolation: link.identity().isolation.clone(),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId};
+use napreduce_core::{DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId};
 use napreduce_history::History;
 use napreduce_protocol::{
     FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
@@ -221,13 +221,13 @@ impl Coordinator {
             incarnation: 0,
             slots,
             host: String::new(),
+            rack: DEFAULT_RACK.to_owned(),
             data_address: String::new(),
             directory: PathBuf::new(),
             architecture: std::env::consts::ARCH.to_owned(),
             isolation: String::new(),
         };
-        let (slots, host) = (identity.slots, identity.host.clone());
-        let joined = Event::WorkerJoined { worker, slots, host };
+        let joined = identity.joined(worker);
         coordinator.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
         if let Some(link) = coordinator.state.links.get_mut(&worker) {
             link.connect_local(orders);

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::{
-    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots, Span, Time, WorkerId,
+    AttemptId, DEFAULT_RACK, Event, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots, Span,
+    Time, WorkerId,
 };
 use napreduce_protocol::{
     Blob, Counter, CounterValues, JobPlan, PartOutput, PreemptionAccount, SideFile, WorkerReport,
@@ -101,6 +102,8 @@ pub(super) struct Identity {
     pub(super) incarnation: u64,
     pub(super) slots: Slots,
     pub(super) host: String,
+    #[serde(default = "default_rack")]
+    pub(super) rack: String,
     /// Where it serves segments and logs; empty for an embedded worker, which serves nobody.
     pub(super) data_address: String,
     /// Where it keeps what it serves.
@@ -110,6 +113,17 @@ pub(super) struct Identity {
     /// What keeps its attempts apart, for people.
     #[serde(default)]
     pub(super) isolation: String,
+}
+
+impl Identity {
+    /// What the engine is told of it.
+    pub(super) fn joined(&self, worker: WorkerId) -> Event {
+        Event::WorkerJoined { worker, slots: self.slots, host: self.host.clone(), rack: self.rack.clone() }
+    }
+}
+
+pub(super) fn default_rack() -> String {
+    DEFAULT_RACK.to_owned()
 }
 
 impl Accepted {

@@ -22,6 +22,8 @@ struct GoneWorker {
     worker: WorkerId,
     name: String,
     host: String,
+    #[serde(default = "super::entry::default_rack")]
+    rack: String,
     slots: Slots,
     how: Parting,
     /// In milliseconds since 1970.
@@ -51,9 +53,9 @@ impl GoneWorkers {
         if self.0.iter().any(|gone| gone.worker == worker) {
             return;
         }
-        let Identity { name, host, slots, .. } = identity.clone();
+        let Identity { name, host, rack, slots, .. } = identity.clone();
         let reason = reason.to_owned();
-        self.0.push_back(GoneWorker { worker, name, host, slots, how, at_millis, reason });
+        self.0.push_back(GoneWorker { worker, name, host, rack, slots, how, at_millis, reason });
         if self.0.len() > GONE_MAX {
             self.0.pop_front();
         }
@@ -73,6 +75,7 @@ impl GoneWorker {
             worker: self.worker,
             name: self.name.clone(),
             host: self.host.clone(),
+            rack: self.rack.clone(),
             state: match self.how {
                 Parting::Left => WorkerPhase::Left,
                 Parting::Lost => WorkerPhase::Lost,
@@ -99,6 +102,7 @@ mod tests {
             incarnation: 1,
             slots: Slots { map: 2, reduce: 1 },
             host: "ada".to_owned(),
+            rack: "/a".to_owned(),
             data_address: String::new(),
             directory: "/nowhere".into(),
             architecture: String::new(),

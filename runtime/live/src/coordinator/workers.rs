@@ -82,6 +82,7 @@ impl Coordinator {
             incarnation: hello.incarnation,
             slots: hello.slots,
             host: hello.host.clone(),
+            rack: hello.rack.clone(),
             data_address: hello.data_address.clone(),
             directory: hello.directory.clone(),
             architecture: hello.architecture.clone(),
@@ -91,8 +92,7 @@ impl Coordinator {
             "{worker} joined: {} on {} with {} map and {} reduce slots",
             hello.name, hello.host, hello.slots.map, hello.slots.reduce
         ));
-        let (slots, host) = (identity.slots, identity.host.clone());
-        let joined = Event::WorkerJoined { worker, slots, host };
+        let joined = identity.joined(worker);
         self.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
         if hello.memory > 0 {
             self.enter_with(Some(Event::WorkerMemory { worker, bytes: hello.memory }), Vec::new());

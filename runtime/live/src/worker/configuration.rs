@@ -6,6 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use napreduce_core::DEFAULT_RACK;
+
 use crate::client::ClusterPlace;
 
 /// A task process that says nothing for so long is ended, unless it is said otherwise.
@@ -28,6 +30,8 @@ pub struct WorkerConfiguration {
     pub bind: String,
     /// The host under which others reach that, or `HOST:PORT`; `None` for what it binds to.
     pub advertise: Option<String>,
+    /// The name of its rack: workers that say the same are near each other.
+    pub rack: String,
     /// Map output comes through connections even where it could be read in place.
     pub network_shuffle: bool,
     /// Map output comes encrypted.
@@ -135,6 +139,7 @@ impl WorkerConfiguration {
             reduce_slots: slots,
             bind: String::from("127.0.0.1:0"),
             advertise: None,
+            rack: String::from(DEFAULT_RACK),
             network_shuffle: false,
             encrypt_shuffle: false,
             blob_bytes_max: 4 << 30,

@@ -26,6 +26,7 @@ pub(super) struct WorkerEnvironment {
     pub(super) name: String,
     /// The name of this host, for people.
     pub(super) host: String,
+    pub(super) rack: String,
     pub(super) cluster: ClusterPlace,
     pub(super) secret: Secret,
     pub(super) blobs: Arc<BlobStore>,

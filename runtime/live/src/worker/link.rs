@@ -326,6 +326,7 @@ impl Introduction {
             received,
             slots: self.slots,
             host: environment.host.clone(),
+            rack: environment.rack.clone(),
             data_address: self.data_address.clone(),
             directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),

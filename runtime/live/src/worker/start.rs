@@ -108,6 +108,7 @@ fn environment(
     Ok(WorkerEnvironment {
         name: directory.name.clone(),
         host: host_name(),
+        rack: configuration.rack.clone(),
         cluster: configuration.cluster.clone(),
         secret,
         blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,

@@ -195,6 +195,8 @@ pub struct Hello {
     pub received: u64,
     pub slots: Slots,
     pub host: String,
+    /// The name of its rack: workers that say the same are near each other.
+    pub rack: String,
     /// Where it serves segments and logs, `HOST:PORT`.
     pub data_address: String,
     /// Where it keeps its files; a worker that sees the same directory reads segments in it.

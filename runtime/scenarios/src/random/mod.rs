@@ -200,7 +200,8 @@ impl Run {
         let slots = Slots { map: self.rng.random_range(0..4), reduce: self.rng.random_range(0..3) };
         self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
         let host = ["", "ada", "bob"][self.rng.random_range(0..3)].to_owned();
-        self.handle(Event::WorkerJoined { worker, slots, host });
+        let rack = ["", "/a", "/b"][self.workers as usize % 3].to_owned();
+        self.handle(Event::WorkerJoined { worker, slots, host, rack });
     }
 
     fn lose(&mut self) {
@@ -309,7 +310,8 @@ impl Run {
         self.workers += 1;
         let (worker, slots) = (WorkerId(self.workers), Slots { map: 2, reduce: 2 });
         self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
-        self.handle(Event::WorkerJoined { worker, slots, host: String::new() });
+        let (host, rack) = (String::new(), "/a".to_owned());
+        self.handle(Event::WorkerJoined { worker, slots, host, rack });
         for _ in 0..10_000 {
             let ids: Vec<WorkerId> = self.daemons.keys().copied().collect();
             for worker in ids {

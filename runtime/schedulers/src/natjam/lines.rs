@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_core::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind};
 
-use crate::serving::Delay;
+use crate::serving::{Delay, Takes};
 
 /// How many jobs with saved work are asked whether it is on the worker that offers a slot, before any of it
 /// moves there.
@@ -204,6 +204,7 @@ pub(super) fn serve_job(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Near {
     Here,
+    OnRack,
     Anywhere,
 }
 
@@ -216,17 +217,18 @@ fn migrate(
     offer: Offer,
     actions: &mut Actions,
 ) -> bool {
-    !delay.waits(view.now(), job, offer) && restore(job, offer, Near::Anywhere, delay, actions)
+    let takes = delay.takes(view.now(), job, offer);
+    takes != Takes::Nothing && restore(job, offer, Near::OnRack, delay, actions)
+        || takes == Takes::Anything && restore(job, offer, Near::Anywhere, delay, actions)
 }
 
 /// Launches a task of a job from its checkpoint, the oldest first.
 fn restore(job: &Job, offer: Offer, near: Near, delay: &mut Delay, actions: &mut Actions) -> bool {
     let Offer { worker, kind, .. } = offer;
+    let saved = |task: &_| job.start_of(*task) != Start::Fresh && !job.avoids(*task, worker);
     let task = match near {
-        Near::Here => {
-            let saved = |task: &_| job.start_of(*task) != Start::Fresh && !job.avoids(*task, worker);
-            job.next_local(kind, worker).filter(saved)
-        }
+        Near::Here => job.next_local(kind, worker).filter(saved),
+        Near::OnRack => job.next_on_rack(kind, worker).filter(saved),
         Near::Anywhere => {
             job.checkpointed(kind).map(|(task, ..)| task).find(|task| !job.avoids(*task, worker))
         }

@@ -140,8 +140,9 @@ impl Trigger {
             actions.resume(attempt);
             return true;
         }
-        let local = job.next_local(offer.kind, offer.worker).filter(free);
-        let Some(task) = local.or_else(|| job.eligible_on(offer.kind, offer.worker).find(free)) else {
+        let near = job.next_local(offer.kind, offer.worker).filter(free);
+        let near = near.or_else(|| job.next_on_rack(offer.kind, offer.worker).filter(free));
+        let Some(task) = near.or_else(|| job.eligible_on(offer.kind, offer.worker).find(free)) else {
             return false;
         };
         actions.launch(task, offer.worker, job.start_of(task));

@@ -78,6 +78,7 @@ impl Cluster {
             worker: WorkerId(self.workers),
             slots: self.slots,
             host: String::new(),
+            rack: String::new(),
         });
     }
 

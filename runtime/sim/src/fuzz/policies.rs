@@ -45,8 +45,9 @@ fn span(draw: &mut Draw, key: &str, all: &[&str]) -> String {
 
 fn delay(draw: &mut Draw) -> String {
     let declines = draw.of(&[0, 0, 3, 40]);
+    let more = draw.of(&[0, 0, 5]);
     let beat = draw.of(&["0s", "200ms", "3s"]);
-    format!("delay = {{ declines = {declines}, heartbeat = \"{beat}\" }}\n")
+    format!("delay = {{ declines = {declines}, rack-declines = {more}, heartbeat = \"{beat}\" }}\n")
 }
 
 fn preemption(draw: &mut Draw) -> String {

@@ -50,6 +50,11 @@ pub struct Summary {
     pub deadlines: u64,
     /// Of them, those that were not done by then.
     pub missed: u64,
+    /// Launches of maps whose input some machine holds.
+    pub placed_maps: u64,
+    /// Of them, those on such a machine, and those on another one of its rack, where there are several racks.
+    pub local_maps: u64,
+    pub rack_maps: u64,
     /// Events handed to the engine.
     pub events: u64,
     /// The same for each class of jobs.
@@ -108,6 +113,9 @@ impl Summary {
             utilisation: [share(0), share(1)],
             deadlines: all.iter().filter(|job| job.deadline.is_some()).count() as u64,
             missed: whole.missed,
+            placed_maps: run.placed_maps,
+            local_maps: run.local_maps,
+            rack_maps: run.rack_maps,
             events: run.events,
             classes: by_class.into_iter().map(|(class, jobs)| (class.to_owned(), class_of(&jobs))).collect(),
         }

@@ -55,8 +55,8 @@ impl Simulation {
         self.workers.push(VirtualWorker::new(id, machine, slots));
         self.on_machine[machine as usize] = index;
         self.run.books.slots_added(slots.map, slots.reduce);
-        let host = String::new();
-        self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots, host });
+        let (host, rack) = (String::new(), self.settings.rack_name(machine));
+        self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots, host, rack });
         if let Some(memory) = self.settings.overheads.machine_memory {
             let bytes = memory.ram.saturating_sub(memory.base);
             self.batch.push(Group::Joined, index, None, Event::WorkerMemory { worker: id, bytes });

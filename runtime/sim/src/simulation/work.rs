@@ -76,11 +76,16 @@ impl Simulation {
             let task = attempt.id.task;
             let preferred = &self.jobs.at_mut(task.job).plan.maps[task.index as usize].preferred;
             let (placed, local) = (!preferred.is_empty(), preferred.contains(&machine));
+            let same_rack = |other: &u32| self.settings.rack_of(*other) == self.settings.rack_of(machine);
+            let on_rack = !local && self.settings.racks > 1 && preferred.iter().any(same_rack);
             self.run.placed_maps += u64::from(placed);
             self.run.local_maps += u64::from(local);
-            if placed && !local {
-                lasts = lasts + overheads.remote_input;
-            }
+            self.run.rack_maps += u64::from(on_rack);
+            lasts = match (placed && !local, on_rack) {
+                (true, true) => lasts + overheads.rack_input,
+                (true, false) => lasts + overheads.remote_input,
+                (false, _) => lasts,
+            };
         }
         if let Some(written_by) = attempt.restores {
             let memory = self.jobs.at_mut(attempt.id.task.job).plan.memory;

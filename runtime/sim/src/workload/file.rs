@@ -59,6 +59,9 @@ pub struct ClusterShape {
     /// So many of them have map slots alone, and the others reduce slots alone.
     #[serde(default)]
     pub map_machines: Option<u32>,
+    /// They are dealt out to so many racks in turn.
+    #[serde(default = "once")]
+    pub racks: u32,
 }
 
 impl ClusterShape {
@@ -242,11 +245,11 @@ impl WorkloadFile {
                 preferred: Vec::new(),
             })
             .collect();
-        if let (Some(count), Some(ClusterShape { machines, .. })) = (self.replicas, self.cluster) {
+        if let (Some(count), Some(ClusterShape { machines, racks, .. })) = (self.replicas, self.cluster) {
             // Of a stream of its own, so that everything else is the same without.
             let mut random =
                 Pcg64::new(u128::from(seed), (1 << 100) | ((entry as u128) << 32) | u128::from(number));
-            let replicas = Replicas { count, machines, seed };
+            let replicas = Replicas { count, machines, racks, seed };
             plan.maps.iter_mut().for_each(|map| map.preferred = drawn(replicas, &mut random));
         }
         if let Some(reduces) = &job.reduces {
@@ -278,6 +281,11 @@ impl WorkloadFile {
         {
             let error = format!("{apart} of {} machines; leave at least one of each kind", cluster.machines);
             return Err(("cluster.map-machines".to_owned(), error));
+        }
+        if let Some(cluster) = self.cluster.filter(|cluster| !(1..=cluster.machines).contains(&cluster.racks))
+        {
+            let error = format!("{} for {} machines; give 1 to {1}", cluster.racks, cluster.machines);
+            return Err(("cluster.racks".to_owned(), error));
         }
         if let Some(none) = self.replicas.filter(|replicas| *replicas == 0) {
             return Err(("replicas".to_owned(), format!("{none}; give at least 1")));

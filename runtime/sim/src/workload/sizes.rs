@@ -53,6 +53,9 @@ pub struct Replicas {
     pub count: u32,
     /// Machines to draw from.
     pub machines: u32,
+    /// They are dealt out to so many racks in turn. Of several, the first copy is anywhere, the second and third are on one
+    /// other rack, as HDFS does, and all further ones anywhere.
+    pub racks: u32,
     /// The seed of the draw.
     pub seed: u64,
 }
@@ -176,11 +179,29 @@ pub(super) fn drawn(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
     let mut machines: Vec<u32> = Vec::with_capacity(replicas.count as usize);
     while machines.len() < replicas.count.min(replicas.machines) as usize {
         let machine = random.random_range(0..replicas.machines);
-        if !machines.contains(&machine) {
+        if !machines.contains(&machine) && replicas.may_follow(&machines, machine) {
             machines.push(machine);
         }
     }
     machines
+}
+
+impl Replicas {
+    /// Whether the next copy may be on a machine, by the racks of those before.
+    fn may_follow(self, before: &[u32], machine: u32) -> bool {
+        let rack = |machine: u32| machine % self.racks.max(1);
+        match *before {
+            [first] if self.racks > 1 => rack(machine) != rack(first),
+            // A rack of one machine has no place for the third.
+            [_, second] if self.racks > 1 && self.on_rack(rack(second)) > 1 => rack(machine) == rack(second),
+            _ => true,
+        }
+    }
+
+    /// How many machines a rack has.
+    fn on_rack(self, rack: u32) -> u32 {
+        (self.machines.saturating_sub(rack)).div_ceil(self.racks.max(1))
+    }
 }
 
 /// FNV-1a: where the blocks of a job are depends on its name and the seed alone.
@@ -239,7 +260,7 @@ mod tests {
 
     #[test]
     fn replicas_are_on_different_machines_and_the_same_for_the_same_seed() {
-        let replicas = Some(Replicas { count: 3, machines: 5, seed: 9 });
+        let replicas = Some(Replicas { count: 3, machines: 5, racks: 1, seed: 9 });
         let model = SizeModel { block: 1, replicas, ..SizeModel::default() };
         let plan = model.plan(&job(50, 0, 0));
         assert_eq!(plan, model.plan(&job(50, 0, 0)));
@@ -249,6 +270,22 @@ mod tests {
             machines.dedup();
             assert!(machines.len() == 3 && machines[2] < 5, "{:?}", task.preferred);
         }
+    }
+
+    #[test]
+    fn of_several_racks_the_second_and_third_copy_are_on_one_other() {
+        let mut random = Pcg64::seed_from_u64(3);
+        for (machines, racks) in [(4, 2), (9, 3), (40, 4), (100, 7)] {
+            let replicas = Replicas { count: 4, machines, racks, seed: 0 };
+            for _ in 0..200 {
+                let copies = drawn(replicas, &mut random);
+                let of: Vec<u32> = copies.iter().map(|machine| machine % racks).collect();
+                assert!(of[0] != of[1] && of[1] == of[2], "{copies:?} on {racks} racks");
+                assert!((1..4).all(|at| !copies[..at].contains(&copies[at])), "{copies:?}");
+            }
+        }
+        let alone = Replicas { count: 3, machines: 3, racks: 3, seed: 0 };
+        assert_eq!(drawn(alone, &mut random).len(), 3, "racks of one machine each");
     }
 
     #[test]

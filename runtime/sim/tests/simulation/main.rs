@@ -9,6 +9,7 @@ mod conversion;
 mod failures;
 mod log;
 mod overheads;
+mod racks;
 mod reduces;
 
 use napreduce_core::{Slots, Span, Time};

@@ -150,6 +150,29 @@ fn machines_may_have_slots_of_one_kind_alone() {
 }
 
 #[test]
+fn machines_are_on_as_many_racks_as_it_says() {
+    let text = |racks: &str| {
+        format!(
+            "replicas = 3\ncluster = {{ machines = 6, map-slots = 1, reduce-slots = 1{racks} }}\n[[job]]\nname = \"a\"\n\
+             maps = {{ count = 20, seconds = 1 }}\n"
+        )
+    };
+    assert_eq!(read(&text("")).cluster.expect("a cluster").racks, 1);
+    let file = read(&text(", racks = 3"));
+    for map in file.workload(1).into_jobs().remove(0).maps {
+        let racks: Vec<u32> = map.preferred.iter().map(|machine| machine % 3).collect();
+        assert!(racks[0] != racks[1] && racks[1] == racks[2], "{:?}", map.preferred);
+    }
+    for racks in [0, 7] {
+        let refused = refused(&text(&format!(", racks = {racks}")));
+        assert!(
+            refused.contains(&format!("cluster.racks: {racks} for 6 machines; give 1 to 6")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn the_fcs_mixes_have_the_jobs_of_their_tables() {
     for (name, reduces) in [("fcs-map-heavy", 1_450), ("fcs-reduce-heavy", 5_492)] {
         let jobs = jobs(name, 1);

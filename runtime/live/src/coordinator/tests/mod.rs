@@ -264,6 +264,7 @@ impl Worker {
             received: 0,
             slots: Slots { map: slots, reduce: slots },
             host: "host".to_owned(),
+            rack: "/default-rack".to_owned(),
             data_address: "127.0.0.1:1".to_owned(),
             directory: PathBuf::from("/nowhere"),
             architecture: std::env::consts::ARCH.to_owned(),

@@ -1,0 +1,66 @@
+//! The pending tasks of a job, and near which workers they are: those that hold their input, or their checkpoint.
+//!
+//! Owns when a task is near whom. Does not own the indices (`task`, `racks`).
+
+use crate::cluster::Job;
+use crate::cluster::attempt::SavedProgress;
+use crate::ids::{TaskId, TaskKind, WorkerId};
+use crate::job::JobSpec;
+use crate::time::{Span, Time};
+
+impl Job {
+    /// The task goes on from this checkpoint, made there and then; from its beginning, without.
+    pub(crate) fn set_checkpoint(&mut self, task: TaskId, made: Option<(u32, WorkerId, Time)>) {
+        let pending = self.phases[task.kind].pending.contains(task.index);
+        if pending {
+            self.remove_pending(task);
+        }
+        if let Some(known) = self.task_mut(task) {
+            known.checkpoint = made.map(|(number, ..)| number);
+            known.checkpoint_made = made.map(|(_, worker, at)| (worker, at));
+            if made.is_none() {
+                known.kept = Span::default();
+                known.saved = SavedProgress::default();
+            }
+        }
+        if pending {
+            self.add_pending(task);
+        }
+    }
+
+    /// Nothing holds a task any more.
+    pub(crate) fn release(&mut self, task: TaskId) {
+        if let Some(known) = self.task_mut(task) {
+            known.held = None;
+        }
+        if self.phases[task.kind].held.remove(&task.index) {
+            self.add_pending(task);
+        }
+    }
+
+    pub(crate) fn add_pending(&mut self, task: TaskId) {
+        let preferred = preferred(&self.spec, task);
+        self.phases[task.kind].add_pending(task.index, preferred, &self.racks);
+    }
+
+    pub(crate) fn remove_pending(&mut self, task: TaskId) {
+        let preferred = preferred(&self.spec, task);
+        self.phases[task.kind].remove_pending(task.index, preferred, &self.racks);
+    }
+
+    /// The workers that a pending task is near to.
+    pub(crate) fn holders(&self, task: TaskId) -> Vec<WorkerId> {
+        match self.task(task).and_then(|known| known.checkpoint_made) {
+            Some((worker, _)) => vec![worker],
+            None => preferred(&self.spec, task).to_vec(),
+        }
+    }
+}
+
+/// The workers that hold the input of a task.
+pub(super) fn preferred(spec: &JobSpec, task: TaskId) -> &[WorkerId] {
+    match task.kind {
+        TaskKind::Map => spec.maps.get(task.index as usize).map_or(&[], |map| &map.preferred),
+        TaskKind::Reduce => &[],
+    }
+}
