@@ -41,7 +41,8 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
 
-    /// When the job should be done, counted from now, such as 10m; for schedulers of a cluster that care
+    /// When the job should be done, or the last of a chain, counted from now, such as 10m; for schedulers of a cluster
+    /// that care
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     deadline: Option<Duration>,
 
@@ -107,6 +108,11 @@ impl ClusterArguments {
     /// Whether Ctrl-C leaves the job that runs to itself.
     pub fn leaves_interrupted(&self) -> bool {
         self.on_interrupt == Some(Interrupted::Detach)
+    }
+
+    /// When everything should be done, counted from the start.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.deadline
     }
 
     /// Puts into a plan what was said about the cluster's scheduler.

@@ -5,6 +5,7 @@
 //! are two loops around the same `Engine`.
 
 mod by_kind;
+mod chain;
 mod cluster;
 pub mod delivery;
 mod effect;
@@ -24,9 +25,10 @@ mod suspended_max;
 pub mod time;
 
 pub use by_kind::ByKind;
+pub use chain::chain_share;
 pub use cluster::{
-    Attempt, ClusterView, Explanation, GivingOrder, Job, MeasuredCosts, Reservation, Suspension, Tally,
-    TaskHistory, Worker, looks,
+    Attempt, ClusterView, Explanation, GivingOrder, Job, Lengths, MeasuredCosts, Reservation, Suspension,
+    Tally, TaskHistory, Worker, looks,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};

@@ -35,8 +35,8 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, FaultPlace, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots, SpeculationSettings,
-    TaskKind, Time, WorkerId,
+    FailureClass, FaultPlace, Job, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots,
+    SpeculationSettings, TaskKind, Time, WorkerId,
 };
 
 use crate::actions::{action, primitive};
@@ -109,12 +109,16 @@ impl Scheduler for Ordered {
         self.policy.job_changed(now, job, view);
     }
 
-    fn why_not_running(&self, job: JobId) -> Option<String> {
-        self.policy.why_not_running(job)
-    }
-
     fn admits(&self, spec: &JobSpec) -> Result<(), String> {
         self.policy.admits(spec)
+    }
+
+    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {
+        self.policy.can_meet(now, spec, view)
+    }
+
+    fn remarks(&self, now: Time, job: &Job, view: &ClusterView<'_>) -> Vec<String> {
+        self.policy.remarks(now, job, view)
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
@@ -243,11 +247,13 @@ impl Scene {
             }
             ["why", of] => {
                 let id = task(of);
-                return Some(self.explained(self.engine.explain(id)));
+                return Some(self.explained(self.engine.view().explain(id)));
             }
             ["whyjob", of] => {
                 let id = JobId(number(of));
-                return Some(self.explained(self.engine.explain_job(id)));
+                let mut lines = self.explained(self.engine.view().explain_job(id));
+                lines.extend(self.engine.remarks(self.now, id));
+                return Some(lines);
             }
             ["excluded", ref expected @ ..] => {
                 let view = self.engine.view();

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Event, JobId, JobSpec, Scheduler, TaskKind, Time};
+use napreduce_core::{Actions, ClusterView, Event, Job, JobId, JobSpec, Scheduler, TaskKind, Time};
 
 use crate::tables::{Built, PolicyTable, PolicyTables, SchedulerError, Wish};
 
@@ -133,8 +133,16 @@ impl Scheduler for Composed {
         self.reduce.admits(spec)
     }
 
-    fn why_not_running(&self, job: JobId) -> Option<String> {
-        self.map.why_not_running(job).or_else(|| self.reduce.why_not_running(job))
+    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {
+        self.map.can_meet(now, spec, view)?;
+        self.reduce.can_meet(now, spec, view)
+    }
+
+    fn remarks(&self, now: Time, job: &Job, view: &ClusterView<'_>) -> Vec<String> {
+        let mut remarks = self.map.remarks(now, job, view);
+        let more = self.reduce.remarks(now, job, view);
+        remarks.extend(more.into_iter().filter(|remark| !remarks.contains(remark)).collect::<Vec<_>>());
+        remarks
     }
 
     fn save(&self) -> Option<String> {

@@ -5,8 +5,8 @@
 
 use napreduce_core::{Primitive, Span};
 use napreduce_schedulers::natjam::{
-    DeadlineEviction, DeadlineSelection, JobEviction, Natjam, NatjamConfiguration, NatjamConfigurationError,
-    NatjamR, NatjamRConfiguration,
+    DeadlineAdmission, DeadlineEviction, DeadlineSelection, JobEviction, Natjam, NatjamConfiguration,
+    NatjamConfigurationError, NatjamR, NatjamRConfiguration,
 };
 
 use napreduce_scenarios::check_with;
@@ -277,6 +277,41 @@ fn a_margin_of_laxity_keeps_near_equals_from_swapping() {
     check_r(by_laxity(Span(0)), &script("> suspend m0.1"));
     check_r(by_laxity(Span::from_secs(2)), &script(""));
     check_r(by_laxity(Span(1_999_999)), &script("> suspend m0.1"));
+}
+
+/// One map slot and a policy that takes it at once, when it is full second.
+fn admitting(admission: DeadlineAdmission) -> NatjamRConfiguration {
+    NatjamRConfiguration { admission, preempt_maps: true, primitive: Primitive::Suspend, ..by_deadline() }
+}
+
+/// A job of one map of 10 s has ended, so that the length of its tasks is known.
+const KNOWN: &str = "
+         worker 1 1+1
+         job 1 maps 1 name ten
+             > launch m0.1 on 1
+         started m0.1
+         at 10000ms
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > job 1 succeeded";
+
+#[test]
+fn a_job_that_cannot_be_done_in_time_is_refused_and_says_what_is_missing() {
+    let script = format!(
+        "{KNOWN}
+         job 2 maps 2 name ten deadline 30000ms
+             > launch 2:m0.1 on 1
+         job 3 maps 1 name ten deadline 35000ms
+             > job 3 failed: job_0003 cannot run: its tasks and those of 1 job with an earlier deadline may take 5.000000s longer \
+         than its deadline allows; give it more time with --deadline, or none
+         job 4 maps 1 name ten deadline 41000ms
+         job 5 maps 1 name ten
+         job 6 maps 1 name ten deadline 25000ms
+             > job 6 failed: job_0006 cannot run: job_0002, whose deadline is later, may then be 10.000000s late; give it more \
+         time with --deadline, or none"
+    );
+    check_r(admitting(DeadlineAdmission::Refuse), &script);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Owns the plain data between workloads and the simulation. Does not own where it comes from nor how it
 //! runs.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use napreduce_core::{Span, TaskKind, Time};
@@ -24,6 +25,10 @@ pub struct SimulatedJob {
     pub submit: Time,
     /// How long after its submission it should be done, if that matters.
     pub deadline: Option<Span>,
+    /// The jobs that are submitted one after another when it has ended well, and when the last should be done.
+    pub followed_by: Option<Box<Followers>>,
+    /// It is one of a chain.
+    pub is_chained: bool,
     /// Its map tasks in order.
     pub maps: Vec<SimulatedMap>,
     /// Its reduce tasks in order; none makes it map-only.
@@ -34,6 +39,15 @@ pub struct SimulatedJob {
     pub attempts_max: u32,
     /// Memory of one of its tasks in bytes: what a suspend may swap and a checkpoint writes.
     pub memory: u64,
+}
+
+/// The rest of a chain of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Followers {
+    /// In their order; their times of submission and deadlines are of no meaning.
+    pub jobs: VecDeque<SimulatedJob>,
+    /// How long after the submission of the job that they follow the last of them should be done.
+    pub deadline: Option<Span>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +84,8 @@ impl SimulatedJob {
             priority: 0,
             submit,
             deadline: None,
+            followed_by: None,
+            is_chained: false,
             maps: Vec::new(),
             reduces: Vec::new(),
             slowstart_permille: 1000,

@@ -16,11 +16,12 @@ mod workload;
 
 pub use alone::alone;
 pub use books::{Books, BooksError};
-pub use job::{SimulatedJob, SimulatedMap, SimulatedReduce};
+pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{Cost, Failures, MachineMemory, Overheads, ProgressMark, SimulationSettings};
 pub use simulation::Simulation;
 pub use workload::{
-    Arrivals, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published, ReducesEntry, Replicas,
-    SizeModel, SwimError, SwimJob, SwimTrace, Workload, WorkloadError, WorkloadFile, published,
+    Arrivals, ChainEntry, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published,
+    ReducesEntry, Replicas, SizeModel, SwimError, SwimJob, SwimTrace, Workload, WorkloadError, WorkloadFile,
+    published,
 };

@@ -117,7 +117,8 @@ impl JobResult {
             submitted: now,
             ended: now,
             ending: Ending::Succeeded,
-            deadline: plan.deadline.map(|span| now + span),
+            // Of a chain only the last has to be done by a time.
+            deadline: plan.deadline.filter(|_| plan.followed_by.is_none()).map(|span| now + span),
             worked: None,
             alone: alone(plan, settings),
             work: plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),

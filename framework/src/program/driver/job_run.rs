@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use napreduce_live::{JobPlan, JobReport};
 use serde::Serialize;
@@ -90,12 +91,17 @@ impl JobRun<'_, '_> {
         let mut plan = self.plan(default_reduces)?;
         let driver = self.driver;
         plan.chain = driver.begin_chain(&plan.output)?;
+        driver.share_deadline(&self.definition, &mut plan);
+        let began = Instant::now();
         driver.give_way(&plan.output)?;
         // One that is left to itself keeps what it reads.
         let is_intermediate =
             plan.output.starts_with(driver.chain.root()) && !driver.run.cluster.leaves_interrupted();
         let ran = driver.execute(plan);
         let report = if is_intermediate { ran.map_err(Error::of_intermediate)? } else { ran? };
+        if let Some(deadline) = &mut driver.deadline {
+            deadline.ended(&self.definition, began.elapsed());
+        }
         report::success(&report, driver.report, driver.run.quiet).map_err(cannot_print)?;
         Ok(report)
     }

@@ -3,6 +3,7 @@
 //! Owns intermediate directories, and what is made sure of before the first job. Does not own how one job is
 //! planned (`job_run`) nor how a plan runs (live runtime).
 
+mod deadline;
 mod job_run;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use napreduce_live::{
     Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, check_output, run_embedded,
 };
 
+use self::deadline::ChainDeadline;
 use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::Cluster;
 use super::error::Error;
@@ -57,6 +59,8 @@ pub struct Driver<'p> {
     chain: Chain,
     /// Whether anything passes from one job to another.
     is_chain: bool,
+    /// The `--deadline` that all its jobs share.
+    deadline: Option<ChainDeadline>,
     /// Whether `--output` was looked at before the first job.
     output_checked: bool,
     /// Whether a job has written there, or tried to.
@@ -87,6 +91,7 @@ impl<'p> Driver<'p> {
             );
         }
         let chain = Chain::beside(&run.output)?;
+        let deadline = run.cluster.deadline().and_then(ChainDeadline::of);
         let (is_chain, output_checked, cluster) = (false, false, None);
         Ok(Driver {
             program,
@@ -97,6 +102,7 @@ impl<'p> Driver<'p> {
             files,
             chain,
             is_chain,
+            deadline,
             output_checked,
             output_used: false,
             reservation: None,
@@ -136,6 +142,15 @@ impl<'p> Driver<'p> {
             read.map_err(|error| InputError::Unreadable { path, error })?;
         }
         Ok(text)
+    }
+
+    /// How many jobs this program will yet run: with `--deadline` on a cluster each job of a chain gets a deadline of its own, which
+    /// leaves those after it as long as runs of the same definition took, or an equal part. Unless it is said, one
+    /// more job is expected until one writes to `--output`.
+    pub fn expect_jobs(&mut self, jobs: u32) {
+        if let Some(deadline) = &mut self.deadline {
+            deadline.expect(jobs);
+        }
     }
 
     /// A run of the job defined under this name; without more said it takes the arguments of the command line.
@@ -191,6 +206,14 @@ impl<'p> Driver<'p> {
         }
         self.output_used = true;
         self.reservation.take().map_or(Ok(()), OutputReservation::give_back).map_err(Error::from)
+    }
+
+    /// What the next job gets of `--deadline`, which all jobs of a chain share.
+    fn share_deadline(&self, definition: &str, plan: &mut JobPlan) {
+        if let Some(deadline) = self.deadline.as_ref().filter(|_| self.is_chain) {
+            let is_last = lies_within(&plan.output, &self.run.output);
+            plan.deadline = Some(deadline.next(definition, is_last));
+        }
     }
 
     fn slots(&self) -> u32 {

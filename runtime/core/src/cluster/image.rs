@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
+use crate::cluster::lengths::KnownLengths;
 use crate::cluster::worker::WorkerImage;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
@@ -41,6 +42,7 @@ pub(crate) struct ClusterImage {
     costs: ByKind<MeasuredCosts>,
     #[serde(default)]
     judged: BTreeMap<Primitive, Judged>,
+    lengths: KnownLengths,
     #[serde(default)]
     unread: BTreeSet<(WorkerId, String)>,
 }
@@ -62,6 +64,7 @@ impl Cluster {
             tally: self.tally,
             costs: self.costs,
             judged: self.judged.clone(),
+            lengths: self.lengths.clone(),
             unread: self.unread.clone(),
         }
     }
@@ -88,6 +91,7 @@ impl Cluster {
             tally: image.tally,
             costs: image.costs,
             judged: image.judged,
+            lengths: image.lengths,
             unread: image.unread,
             requests: keyed(image.requests.into_iter().map(Ok), |request| request.attempt)?,
             ..Cluster::default()

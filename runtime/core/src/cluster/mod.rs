@@ -13,6 +13,7 @@ mod id_map;
 mod image;
 mod job;
 mod job_view;
+mod lengths;
 mod live_numbers;
 mod looks;
 mod pending;
@@ -29,6 +30,7 @@ pub(crate) use free_workers::{FreeWorkers, OfferOrder};
 pub(crate) use image::ClusterImage;
 pub use job::Job;
 pub use job_view::TaskHistory;
+pub use lengths::Lengths;
 pub use looks::looks;
 pub use preempted::MeasuredCosts;
 pub(crate) use preempted::smooth;
@@ -43,6 +45,7 @@ use std::sync::Arc;
 use crate::by_kind::ByKind;
 use crate::cluster::id_map::IdMap;
 use crate::cluster::image::per_kind;
+use crate::cluster::lengths::KnownLengths;
 use crate::cluster::racks::Racks;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
@@ -117,6 +120,8 @@ pub(crate) struct Cluster {
     pub costs: ByKind<MeasuredCosts>,
     /// What chosen primitives were expected to cost, and did.
     pub judged: BTreeMap<Primitive, Judged>,
+    /// What tasks of jobs took that ended well.
+    pub lengths: KnownLengths,
     /// Suspended attempts that an operator wants to go on.
     pub recalled: BTreeSet<AttemptId>,
     /// Suspended attempts that wait for a slot, of active jobs, by worker.

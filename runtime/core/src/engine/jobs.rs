@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId};
 use crate::job::{JobOutcome, JobSpec};
 use crate::states::{JobInput, JobState};
+use crate::time::Time;
 
 impl Engine {
     pub(super) fn job_submitted(&mut self, id: JobId, spec: &JobSpec) {
@@ -17,9 +18,9 @@ impl Engine {
             return;
         }
         self.record(Record::JobAccepted(id));
-        let runnable =
-            spec.check().map_err(|error| error.to_string()).and_then(|()| self.scheduler.admits(spec));
-        if let Err(why) = runnable {
+        let runnable = spec.check().map_err(|error| error.to_string());
+        let runnable = runnable.and_then(|()| self.scheduler.admits(spec));
+        if let Err(why) = runnable.and_then(|()| self.can_meet(self.cluster.now, spec)) {
             self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {why}") });
             return;
         }
@@ -31,6 +32,20 @@ impl Engine {
         if nothing_to_do {
             self.decide(id, JobInput::Succeeded, JobOutcome::Succeeded);
         }
+    }
+
+    /// Whether the policy would let a job in that were submitted now.
+    ///
+    /// # Errors
+    /// Says which deadline could not be kept.
+    pub fn can_meet(&self, now: Time, spec: &JobSpec) -> Result<(), String> {
+        self.scheduler.can_meet(now, spec, &self.view())
+    }
+
+    /// What the policy has to say of a job, for people.
+    pub fn remarks(&self, now: Time, job: JobId) -> Vec<String> {
+        let view = self.view();
+        view.job(job).map_or_else(Vec::new, |job| self.scheduler.remarks(now, job, &view))
     }
 
     pub(super) fn job_kill_requested(&mut self, id: JobId, reason: &str) {
@@ -70,7 +85,9 @@ impl Engine {
         job.state = job.state.on(JobInput::Drained).expect("a stopping job can end");
         let outcome = job.outcome.take().expect("the outcome was decided with the step to stopping");
         self.cluster.touch(id);
-        self.cluster.jobs.remove(&id);
+        if let Some(job) = self.cluster.jobs.remove(&id).filter(|_| outcome == JobOutcome::Succeeded) {
+            self.cluster.lengths.note(&job, self.cluster.now);
+        }
         self.cluster.forget_lost_workers();
         self.job_over(id, outcome);
     }

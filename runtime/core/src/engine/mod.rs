@@ -30,10 +30,10 @@ use std::collections::BTreeSet;
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
-use crate::cluster::{Cluster, ClusterView, Explanation};
+use crate::cluster::{Cluster, ClusterView};
 use crate::effect::{Effect, Order, Record};
 use crate::event::Event;
-use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
+use crate::ids::{AttemptId, WorkerId};
 use crate::scheduler::{Action, Scheduler};
 use crate::settings::EngineSettings;
 use crate::states::{AttemptInput, AttemptState};
@@ -169,23 +169,6 @@ impl Engine {
     /// Everything there is to see.
     pub fn view(&self) -> ClusterView<'_> {
         ClusterView::new(&self.cluster)
-    }
-
-    /// Where a task is, and why; see [`ClusterView::explain`].
-    pub fn explain(&self, task: TaskId) -> Explanation {
-        self.with_policy(task.job, self.view().explain(task))
-    }
-
-    /// Where a job is, and why; see [`ClusterView::explain_job`].
-    pub fn explain_job(&self, job: JobId) -> Explanation {
-        self.with_policy(job, self.view().explain_job(job))
-    }
-
-    /// What the policy says of a job comes first: nothing else matters then.
-    fn with_policy(&self, job: JobId, mut explanation: Explanation) -> Explanation {
-        let said = self.scheduler.why_not_running(job);
-        explanation.reasons.splice(0..0, said.map(|why| format!("{job} waits: {why}")));
-        explanation
     }
 
     fn apply(&mut self, event: &Event) {

@@ -6,7 +6,7 @@ mod actions;
 
 pub use actions::{Action, Actions, Offer, Preempt, Release};
 
-use crate::cluster::ClusterView;
+use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
 use crate::ids::JobId;
 use crate::job::JobSpec;
@@ -67,9 +67,18 @@ pub trait Scheduler: Send {
         Ok(())
     }
 
-    /// Why it gives a job nothing, whatever slots are free, if it does not; for people.
-    fn why_not_running(&self, _job: JobId) -> Option<String> {
-        None
+    /// Whether it would let a job in that it has a place for: one that cannot be done by its deadline, or keeps others from
+    /// theirs, fails when it is submitted.
+    ///
+    /// # Errors
+    /// Says what is missing.
+    fn can_meet(&self, _now: Time, _spec: &JobSpec, _view: &ClusterView<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What there is to say of a job, for people who ask why it does not get on.
+    fn remarks(&self, _now: Time, _job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
+        Vec::new()
     }
 
     /// What it remembers between calls, as text that only it reads, for a snapshot of the engine. A policy that decides

@@ -9,17 +9,20 @@ use napreduce_protocol::JobPlan;
 use napreduce_schedulers::SchedulerConfiguration;
 
 use super::daemon::Coordinator;
+use super::entry::spec_of;
 use super::requests::Refusal;
 use crate::journal::EngineRules;
 
 impl Coordinator {
-    /// Refuses a job that the rules would have checkpointed and that cannot be, or whose queue means nothing. An embedded
-    /// one is asked by nobody.
-    pub(super) fn admit(&self, plan: &JobPlan) -> Result<(), Refusal> {
+    /// Refuses a job that the rules would have checkpointed and that cannot be, whose queue means nothing, or that the policy
+    /// does not let in. An embedded one is asked by nobody.
+    pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
         let Some(lasting) = &self.lasting else { return Ok(()) };
         let rules = &lasting.journal.header().rules;
         check_queue(&rules.scheduler, &lasting.queues, &plan.queue).map_err(Refusal::wrong)?;
-        check(rules, plan).map_err(Refusal::wrong)
+        check(rules, plan).map_err(Refusal::wrong)?;
+        let now = self.clock.now().max(self.state.last);
+        self.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
     }
 }
 

@@ -89,7 +89,7 @@ impl Coordinator {
             submitters.push(Submitter::Client(reply));
             return;
         }
-        if let Err(refusal) = self.admit(&submission.plan) {
+        if let Err(refusal) = self.admit(&submission.plan, &submission.user) {
             return send(reply, Err(refusal));
         }
         let job = self.next_job();
@@ -235,14 +235,15 @@ impl Coordinator {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))
             }
             Some(task) => {
-                let mut lines = in_lines(&task, self.state.engine.explain(task));
+                let mut lines = in_lines(&task, view.explain(task));
                 lines.extend(held);
                 lines.extend(self.ways_on(known, |attempt| attempt.task == task));
                 lines.extend(self.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task)));
                 Ok(lines)
             }
             None => {
-                let mut lines = in_lines(&job, self.state.engine.explain_job(job));
+                let mut lines = in_lines(&job, view.explain_job(job));
+                lines.extend(self.state.engine.remarks(self.clock.now().max(self.state.last), job));
                 lines.extend(held);
                 lines.extend(self.ways_on(known, |_| true).into_iter().take(WAYS_MAX));
                 Ok(lines)

@@ -151,24 +151,28 @@ impl Accepted {
 
     /// What the engine is to know of it.
     pub(super) fn spec(&self, at: Time) -> JobSpec {
-        let plan = &self.plan;
-        let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length(), preferred: Vec::new() });
-        let deadline = plan.deadline.map(|deadline| {
-            at + Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX).min(u64::MAX - at.0))
-        });
-        JobSpec {
-            name: plan.name.clone(),
-            user: self.user.clone(),
-            queue: plan.queue.clone(),
-            priority: plan.priority,
-            deadline,
-            maps: maps.collect(),
-            reduces: plan.reduces,
-            attempts_max: plan.attempts_max,
-            slowstart_permille: plan.slowstart_permille,
-            unsaved: plan.unsaved(),
-            memory: plan.task_memory,
-        }
+        spec_of(&self.plan, &self.user, at)
+    }
+}
+
+/// What the engine is to know of a job that is submitted then.
+pub(super) fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
+    let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length(), preferred: Vec::new() });
+    let deadline = plan.deadline.map(|deadline| {
+        at + Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX).min(u64::MAX - at.0))
+    });
+    JobSpec {
+        name: plan.name.clone(),
+        user: user.to_owned(),
+        queue: plan.queue.clone(),
+        priority: plan.priority,
+        deadline,
+        maps: maps.collect(),
+        reduces: plan.reduces,
+        attempts_max: plan.attempts_max,
+        slowstart_permille: plan.slowstart_permille,
+        unsaved: plan.unsaved(),
+        memory: plan.task_memory,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the two schedulers. Does not own any decision: the assignment gives slots, the watch takes them.
 
-use napreduce_core::{Actions, ClusterView, Event, JobId, Offer, Scheduler, Time};
+use napreduce_core::{Actions, ClusterView, Event, Job, JobId, Offer, Scheduler, Time};
 use serde::{Deserialize, Serialize};
 
 use super::assignment::{Assignment, Refused};
@@ -104,8 +104,8 @@ impl Scheduler for Capacity {
         }
     }
 
-    fn why_not_running(&self, job: JobId) -> Option<String> {
-        self.books.why_not_running(job)
+    fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
+        self.books.why_not_running(job.id()).map(|why| format!("it waits: {why}")).into_iter().collect()
     }
 
     fn save(&self) -> Option<String> {

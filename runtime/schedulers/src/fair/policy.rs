@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ByKind, ClusterView, Event, JobId, JobSpec, Offer, Scheduler, TaskKind, Time};
+use napreduce_core::{Actions, ByKind, ClusterView, Event, Job, JobId, JobSpec, Offer, Scheduler, TaskKind, Time};
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError};
 use crate::fair::pool::{Key, PoolId};
@@ -207,8 +207,8 @@ impl Scheduler for Fair {
         self.tree.path_for(spec).map(drop).map_err(|error| error.to_string())
     }
 
-    fn why_not_running(&self, job: JobId) -> Option<String> {
-        self.tree.why_not_running(job)
+    fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
+        self.tree.why_not_running(job.id()).map(|why| format!("it waits: {why}")).into_iter().collect()
     }
 
     fn save(&self) -> Option<String> {

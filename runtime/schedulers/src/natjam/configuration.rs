@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{JobSpec, Primitive, Span, TaskEviction, TaskKind};
 
+use crate::natjam::admission::DeadlineAdmission;
 use crate::natjam::eviction::JobEviction;
 use crate::natjam::reclaim::ReclaimLimits;
 use crate::natjam::urgency::{DeadlineEviction, DeadlineSelection, MixedPair, UrgencyKey};
@@ -82,6 +83,8 @@ pub struct NatjamRConfiguration {
     /// An attempt that was asked so long ago is killed.
     #[serde(with = "napreduce_core::time::text_or_never")]
     pub kill_timeout: Option<Span>,
+    /// What becomes of a job that may not be done by its deadline.
+    pub admission: DeadlineAdmission,
     /// How long jobs wait for a slot near their data.
     pub delay: DelaySettings,
 }
@@ -99,6 +102,7 @@ impl Default for NatjamRConfiguration {
             per_run: 1,
             laxity_margin: Span(0),
             kill_timeout: Some(Span::from_secs(12)),
+            admission: DeadlineAdmission::Off,
             delay: DelaySettings::default(),
         }
     }

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, ClusterView, Event, Job, JobId, Offer, Release, Scheduler, Span, TaskKind, Time,
+    Actions, ClusterView, Event, Job, JobId, JobSpec, Offer, Release, Scheduler, Span, TaskKind, Time,
 };
 
+use crate::natjam::admission::{DeadlineAdmission, Lateness};
 use crate::natjam::configuration::{NatjamConfigurationError, NatjamRConfiguration};
+use crate::natjam::expected::{check_known, check_new, is_known};
 use crate::natjam::lines::{Lines, serve_job};
 use crate::natjam::runs::Runs;
 use crate::natjam::urgency::{Urgency, UrgencyKey};
@@ -211,6 +213,25 @@ impl Scheduler for NatjamR {
                 self.preempt(kind, view, actions);
             }
         }
+    }
+
+    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {
+        if self.configuration.admission != DeadlineAdmission::Refuse {
+            return Ok(());
+        }
+        let late = |lateness: Lateness| format!("{lateness}; give it more time with --deadline, or none");
+        check_new(now, spec, view, &self.configuration).map_err(late)
+    }
+
+    fn remarks(&self, now: Time, job: &Job, view: &ClusterView<'_>) -> Vec<String> {
+        if self.configuration.admission == DeadlineAdmission::Off || job.spec().deadline.is_none() {
+            return Vec::new();
+        }
+        let verdict = check_known(now, job, view, &self.configuration);
+        let unknown = !is_known(job, view);
+        let unknown = unknown.then(|| "nothing is known yet of how long its tasks take".to_owned());
+        let late = verdict.err().map(|lateness| format!("it may miss its deadline: {lateness}"));
+        unknown.into_iter().chain(late).collect()
     }
 
     fn save(&self) -> Option<String> {

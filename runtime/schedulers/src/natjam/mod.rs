@@ -3,9 +3,11 @@
 //! Owns the two policies. The pure decisions stand in files of their own, over plain numbers; see
 //! `docs/schedulers/natjam.md`.
 
+mod admission;
 mod configuration;
 mod deadline;
 mod eviction;
+mod expected;
 mod lines;
 mod policy;
 mod reclaim;
@@ -13,6 +15,7 @@ mod runs;
 mod table;
 mod urgency;
 
+pub use admission::DeadlineAdmission;
 pub use configuration::{NatjamConfiguration, NatjamConfigurationError, NatjamRConfiguration};
 pub use deadline::NatjamR;
 pub use eviction::{Evictions, Holding, JobEviction};

@@ -73,18 +73,18 @@ fn a_pool_runs_so_many_jobs_and_then_the_one_that_waited_longest() {
              > launch 5:m0.1 on 1
          job 6 queue b user bob maps 1 reduces 0
          whyjob 2
-             > active; job_0002 waits: pool a runs 1 jobs, the most it may at once
-             > 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
              > the scheduler left a map slot of worker_0001 empty: every pool that could use it is at its maximum
+             > it waits: pool a runs 1 jobs, the most it may at once
          started m0.1
          commits m0.1
              > commit m0.1
          done m0.1
              > job 1 succeeded; launch 3:m0.1 on 1
          whyjob 2
-             > active; job_0002 waits: user bob has 2 jobs running, the most one may at once
-             > 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
-             > the scheduler left a map slot of worker_0001 empty: every pool that could use it is at its maximum",
+             > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > the scheduler left a map slot of worker_0001 empty: every pool that could use it is at its maximum
+             > it waits: user bob has 2 jobs running, the most one may at once",
     );
 }
 

@@ -182,7 +182,8 @@ fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
 
 impl Simulation {
     /// Submits a job now.
-    pub(super) fn submit(&mut self, plan: SimulatedJob) {
+    pub(super) fn submit(&mut self, mut plan: SimulatedJob) {
+        self.chain_lengths.divide(&mut plan);
         self.allow_for(&plan);
         let spec = self.spec_of(&plan);
         let result = JobResult::begin(self.jobs.next_id(), &plan, self.now, &self.settings);
@@ -332,6 +333,7 @@ impl Simulation {
             assert_eq!(done as usize, job.plan.tasks(kinds), "{id} ended before its tasks");
         }
         self.run.books.job_went(job.result.sojourn());
+        self.follow(job.plan, &job.result);
         self.run.jobs.push(job.result);
         Ok(())
     }

@@ -12,6 +12,7 @@
 //! ```
 
 mod attempts;
+mod chains;
 mod failures;
 mod guard;
 mod jobs;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time};
 
 use self::attempts::Attempts;
+use self::chains::ChainLengths;
 use self::guard::Guard;
 use self::jobs::Jobs;
 use self::log::Log;
@@ -89,6 +91,7 @@ pub struct Simulation {
     /// When the engine wants to be woken.
     armed: Option<Time>,
     idle_instants: u32,
+    chain_lengths: ChainLengths,
     guard: Guard,
     log: Option<Log>,
     run: Run,
@@ -120,6 +123,7 @@ impl Simulation {
             finishing: Vec::new(),
             armed: None,
             idle_instants: 0,
+            chain_lengths: ChainLengths::default(),
             guard: Guard::default(),
             log: None,
             run: Run::new(&settings),
@@ -288,7 +292,7 @@ impl Simulation {
         }
         self.run.books.check(sojourns)?;
         self.run.unfinished = self.jobs.running;
-        self.run.never_submitted = self.triggered.keys().map(|name| name.to_string()).collect();
+        self.run.never_submitted.extend(self.triggered.keys().map(|name| name.to_string()));
         self.run.ended = now;
         self.run.tally = self.engine.view().tally();
         self.run.judged = self.engine.view().judged().clone();

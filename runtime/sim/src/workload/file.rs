@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Workload;
 use super::arrivals::{Arrivals, span};
+use super::chain::{self, ChainEntry, followers};
 use super::distribution::Distribution;
 use super::sizes::{Replicas, drawn};
-use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
+use crate::job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 use crate::settings::Overheads;
 
 /// More tasks of one kind are refused, or not drawn.
@@ -47,6 +48,9 @@ pub struct WorkloadFile {
     pub arrivals: Option<Arrivals>,
     #[serde(rename = "job", default)]
     pub jobs: Vec<JobEntry>,
+    /// Which of them follow each other.
+    #[serde(rename = "chain", default, skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<ChainEntry>,
 }
 
 /// A cluster of equal machines.
@@ -196,10 +200,14 @@ impl WorkloadFile {
         let mut timed: Vec<(Time, usize, u32)> = Vec::new();
         let mut common: Vec<(usize, u32)> = Vec::new();
         let mut triggered = Vec::new();
-        for (entry, job) in self.jobs.iter().enumerate() {
+        let chains = followers(&self.chains, &self.jobs);
+        let follows: BTreeSet<usize> = chains.values().flat_map(|(later, _)| later.iter().copied()).collect();
+        for (entry, job) in self.jobs.iter().enumerate().filter(|(entry, _)| !follows.contains(entry)) {
             let numbers = 1..=job.repeat;
             match &job.submit {
-                Some(trigger) if trigger == "trigger" => triggered.push(self.plan(entry, 1, Time(0), seed)),
+                Some(trigger) if trigger == "trigger" => {
+                    triggered.push(self.chained(entry, 1, Time(0), seed))
+                }
                 None if self.arrivals.is_some() => common.extend(numbers.map(|number| (entry, number))),
                 submit => {
                     let from =
@@ -218,8 +226,19 @@ impl WorkloadFile {
         }
         timed.sort_unstable();
         let file = self.clone();
-        let plans = timed.into_iter().map(move |(at, entry, number)| file.plan(entry, number, at, seed));
+        let plans = timed.into_iter().map(move |(at, entry, number)| file.chained(entry, number, at, seed));
         triggered.into_iter().fold(Workload::stream(plans), Workload::with_triggered)
+    }
+
+    /// One job with those that follow it.
+    fn chained(&self, entry: usize, number: u32, at: Time, seed: u64) -> SimulatedJob {
+        let mut plan = self.plan(entry, number, at, seed);
+        if let Some((later, deadline)) = followers(&self.chains, &self.jobs).remove(&entry) {
+            let jobs = later.into_iter().map(|entry| self.plan(entry, number, at, seed)).collect();
+            plan.is_chained = true;
+            plan.followed_by = Some(Box::new(Followers { jobs, deadline }));
+        }
+        plan
     }
 
     /// One job with its tasks. What is drawn depends on the seed, the entry and the number alone.
@@ -298,7 +317,7 @@ impl WorkloadFile {
                 return Err((format!("job {:?}", job.name), error));
             }
         }
-        Ok(())
+        chain::check(&self.chains, &self.jobs)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Does not own how a job runs.
 
 mod arrivals;
+mod chain;
 mod distribution;
 mod file;
 mod published;
@@ -11,6 +12,7 @@ mod sizes;
 mod swim;
 
 pub use arrivals::Arrivals;
+pub use chain::ChainEntry;
 pub use distribution::Distribution;
 pub use file::{ClusterShape, JobEntry, MapsEntry, ReducesEntry, WorkloadError, WorkloadFile};
 pub use published::{PUBLISHED, Published, published};

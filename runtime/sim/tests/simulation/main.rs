@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod admission;
+mod chains;
 mod conversion;
 mod failures;
 mod log;

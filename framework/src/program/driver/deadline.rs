@@ -1,0 +1,97 @@
+//! One deadline for a program that runs several jobs: what each of them gets of it.
+//!
+//! Owns which jobs are yet to come, and what is known of their lengths: how long runs of the same definitions took in this
+//! program. Does not own the division (`napreduce_core::chain_share`).
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use napreduce_core::{Span, chain_share};
+
+/// The deadline of a chain of jobs.
+#[derive(Debug)]
+pub(super) struct ChainDeadline {
+    due: Instant,
+    /// Runs of each definition: how many, and how long they took together.
+    took: BTreeMap<String, (u32, Duration)>,
+    /// How many jobs the program says it will yet run, the next one included.
+    to_come: Option<u32>,
+}
+
+impl ChainDeadline {
+    /// So long from now.
+    pub fn of(lasts: Duration) -> Option<ChainDeadline> {
+        let due = Instant::now().checked_add(lasts)?;
+        Some(ChainDeadline { due, took: BTreeMap::new(), to_come: None })
+    }
+
+    /// The program says how many jobs it will yet run.
+    pub fn expect(&mut self, jobs: u32) {
+        self.to_come = Some(jobs);
+    }
+
+    /// How long after its submission the next job is due; the last job writes the program's output.
+    pub fn next(&self, definition: &str, is_last: bool) -> Duration {
+        let left = self.due.saturating_duration_since(Instant::now());
+        // Something has to write the output.
+        let later = self.to_come.map_or(u32::from(!is_last), |jobs| jobs.saturating_sub(1));
+        let took = self.took.get(definition).map(|(runs, total)| span(*total / (*runs).max(1)));
+        Duration::from_micros(chain_share(span(left), took, &vec![took; later as usize]).0)
+    }
+
+    /// A job has ended.
+    pub fn ended(&mut self, definition: &str, took: Duration) {
+        let (runs, total) = self.took.entry(definition.to_owned()).or_default();
+        *runs += 1;
+        *total += took;
+        self.to_come = self.to_come.map(|jobs| jobs.saturating_sub(1));
+    }
+}
+
+fn span(time: Duration) -> Span {
+    Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(number: u64) -> Duration {
+        Duration::from_secs(number)
+    }
+
+    /// What it gets of 1,000 s, in tens of seconds.
+    fn part(chain: &ChainDeadline, name: &str, is_last: bool) -> f64 {
+        (chain.next(name, is_last).as_secs_f64() / 10.0).round()
+    }
+
+    #[test]
+    fn one_more_job_is_expected_until_the_output_is_written() {
+        let mut chain = ChainDeadline::of(seconds(1_000)).expect("not for ever");
+        assert_eq!(part(&chain, "count", false), 50.0);
+        assert_eq!(part(&chain, "count", true), 100.0);
+        chain.ended("count", seconds(100));
+        assert_eq!(part(&chain, "sort", false), 50.0);
+        assert_eq!(part(&chain, "count", false), 90.0, "another round of 100 s comes");
+    }
+
+    #[test]
+    fn as_many_jobs_are_expected_as_the_program_says() {
+        let mut chain = ChainDeadline::of(seconds(1_000)).expect("not for ever");
+        chain.expect(4);
+        assert_eq!(part(&chain, "count", false), 25.0);
+        chain.ended("count", seconds(200));
+        assert_eq!(part(&chain, "count", false), 60.0, "two more of 200 s");
+        chain.ended("count", seconds(100));
+        assert_eq!(part(&chain, "count", false), 85.0, "one more of 150 s");
+        chain.ended("count", seconds(100));
+        assert_eq!(part(&chain, "count", true), 100.0);
+    }
+
+    #[test]
+    fn a_chain_that_is_late_leaves_nothing_to_wait_for() {
+        let chain = ChainDeadline::of(Duration::ZERO).expect("not for ever");
+        assert_eq!(chain.next("count", false), Duration::ZERO);
+        assert!(ChainDeadline::of(Duration::MAX).is_none(), "nothing is due so late");
+    }
+}

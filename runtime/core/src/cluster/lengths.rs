@@ -1,0 +1,84 @@
+//! How long tasks take, by the names of their jobs: of those that have ended well.
+//!
+//! Owns what is remembered, and how much of it. Does not own who expects what of it (the policies).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::by_kind::ByKind;
+use crate::cluster::image::per_kind;
+use crate::cluster::{ClusterView, Job};
+use crate::ids::TaskKind;
+use crate::time::{Span, Time};
+
+/// So many names are remembered; of more, that goes of which no job ended for the longest time.
+const NAMES_MAX: usize = 1_000;
+
+/// How long attempts were at work for some tasks, without work that was lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lengths {
+    /// How many tasks.
+    pub tasks: u64,
+    /// All of them together.
+    pub total: Span,
+    /// The longest.
+    pub longest: Span,
+}
+
+impl Lengths {
+    /// Nothing, of no tasks.
+    pub fn mean(self) -> Option<Span> {
+        self.total.0.checked_div(self.tasks).map(Span)
+    }
+
+    fn add(self, more: Lengths) -> Lengths {
+        Lengths {
+            tasks: self.tasks.saturating_add(more.tasks),
+            total: Span(self.total.0.saturating_add(more.total.0)),
+            longest: self.longest.max(more.longest),
+        }
+    }
+}
+
+/// What is remembered.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KnownLengths {
+    /// Of the last job of each name, and when it ended.
+    by_name: BTreeMap<String, (Time, ByKind<Lengths>)>,
+    /// Of all jobs.
+    all: ByKind<Lengths>,
+}
+
+impl KnownLengths {
+    /// A job has ended well.
+    pub fn note(&mut self, job: &Job, now: Time) {
+        let of = per_kind(|kind| of_done(job, kind));
+        self.all = per_kind(|kind| self.all[kind].add(of[kind]));
+        self.by_name.insert(job.spec.name.clone(), (now, of));
+        if self.by_name.len() > NAMES_MAX {
+            let oldest = self.by_name.iter().min_by_key(|(name, (at, _))| (*at, name.as_str()));
+            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+                self.by_name.remove(&name);
+            }
+        }
+    }
+}
+
+fn of_done(job: &Job, kind: TaskKind) -> Lengths {
+    let each = |took: Span| Lengths { tasks: 1, total: took, longest: took };
+    job.phases[kind].done_tasks().fold(Lengths::default(), |sum, task| sum.add(each(task.took)))
+}
+
+impl ClusterView<'_> {
+    /// What tasks of a kind take of jobs like this one: of what it has done itself, else of the last job of its name that
+    /// ended well, else of all that did. Nothing while none of them is known.
+    pub fn lengths(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {
+        let known = &self.cluster().lengths;
+        let done = |job: &Job| of_done(job, kind);
+        let own = own.filter(|job| job.tasks_done(kind) > 0).map(done);
+        let named = known.by_name.get(name).map(|(_, of)| of[kind]);
+        let all = Some(known.all[kind]);
+        [own, named, all].into_iter().flatten().find(|lengths| lengths.tasks > 0)
+    }
+}

@@ -1,0 +1,54 @@
+//! Deadlines on a real cluster: a job that cannot be done in time is refused, and a chain of jobs has one deadline.
+//!
+//! Owns what a submitter is told. What can be done in time is the policies' own test.
+
+use std::process::Command;
+
+use napreduce_tests::{Folder, OwnCluster, program, run};
+
+const NATJAM: &str = "[scheduler.natjam-deadline]\nadmission = \"refuse\"\ninterval = \"10ms\"\n";
+
+/// A job whose map takes about two seconds, 100 ms for each line, and whose reduce a tenth of one.
+fn submission(cluster: &OwnCluster, folder: &Folder, job: &str, output: &str, more: &[&str]) -> Command {
+    let mut command = program("testjobs");
+    command.env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    command.args(["lines", "--job", job, "--output", output, "--number", "100000", "--reduces", "1"]);
+    // All of them have tasks of one length, as jobs of one name have.
+    command.args(["--name", "report", "--quiet", "--cluster"]).arg(cluster.directory()).args(more);
+    command
+}
+
+fn start(folder: &Folder) -> OwnCluster {
+    folder.write("lines/1", "word\n".repeat(20));
+    let cluster = OwnCluster::start(folder, 1, "natjam-deadline", NATJAM);
+    // Now it is known how long its tasks take.
+    run(&mut submission(&cluster, folder, "slow", "first", &[])).succeeded();
+    cluster
+}
+
+#[test]
+fn a_job_that_cannot_be_done_in_time_is_refused_before_it_begins() {
+    let folder = Folder::new();
+    let cluster = start(&folder);
+    let refused = run(&mut submission(&cluster, &folder, "slow", "late", &["--deadline", "1s"]));
+    let says = [
+        "its tasks alone may take ",
+        "longer than its deadline allows",
+        "give it more time with --deadline, or none",
+    ];
+    refused.failed(2, &says);
+    assert!(!folder.path("late").exists(), "nothing was claimed");
+    run(&mut submission(&cluster, &folder, "slow", "in-time", &["--deadline", "10m"])).succeeded();
+    run(&mut submission(&cluster, &folder, "slow", "whenever", &[])).succeeded();
+}
+
+#[test]
+fn the_first_job_of_a_chain_leaves_time_to_the_next() {
+    let folder = Folder::new();
+    let cluster = start(&folder);
+    // One job could be done in four seconds; each of two has half of that.
+    run(&mut submission(&cluster, &folder, "slow", "alone", &["--deadline", "4s"])).succeeded();
+    let refused = run(&mut submission(&cluster, &folder, "chain", "chain", &["--deadline", "4s"]));
+    refused.failed(2, &["its tasks alone may take "]);
+    run(&mut submission(&cluster, &folder, "chain", "chain", &["--deadline", "10m"])).succeeded();
+}
