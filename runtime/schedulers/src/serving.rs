@@ -1,8 +1,8 @@
 //! Giving an offered slot to a job that was chosen, and the delay that waits for a better place.
 //!
 //! Owns what every policy does with the job it chose: suspended work here first, then a task whose input or
-//! checkpoint is here, then one that has it on this rack, then any task; and delay scheduling (Zaharia et al., EuroSys 2010). Does not own the
-//! choice of the job.
+//! checkpoint is here, then one that has it on this rack, then any task; and delay scheduling (Zaharia et al.,
+//! EuroSys 2010). Does not own the choice of the job.
 
 use std::collections::BTreeMap;
 

@@ -191,7 +191,9 @@ proptest! {
                 1 => {
                     jobs += 1;
                     // Also of workers that are still to come, and of none.
-                    let on: Vec<Vec<u32>> = (0..=which).map(|map| (0..how).map(|copy| 1 + (map * 5 + copy * 3 + jobs) % 9).collect()).collect();
+                    let place = |map: u32, copy: u32| 1 + (map * 5 + copy * 3 + jobs) % 9;
+                    let holders = |map| (0..how).map(|copy| place(map, copy)).collect::<Vec<u32>>();
+                    let on: Vec<Vec<u32>> = (0..=which).map(holders).collect();
                     vec![submitted(jobs, &on.iter().map(Vec::as_slice).collect::<Vec<_>>())]
                 }
                 2 if workers > 0 => vec![Event::WorkerLost { worker: WorkerId(1 + which % workers), crashed: false }],

@@ -46,7 +46,8 @@ use crate::time::Time;
 /// use napreduce_scenarios::InOrder;
 ///
 /// let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
-/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots: Slots { map: 1, reduce: 1 }, host: "ada".into(), rack: "/ada".into() });
+/// let (slots, host, rack) = (Slots { map: 1, reduce: 1 }, "ada".to_owned(), "/default-rack".to_owned());
+/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots, host, rack });
 /// let spec = JobSpec {
 ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
 ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,

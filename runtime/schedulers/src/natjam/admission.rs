@@ -2,8 +2,8 @@
 //!
 //! Owns the bound, over plain numbers. Does not own where lengths come from nor what follows (`deadline`).
 //!
-//! While a job waits for slots of a kind, all of them are at work for jobs that go before it, for itself, or for what they were at
-//! when it came and that is not taken from them. So its last task begins when that is done, divided among the slots, and it
+//! While a job waits for slots of a kind, all of them are at work for jobs that go before it, for itself, or for
+//! what they were at when it came and that is not taken from them. So its last task begins when that is done, divided among the slots, and it
 //! ends a task later (R. Graham, Bounds on Multiprocessing Timing Anomalies, 1969). Maps come first, then reduces.
 
 use std::fmt;

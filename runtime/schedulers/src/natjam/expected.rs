@@ -1,7 +1,7 @@
 //! How long jobs with deadlines will yet be at work, as far as that is known, and who would be late with one more.
 //!
-//! Owns the estimates: a task takes as long as those of its job that are done, else as those of the last job of the same name, else as
-//! those of all jobs; of one of which nothing is known it takes no time. Does not own the bound (`admission`).
+//! Owns the estimates: a task takes as long as those of its job that are done, else as those of the last job of the
+//! same name, else as those of all jobs; of one of which nothing is known it takes no time. Does not own the bound (`admission`).
 
 use napreduce_core::{
     ByKind, ClusterView, Job, JobId, JobSpec, JobState, Lengths, Primitive, Span, TaskKind, Time,
