@@ -130,6 +130,19 @@ struct Envelope<P> {
     parameters: P,
 }
 
+/// Parameters as the tasks of a [`Program`]'s job read them, with every setting at its default: for whoever hands in a job without a
+/// driver.
+///
+/// ```
+/// let encoded = napreduce::program::encode_parameters(&("most", 10)).expect("they can be encoded");
+/// assert!(encoded.ends_with(br#""parameters":["most",10]}"#));
+/// ```
+pub fn encode_parameters<P: Serialize>(parameters: &P) -> Result<Vec<u8>, Error> {
+    let envelope = Envelope { settings: Settings::default(), files: BTreeMap::new(), parameters };
+    serde_json::to_vec(&envelope)
+        .map_err(|error| Error::Usage(format!("parameters cannot be encoded: {error}")))
+}
+
 type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 
 /// An executable with one or several job definitions, and a driver around them.

@@ -18,6 +18,7 @@ use crate::outputs::OutputsError;
 use crate::peers::PeerError;
 use crate::process::{InterruptError, ProcessError};
 use crate::program::ProgramError;
+use crate::replay::ReplayError;
 use crate::workspace::WorkError;
 
 /// An experiment could not be carried out.
@@ -62,6 +63,9 @@ pub enum LabError {
     /// A figure cannot be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),
+    /// A workload cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
     /// Nobody disturbed a job and its output is another one than before.
     #[error("{job} was run again undisturbed and its output differs; the comparison would mean nothing")]
     Undisturbed { job: JobId },
@@ -98,6 +102,7 @@ impl LabError {
     pub fn is_usage(&self) -> bool {
         match self {
             LabError::Program(_) | LabError::Slots(_) => true,
+            LabError::Replay(error) => error.is_usage(),
             LabError::Daemon(error) => matches!(error, DaemonError::Missing { .. }),
             LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script { .. }),
             LabError::Work(error) => matches!(error, WorkError::Make { .. } | WorkError::Room { .. }),

@@ -3,6 +3,8 @@
 //! jobs belongs to the experiments.
 
 mod ballast;
+mod pace;
+mod replayed;
 mod shapes;
 mod steps;
 
@@ -15,6 +17,9 @@ use clap::Args;
 use napreduce::program::Error;
 use napreduce::{Driver, Program};
 use napreduce_live::task_process_requested;
+pub use replayed::{
+    RECORD_BYTES, RECORDS, REPLAYED, REPLAYED_MAPS, ReplayedTask, ReplayedTasks, TaskBody, records,
+};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 pub use shapes::Shape;
@@ -83,7 +88,7 @@ pub fn job_program(program: Program) -> ExitCode {
         .about("Jobs of nap lab")
         .job("steps", steps::by_map)
         .job("steps-of-reduces", steps::by_reduces);
-    shapes::add_to(program).drive(drive)
+    replayed::add_to(shapes::add_to(program)).drive(drive)
 }
 
 fn drive(driver: &mut Driver<'_>, work: &Work) -> Result<(), Error> {

@@ -42,6 +42,7 @@ mod preempt;
 mod process;
 mod program;
 mod raw;
+mod replay;
 mod session;
 mod speed;
 mod start;
@@ -58,7 +59,7 @@ pub use guard::{GuardError, guard_program, guard_requested};
 pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
 pub use input::GeneratedInputError;
 pub use job_result::JobResultError;
-pub use jobs::{job_program, job_program_requested};
+pub use jobs::{TaskBody, job_program, job_program_requested};
 pub use latency::{Latencies, LatencyReport, LatencySettings, latency};
 pub use load::{Load, LoadReport, LoadSettings, load};
 pub use machine::{Machine, cpus};
@@ -71,6 +72,10 @@ pub use preempt::{
 };
 pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
 pub use program::{BenchmarkJob, ProgramError, Resources};
+pub use replay::{
+    Agreement, Costs, GivenCosts, MeanRatio, ReplayError, ReplayReport, ReplayRun, ReplaySettings,
+    ReplaySource, Scale, replay,
+};
 pub use session::Session;
 pub use speed::{Conditions, ContenderReport, Measurement, SpeedReport, SpeedSettings, Timing, speed};
 pub use start::{StartReport, StartSettings, start};

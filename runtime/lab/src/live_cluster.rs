@@ -193,6 +193,14 @@ impl<'s> LiveCluster<'s> {
         Ok(self.client.job(job).map_err(LiveClusterError::from)?)
     }
 
+    /// An error when one of its daemons has ended.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn check(&mut self) -> Result<(), LabError> {
+        Ok(self.daemons.check()?)
+    }
+
     /// Looks again and again until `found` gives something.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::load::LoadArguments;
 use crate::paper::PaperArguments;
 use crate::place::Workplace;
 use crate::preemption::{IdentityArguments, LatencyArguments, PreemptArguments};
+use crate::replay::ReplayArguments;
 
 /// An experiment.
 #[derive(Debug, Subcommand)]
@@ -27,6 +28,7 @@ pub enum Experiment {
     Identity(IdentityArguments),
     Load(LoadArguments),
     Paper(PaperArguments),
+    Replay(ReplayArguments),
     FuzzPolicies(FuzzArguments),
 }
 

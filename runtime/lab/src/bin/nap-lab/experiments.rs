@@ -13,7 +13,7 @@ use napreduce_lab::{
 use serde::Serialize;
 
 use crate::arguments::{Conditions, Experiment};
-use crate::{fuzz, load, paper, preemption};
+use crate::{fuzz, load, paper, preemption, replay};
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
@@ -118,6 +118,7 @@ fn measure(experiment: &Experiment) -> Result<bool> {
         Experiment::Latency(arguments) => preemption::latency(arguments, &session),
         Experiment::Identity(arguments) => preemption::identity(arguments, &session),
         Experiment::Load(arguments) => load::load(arguments, &session),
+        Experiment::Replay(arguments) => replay::replay(arguments, &session),
     }
 }
 

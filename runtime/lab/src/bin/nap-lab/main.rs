@@ -10,6 +10,7 @@ mod load;
 mod paper;
 mod place;
 mod preemption;
+mod replay;
 
 use std::process::ExitCode;
 

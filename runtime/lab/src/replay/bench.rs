@@ -1,0 +1,324 @@
+//! Owns runs of plans on clusters of their own: one cluster for each run, jobs handed in at their times and followed to their ends,
+//! outputs compared with those of undisturbed jobs. Which plans, and what follows from the runs, belongs to others.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fs, thread};
+
+use napreduce_core::{JobId, Span, Time};
+use napreduce_live::{ByteSize, JobDetail, JobPhase};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use napreduce_sim::{ClusterShape, SimulatedJob};
+
+use super::held::SlotTimes;
+use super::plan::LivePlan;
+use super::submitter::{HandedIn, Handing, late_max, wait_until};
+use crate::daemons::nap;
+use crate::error::{LabError, LiveClusterError};
+use crate::guard::{Charge, Guard};
+use crate::jobs::{RECORD_BYTES, RECORDS, TaskBody, records, rounds_per_second};
+use crate::live_cluster::{Layout, LiveCluster};
+use crate::outputs::OutputDigest;
+use crate::session::Session;
+use crate::workspace::{WorkError, WorkFolder, WorkSettings, remove};
+
+/// From the start of a run to its first submission.
+const LEAD: Duration = Duration::from_millis(50);
+/// Between two looks at all jobs.
+const LOOK: Duration = Duration::from_millis(50);
+/// With less time until the next submission nothing else is asked of the coordinator.
+const ROOM: Duration = Duration::from_millis(100);
+/// Between two words about how far a run is.
+const TELL: Duration = Duration::from_secs(10);
+/// A run may take so many times what it takes in simulated time, and this much more.
+const PATIENCE: u32 = 5;
+const PATIENCE_LEAST: Duration = Duration::from_secs(60);
+/// Work of a task whose costs are measured.
+pub const PROBE: Span = Span::from_millis(100);
+
+/// Where plans run.
+#[derive(Debug)]
+pub struct Bench<'s> {
+    session: &'s Session,
+    nap: PathBuf,
+    work: WorkFolder,
+    guard: Guard,
+    body: TaskBody,
+    rounds_per_second: u64,
+}
+
+/// What undisturbed jobs write, by name.
+pub type References = BTreeMap<String, OutputDigest>;
+
+/// A job of a run. Times in microseconds since the run began.
+#[derive(Clone, Debug)]
+pub struct LiveJob {
+    pub job: SimulatedJob,
+    pub submitted: u64,
+    pub ended: u64,
+    /// Since the run began, too, where it started.
+    pub times: SlotTimes,
+    pub late: Span,
+    pub identical: bool,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct LiveRun {
+    /// In the order of their submission.
+    pub jobs: Vec<LiveJob>,
+    /// By how much a submission may have been late.
+    pub late_max: Span,
+}
+
+impl LiveRun {
+    /// The latest submission.
+    pub fn late(&self) -> Span {
+        self.jobs.iter().map(|job| job.late).max().unwrap_or_default()
+    }
+
+    /// Whether every job came when it should.
+    pub fn counts(&self) -> bool {
+        self.late() <= self.late_max
+    }
+}
+
+impl<'s> Bench<'s> {
+    /// Makes its folder, which goes with it, and measures the machine when tasks are to calculate.
+    ///
+    /// # Errors
+    /// When a binary is missing or the folder cannot be made.
+    pub fn new(
+        binaries: &Path,
+        work: &WorkSettings,
+        body: TaskBody,
+        session: &'s Session,
+    ) -> Result<Bench<'s>, LabError> {
+        let nap = nap(binaries)?;
+        let folder = WorkFolder::make(work, ByteSize::new(512 << 20))?;
+        let mut guard = Guard::start()?;
+        if !work.keep {
+            guard.take(&Charge::Folder(folder.path().to_owned()))?;
+        }
+        let rounds_per_second = match body {
+            TaskBody::Cpu => {
+                session.say("measuring how fast this machine is");
+                rounds_per_second() as u64
+            }
+            _ => 0,
+        };
+        Ok(Bench { session, nap, work: folder, guard, body, rounds_per_second })
+    }
+
+    /// Has everything cleaned up.
+    ///
+    /// # Errors
+    /// When something is left.
+    pub fn end(self) -> Result<(), LabError> {
+        Ok(self.guard.clean_up()?)
+    }
+
+    /// What the jobs write without anybody in their way, and without the time that their outputs do not depend on.
+    ///
+    /// # Errors
+    /// When a job fails.
+    pub fn references(&mut self, plan: &LivePlan) -> Result<References, LabError> {
+        self.session.say(format!("running {} jobs undisturbed, for their outputs", plan.jobs.len()));
+        let at_once = |job: &SimulatedJob| SimulatedJob { submit: Time(0), ..job.clone() };
+        let undisturbed = LivePlan {
+            jobs: plan.jobs.iter().map(at_once).collect(),
+            policy: SchedulerConfiguration::named(SchedulerName::Fifo),
+            preemption: Default::default(),
+            ..plan.clone()
+        };
+        let (_, digests) = self.on_a_cluster(&undisturbed, None, Duration::from_secs(3_600))?;
+        let named = plan.jobs.iter().map(|job| job.name.to_string());
+        Ok(named.zip(digests).collect())
+    }
+
+    /// One run of a plan, which takes about as long as it is expected to.
+    ///
+    /// # Errors
+    /// When a daemon or a job fails, when it takes many times longer, and on an interrupt.
+    pub fn run(
+        &mut self,
+        plan: &LivePlan,
+        references: &References,
+        expected: Duration,
+    ) -> Result<LiveRun, LabError> {
+        let (mut run, digests) = self.on_a_cluster(plan, Some(self.body), expected)?;
+        for (job, digest) in run.jobs.iter_mut().zip(digests) {
+            job.identical = references.get(&*job.job.name) == Some(&digest);
+        }
+        Ok(run)
+    }
+
+    fn on_a_cluster(
+        &mut self,
+        plan: &LivePlan,
+        body: Option<TaskBody>,
+        expected: Duration,
+    ) -> Result<(LiveRun, Vec<OutputDigest>), LabError> {
+        let folder = self.work.fresh("replay")?;
+        let maps = plan.jobs.iter().map(|job| job.maps.len()).max().unwrap_or(0) as u64;
+        let maps = maps.max(u64::from(plan.cluster.machines * plan.cluster.map_slots));
+        let records_path = folder.join("records");
+        let failed = |source| WorkError::Use { action: "write", path: records_path.clone(), source };
+        fs::write(&records_path, records(maps)).map_err(failed)?;
+        let layout = Layout {
+            workers: plan.workers(),
+            heartbeat: Duration::from_micros(plan.heartbeat.0),
+            configuration: plan.configuration()?,
+            confinement: None,
+        };
+        let cluster = LiveCluster::start(&folder, &self.nap, &layout, &mut self.guard, self.session)?;
+        let outputs = folder.join("outputs");
+        fs::create_dir(&outputs).map_err(failed)?;
+        let handing = Handing {
+            records: &records_path,
+            records_length: maps * RECORDS * RECORD_BYTES as u64,
+            outputs: &outputs,
+            body,
+            rounds_per_second: self.rounds_per_second,
+        };
+        let mut running = Running { cluster, session: self.session, plan, handing, expected };
+        running.warm_up()?;
+        let run = running.all()?;
+        running.cluster.stop()?;
+        let outputs =
+            (0..plan.jobs.len()).map(|number| OutputDigest::read(&outputs.join(number.to_string())));
+        let digests = outputs.collect::<Result<_, _>>()?;
+        remove(&folder)?;
+        Ok((run, digests))
+    }
+
+    /// Where its folders are, for what else is measured there.
+    pub fn work(&self) -> &Path {
+        self.work.path()
+    }
+}
+
+/// One run, under way.
+struct Running<'a> {
+    cluster: LiveCluster<'a>,
+    session: &'a Session,
+    plan: &'a LivePlan,
+    handing: Handing<'a>,
+    expected: Duration,
+}
+
+impl Running<'_> {
+    /// Has every worker get the program: a map for each slot, of which none ends before the others have begun.
+    fn warm_up(&mut self) -> Result<(), LabError> {
+        let ClusterShape { machines, map_slots, map_machines, .. } = self.plan.cluster;
+        let slots = map_machines.unwrap_or(machines) * map_slots;
+        let mut job = SimulatedJob::new("warm-up", Time(0)).with_maps(slots, PROBE);
+        if self.plan.jobs.iter().any(|job| !job.reduces.is_empty()) {
+            let reduces = self.plan.settings(&super::plan::Costs::default()).slots_in_all().1;
+            job = job.with_reduces(reduces as u32, Span(0), PROBE);
+        }
+        if let Some(first) = self.plan.jobs.first() {
+            (job.queue, job.user) = (first.queue.clone(), first.user.clone());
+        }
+        let handing = Handing { body: Some(TaskBody::Sleep), ..self.handing };
+        let warm_up = handing.submit(self.cluster.client(), self.plan.jobs.len(), &job)?;
+        self.cluster.wait_for_end(warm_up, PATIENCE_LEAST)
+    }
+
+    fn all(&mut self) -> Result<LiveRun, LabError> {
+        let began = Instant::now() + LEAD;
+        let began_unix = unix_micros() + LEAD.as_micros() as u64;
+        let mut handed: Vec<HandedIn> = Vec::new();
+        let mut told = Instant::now();
+        for (number, job) in self.plan.jobs.iter().enumerate() {
+            let due = began + Duration::from_micros(job.submit.0);
+            let (session, expected) = (self.session, self.expected);
+            let so_far = handed.len();
+            wait_until(due, &session.interrupt, |left| {
+                if left > ROOM && told.elapsed() > TELL {
+                    told = Instant::now();
+                    tell(session, so_far, self.plan.jobs.len(), began.elapsed(), expected);
+                }
+                Ok(())
+            })?;
+            let late = Span(due.elapsed().as_micros() as u64);
+            let job = self.handing.submit(self.cluster.client(), number, job)?;
+            handed.push(HandedIn { job, late });
+        }
+        self.wait_for_all(&handed, began)?;
+        self.measured(&handed, began_unix)
+    }
+
+    fn wait_for_all(&mut self, handed: &[HandedIn], began: Instant) -> Result<(), LabError> {
+        let limit = self.expected * PATIENCE + PATIENCE_LEAST;
+        let mut told = Instant::now();
+        loop {
+            let summaries =
+                self.cluster.client().jobs(handed.len() as u32 + 1).map_err(LiveClusterError::from)?;
+            let mut active: Vec<JobId> = Vec::new();
+            for summary in summaries.into_iter().filter(|one| handed.iter().any(|own| own.job == one.job)) {
+                match summary.phase {
+                    JobPhase::Succeeded => {}
+                    JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => active.push(summary.job),
+                    phase => {
+                        return Err(LiveClusterError::Job {
+                            job: summary.job,
+                            name: summary.name,
+                            phase: phase.in_words(),
+                            reason: summary.reason.unwrap_or_default(),
+                        }
+                        .into());
+                    }
+                }
+            }
+            let Some(first) = active.first() else { return Ok(()) };
+            self.cluster.check()?;
+            self.session.interrupt.check()?;
+            if began.elapsed() > limit {
+                let waited_for = format!("its end, and that of {} more jobs", active.len() - 1);
+                return Err(LiveClusterError::Late { job: *first, limit, waited_for }.into());
+            }
+            if told.elapsed() > TELL {
+                told = Instant::now();
+                let ended = handed.len() - active.len();
+                tell(self.session, ended, handed.len(), began.elapsed(), self.expected);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn measured(&mut self, handed: &[HandedIn], began_unix: u64) -> Result<LiveRun, LabError> {
+        let mut jobs = Vec::new();
+        for (job, handed) in self.plan.jobs.iter().zip(handed) {
+            let detail: JobDetail = self.cluster.job(handed.job)?;
+            let since = |millis: u64| (millis * 1_000).saturating_sub(began_unix);
+            let mut times = SlotTimes::of(&detail);
+            times.started = times.started.map(|started| started.saturating_sub(began_unix));
+            let ended = detail.summary.ended_millis.ok_or_else(|| LiveClusterError::Late {
+                job: handed.job,
+                limit: self.expected,
+                waited_for: "the time of its end".to_owned(),
+            })?;
+            jobs.push(LiveJob {
+                job: job.clone(),
+                submitted: since(detail.summary.submitted_millis),
+                ended: since(ended),
+                times,
+                late: handed.late,
+                identical: false,
+            });
+        }
+        Ok(LiveRun { jobs, late_max: late_max(self.plan) })
+    }
+}
+
+fn tell(session: &Session, done: usize, all: usize, passed: Duration, expected: Duration) {
+    let left = expected.saturating_sub(passed).as_secs_f64();
+    session.say(format!("  {done} of {all} jobs, {:.0} s, about {left:.0} s left", passed.as_secs_f64()));
+}
+
+fn unix_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

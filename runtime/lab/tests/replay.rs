@@ -1,0 +1,188 @@
+//! `nap lab replay` on real clusters: a few jobs that last two or three seconds, and what is refused before anything runs.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Four jobs of ten to thirty seconds, of which a tenth is run.
+const WORKLOAD: &str = r#"
+seed = 7
+cluster = { machines = 2, map-slots = 2, reduce-slots = 1 }
+
+[[job]]
+name = "long"
+queue = "research"
+maps = { count = 2, seconds = { uniform = [2, 3] }, bytes = 1000, output-bytes = 1000 }
+reduces = { count = 2, shuffle-seconds = 1, seconds = { uniform = [8, 10] } }
+
+[[job]]
+name = "urgent"
+queue = "production"
+submit = "6s"
+priority = 1
+deadline = "30s"
+user = "ada"
+maps = { count = 2, seconds = 2, bytes = 1000, output-bytes = 1000 }
+reduces = { count = 2, seconds = 3 }
+
+[[job]]
+name = "maps"
+queue = "research"
+submit = "8s"
+repeat = 2
+arrivals = { fixed = 2 }
+maps = { count = 3, seconds = 1.5 }
+"#;
+
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("work")).unwrap();
+        fs::write(folder.path().join("jobs.toml"), WORKLOAD).unwrap();
+        Bench { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn name(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn replay(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nap-lab"));
+        command.arg("replay").args(arguments).arg("--work").arg(self.path("work"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap()
+    }
+
+    fn rows(&self, report: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.path(report).join("jobs.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn number(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or_else(|| panic!("{name} of {row}"))
+}
+
+/// Costs are given, so that nothing is measured for them.
+const GIVEN: [&str; 10] = [
+    "--launch",
+    "8ms",
+    "--suspend",
+    "2ms",
+    "--resume",
+    "2ms",
+    "--checkpoint-write",
+    "20ms",
+    "--checkpoint-read",
+    "10ms",
+];
+
+#[test]
+fn a_small_workload_runs_live_with_every_job_in_the_rows_and_right_outputs() {
+    let bench = Bench::new();
+    let (jobs, report) = (bench.name("jobs.toml"), bench.name("report"));
+    let mut arguments = vec![&*jobs, "--time-scale", "10", "--scheduler", "natjam,fifo"];
+    arguments.extend(["--primitive", "suspend", "--report", &report]);
+    arguments.extend(GIVEN);
+    let output = bench.replay(&arguments);
+    let all = said(&output);
+    // A machine that does much else hands jobs in too late, which is said and is no failure of ours.
+    let late = all.contains("TOO LATE");
+    assert_eq!(output.status.code(), Some(i32::from(late)), "{all}");
+    assert!(all.contains("outputs right") && !all.contains("DIFFER"), "{all}");
+    assert!(all.contains("natjam.preemptor-interval = \"1s\" -> \"100ms\""), "{all}");
+    assert!(late || all.contains("natjam: live"), "{all}");
+    let rows = bench.rows("report");
+    let names = |scheduler: &str| {
+        let of_it = rows.iter().filter(|row| row["scheduler"] == scheduler);
+        of_it.map(|row| row["job"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("natjam"), ["long", "urgent", "maps-1", "maps-2"]);
+    assert_eq!(names("fifo"), names("natjam"));
+    for row in &rows {
+        assert!(row["identical"] == true && row["ending"] == "Succeeded" && row["seed"] == 7, "{row}");
+        assert!(number(row, "late") >= 0.0 && number(row, "sojourn") > 0.0, "{row}");
+        // No job is done sooner than its longest task.
+        assert!(number(row, "sojourn") > 0.14 && number(row, "simulated") > 0.14, "{row}");
+        assert!(number(row, "started") <= number(row, "ended"), "{row}");
+        assert_eq!(row["reduce_wait"].is_null(), row["reduces"] == 0, "{row}");
+    }
+    let of = |scheduler: &str, job: &str| {
+        rows.iter().find(|row| row["scheduler"] == scheduler && row["job"] == job).unwrap()
+    };
+    assert!(number(of("natjam", "long"), "suspends") >= 1.0, "urgent takes a slot of long");
+    assert!(number(of("fifo", "urgent"), "reduce_wait") > number(of("natjam", "urgent"), "reduce_wait"));
+    let due = number(of("fifo", "urgent"), "deadline") - number(of("fifo", "urgent"), "submitted");
+    assert!((due - 3.0).abs() < 1e-6, "{due}");
+    let table = fs::read_to_string(bench.path("report/jobs.csv")).unwrap();
+    assert_eq!(table.lines().count(), rows.len() + 1);
+    assert!(table.starts_with("scheduler,seed,job,class,ending,submitted,started,ended,sojourn"), "{table}");
+    assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0, "nothing is left");
+    let again = bench.replay(&arguments);
+    assert_eq!(again.status.code(), Some(2), "{}", said(&again));
+    assert!(said(&again).contains("has a report already"), "{}", said(&again));
+}
+
+#[test]
+fn bytes_and_memory_are_moved_and_the_outputs_are_the_same() {
+    let bench = Bench::new();
+    let text = "cluster = { machines = 1, map-slots = 2, reduce-slots = 1 }\n[[job]]\nname = \"one\"\nmemory = 4000000\n\
+                maps = { count = 2, seconds = 3, bytes = 400000, output-bytes = 4000 }\n\
+                reduces = { count = 1, seconds = 3 }\n";
+    fs::write(bench.path("one.toml"), text).unwrap();
+    for body in ["cpu", "io", "fill"] {
+        let (jobs, report) = (bench.name("one.toml"), bench.name(body));
+        let mut arguments = vec![&*jobs, "--time-scale", "10", "--body", body, "--report", &report];
+        arguments.extend(GIVEN);
+        let output = bench.replay(&arguments);
+        assert!(said(&output).contains("outputs right"), "{body}: {}", said(&output));
+        let rows = bench.rows(body);
+        assert_eq!(rows.len(), 1);
+        // A map and a reduce of 0.3 s each, one after the other.
+        assert!(number(&rows[0], "sojourn") > 0.55, "{body}: {rows:?}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let bench = Bench::new();
+    let jobs = bench.name("jobs.toml");
+    fs::write(bench.path("broken.toml"), "[[job]]\nname = 3\n").unwrap();
+    fs::write(bench.path("empty.tsv"), "").unwrap();
+    let (broken, empty) = (bench.name("broken.toml"), bench.name("empty.tsv"));
+    for (arguments, says) in [
+        (&[&*jobs, "--time-scale", "100"][..], "one shorter than 100 ms says little"),
+        (&[&*jobs, "--time-scale", "0"], "--time-scale 0 makes no plan"),
+        (&[&*jobs, "--task-scale", "-3"], "--task-scale"),
+        (&["no-such-mix"], "cannot read no-such-mix"),
+        (&[&*broken], "broken.toml"),
+        (&["--trace", &empty], "is empty"),
+        (&[&*jobs, "--scheduler", "nap"], "nap"),
+        (&[&*jobs, "--body", "nap"], "choose from sleep, cpu, io, fill"),
+        (&[&*jobs, "--primitive", "nap"], "choose from wait, kill, suspend, checkpoint"),
+        (&[&*jobs, "--configuration", "/nowhere"], "cannot read /nowhere"),
+        (&[], "FILE|NAME"),
+    ] {
+        let output = bench.replay(arguments);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(says), "{arguments:?}: {}", said(&output));
+    }
+    assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0, "nothing was begun");
+    assert!(!Path::new("no-such-mix").exists());
+}
