@@ -7,15 +7,19 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use napreduce_lab::Interrupt;
 use napreduce_lab::paper::{
-    Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection, SimulateError, Verdict,
-    paper, paper_again, papers, plan, select, simulate,
+    Executor, Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection, SimulateError,
+    Verdict, paper, paper_again, papers, plan, select, simulate,
 };
+use napreduce_lab::{Interrupt, Session};
 use napreduce_schedulers::SchedulerName;
 
 /// Numbers of the papers, typed from them once more: paper, figure, and what stands there.
 const PUBLISHED: &str = include_str!("published.txt");
+
+fn quiet() -> Session {
+    Session::new(Interrupt::never(), |_| {})
+}
 
 fn registry() -> Vec<Paper> {
     papers().expect("a registry that can be read")
@@ -28,6 +32,8 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
         seed: 1,
         folder: folder.to_owned(),
         go_on: false,
+        simulate: true,
+        live: None,
     }
 }
 
@@ -41,8 +47,12 @@ fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> BTreeMap<String, Ver
     })
     .expect("runs that end");
     let chosen = figures.iter().map(|id| (paper.name.clone(), (*id).to_owned())).collect();
-    let report =
-        PaperReport::new(vec![paper], Selection { figures: chosen, looks: 1 }, runs).expect("figures");
+    let report = PaperReport::new(
+        vec![paper],
+        Selection { figures: chosen, looks: 1, executors: vec![Executor::Simulated] },
+        runs,
+    )
+    .expect("figures");
     report.judgements.into_iter().map(|judgement| (judgement.figure, judgement.verdict)).collect()
 }
 
@@ -105,8 +115,7 @@ fn a_policy_in_the_place_of_another_turns_verdicts_that_depend_on_it() {
 fn a_report_is_made_again_from_its_rows_to_the_byte() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("report");
-    let report =
-        paper(&settings(&place, "natjam", "5-6,10", 6), &Interrupt::never(), |_, _| {}).expect("a report");
+    let report = paper(&settings(&place, "natjam", "5-6,10", 6), &quiet(), |_, _| {}).expect("a report");
     assert_eq!(report.judgements.len(), 3);
     let files = ["verdicts.json", "report.txt", "report.html", "figures/natjam-5.svg"];
     let read = || files.map(|file| fs::read(place.join(file)).expect("a file of the report"));
@@ -130,12 +139,12 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
 fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = settings(folder.path(), "natjam", "10", 4);
-    let report = paper(&settings, &Interrupt::never(), |_, _| {}).expect("a report");
+    let report = paper(&settings, &quiet(), |_, _| {}).expect("a report");
     assert_eq!(report.count(Verdict::NotResolved), 1, "four blocks are too few");
-    let again = paper(&settings, &Interrupt::never(), |_, _| {});
+    let again = paper(&settings, &quiet(), |_, _| {});
     assert!(matches!(again, Err(PaperError::Exists(_))), "a report is not overwritten");
     settings.go_on = true;
-    let report = paper(&settings, &Interrupt::never(), |_, _| {}).expect("more blocks");
+    let report = paper(&settings, &quiet(), |_, _| {}).expect("more blocks");
     assert_eq!(report.count(Verdict::NotResolved), 0);
     assert_eq!(report.runs().iter().map(|run| run.run.seed).max(), Some(8), "other seeds");
     let page = fs::read_to_string(folder.path().join("report.html")).expect("a page");
@@ -146,14 +155,14 @@ fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
 fn what_was_cut_short_is_judged_by_what_is_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = settings(folder.path(), "natjam", "10", 7);
-    paper(&settings, &Interrupt::never(), |_, _| {}).expect("a report");
+    paper(&settings, &quiet(), |_, _| {}).expect("a report");
     let raw = folder.path().join("raw.jsonl");
     let text = fs::read_to_string(&raw).expect("rows");
     fs::write(&raw, &text[..text.len() - 20]).expect("cut");
     let report = paper_again(folder.path()).expect("judged");
     assert_eq!(report.runs().iter().count(), 7 * 3 - 1);
     (settings.go_on, settings.blocks) = (true, Some(1));
-    paper(&settings, &Interrupt::never(), |_, _| {}).expect("one more block");
+    paper(&settings, &quiet(), |_, _| {}).expect("one more block");
     let report = paper_again(folder.path()).expect("judged");
     assert_eq!(report.runs().iter().count(), 8 * 3 - 1, "the row that was cut short is in nobody's way");
     fs::write(&raw, format!("what\n{text}")).expect("spoilt");
@@ -203,7 +212,7 @@ fn verdicts_and_errors_of_figures_have_statuses_of_their_own() {
     for (arguments, says) in [
         (&["paper", "hive", "--simulate"][..], "there are os, natjam, fcs, hfsp, yarn, auto, and all"),
         (&["paper", "natjam", "99", "--simulate"], "natjam has no figure \"99\""),
-        (&["paper", "natjam", "5"], "add --simulate"),
+        (&["paper", "natjam", "13"], "add --simulate"),
         (&["paper", "--from", "nowhere"], "nowhere"),
     ] {
         let (found, _, errors) = run(arguments);

@@ -1,17 +1,20 @@
 //! What a number of each block says of the true one.
 //!
-//! Owns intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent runs, and Holm's
-//! correction where one figure expects several things. Does not own which numbers.
+//! Owns intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent runs; of live blocks
+//! the median, with order statistics; and Holm's correction where one figure expects several things. Does not own which numbers.
 
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
+
+use crate::statistics;
 
 /// Fewer blocks say too little for an interval: of five, even all on one side come by chance once in sixteen times.
 pub const BLOCKS_MIN: usize = 6;
 
 /// An estimate, with what is sure of it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
+    /// Of live blocks the median.
     pub mean: f64,
     /// The ends of the interval; of few blocks, of all that was measured.
     pub low: f64,
@@ -22,6 +25,9 @@ pub struct Estimate {
     /// Of a ratio, whose logarithms were summarised.
     #[serde(skip)]
     logarithmic: bool,
+    /// Of live blocks, which are judged by signs.
+    #[serde(skip)]
+    signed: Option<Vec<f64>>,
 }
 
 impl Estimate {
@@ -32,7 +38,8 @@ impl Estimate {
             true => (mean - within, mean + within),
             false => range(values),
         };
-        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic: false })
+        let signed = None;
+        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic: false, signed })
     }
 
     /// Of ratios: their logarithms are summarised, so that a ratio and its inverse say the same.
@@ -47,10 +54,28 @@ impl Estimate {
         Some(Estimate { mean, low, high, logarithmic: true, ..plain })
     }
 
+    /// Of live blocks: the median, and the order statistics between which the true one is, whatever its distribution, with at least
+    /// this confidence (Conover, Practical Nonparametric Statistics). Ratios need no logarithms: the median of these is that of those.
+    pub fn of_median(values: &[f64], confidence: f64) -> Option<Estimate> {
+        let (mean, blocks) = (statistics::median(values)?, values.len());
+        if values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        // Of too few, all that was measured: no interval.
+        let from = innermost(blocks as u64, confidence).filter(|_| blocks >= BLOCKS_MIN).unwrap_or(0);
+        let (low, high) = (sorted[from], sorted[blocks - 1 - from]);
+        Some(Estimate { mean, low, high, blocks, error: 0.0, logarithmic: false, signed: Some(sorted) })
+    }
+
     /// How probable it is to be so far from a bound, or farther, if the true number is the bound. 1 of too few blocks.
     pub fn probability(&self, bound: f64) -> f64 {
         if self.blocks < BLOCKS_MIN {
             return 1.0;
+        }
+        if let Some(values) = &self.signed {
+            return sign_test(values, bound);
         }
         let (mean, bound) = match self.logarithmic {
             true => (self.mean.ln(), bound.ln()),
@@ -66,6 +91,30 @@ impl Estimate {
             Err(_) => 1.0,
         }
     }
+}
+
+/// The place of the innermost order statistic, from 0, that with its counterpart encloses the median with a confidence.
+fn innermost(count: u64, confidence: f64) -> Option<usize> {
+    let signs = Binomial::new(0.5, count).ok()?;
+    // Outside of the places k and n - 1 - k are all cases with at most k on one side.
+    let within = |place: &u64| 1.0 - 2.0 * signs.cdf(*place) >= confidence - 1e-12;
+    (0..count / 2).take_while(within).last().and_then(|place| usize::try_from(place).ok())
+}
+
+/// How probable it is that so many, or more, are on one side of the true median; those at the bound say nothing.
+fn sign_test(values: &[f64], bound: f64) -> f64 {
+    let above = values.iter().filter(|value| **value > bound).count() as u64;
+    let below = values.iter().filter(|value| **value < bound).count() as u64;
+    match Binomial::new(0.5, above + below) {
+        Ok(signs) => (2.0 * signs.cdf(above.min(below))).min(1.0),
+        Err(_) => 1.0,
+    }
+}
+
+/// How many blocks so many claims of one figure need at least to be sure of, each on one side in every block.
+pub fn blocks_needed(claims: usize, level: f64) -> usize {
+    let enough = |blocks: &usize| 2.0 * 0.5_f64.powi(*blocks as i32) * claims as f64 <= level;
+    (BLOCKS_MIN..64).find(enough).unwrap_or(64)
 }
 
 /// Mean, standard error, and half the interval.
@@ -148,6 +197,51 @@ mod tests {
         assert_eq!(Estimate::of_ratios(&[0.0; 6], 0.95), None);
         let sure = Estimate::of(&[2.0; 6], 0.95).expect("numbers");
         assert_eq!((sure.low, sure.high, sure.probability(1.9), sure.probability(2.0)), (2.0, 2.0, 0.0, 0.0));
+    }
+
+    /// The probability, counted case by case, that the true median is outside of the places `from` and its counterpart.
+    fn outside(count: u32, from: usize) -> f64 {
+        let cases = (0_u32..1 << count).filter(|case| {
+            let above = case.count_ones() as usize;
+            above <= from || count as usize - above <= from
+        });
+        cases.count() as f64 / f64::from(1_u32 << count)
+    }
+
+    #[test]
+    fn order_statistics_enclose_as_counting_all_cases_says() {
+        for count in 6..=16_u32 {
+            for confidence in [0.95, 0.975] {
+                match innermost(u64::from(count), confidence) {
+                    Some(from) => {
+                        assert!(outside(count, from) <= 1.0 - confidence, "{count} {confidence}");
+                        assert!(
+                            outside(count, from + 1) > 1.0 - confidence,
+                            "{count} {confidence}: too wide"
+                        );
+                    }
+                    None => assert!(outside(count, 0) > 1.0 - confidence, "{count} {confidence}"),
+                }
+            }
+        }
+        assert_eq!((innermost(6, 0.95), innermost(9, 0.95), innermost(6, 0.975)), (Some(0), Some(1), None));
+    }
+
+    #[test]
+    fn live_blocks_have_a_median_and_signs() {
+        let estimate = Estimate::of_median(&[4.0, 1.0, 3.0, 2.0, 6.0, 5.0], 0.95).expect("numbers");
+        assert_eq!((estimate.mean, estimate.low, estimate.high, estimate.blocks), (3.5, 1.0, 6.0, 6));
+        close(estimate.probability(0.5), 2.0 / 64.0);
+        close(estimate.probability(1.5), 14.0 / 64.0);
+        close(estimate.probability(3.5), 1.0);
+        let few = Estimate::of_median(&[3.0, 1.0, 2.0], 0.95).expect("numbers");
+        assert_eq!((few.low, few.high, few.probability(100.0)), (1.0, 3.0, 1.0));
+        assert_eq!((Estimate::of_median(&[], 0.95), Estimate::of_median(&[f64::NAN; 6], 0.95)), (None, None));
+    }
+
+    #[test]
+    fn more_claims_need_more_blocks() {
+        assert_eq!([1, 2, 3, 6].map(|claims| blocks_needed(claims, 0.05)), [6, 7, 7, 8]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::quantity::{Asked, JobMeasure, Quantity, RunMeasure, Runs as Whose, Statistic, VariantName};
 use super::registry::{Figure, Paper};
-use super::rows::{JobRow, MeasuredRun, RunKey, Runs};
+use super::rows::{Executor, JobRow, MeasuredRun, RunKey, Runs};
 use crate::statistics;
 
 /// The runs of one block, as a figure names them.
@@ -14,13 +14,14 @@ pub(super) struct Block<'a> {
     pub(super) figure: &'a Figure,
     pub(super) runs: &'a Runs,
     pub(super) number: u32,
+    pub(super) executor: Executor,
 }
 
 impl Block<'_> {
     /// What a quantity is here; nothing where a run, or every job it asks for, is missing.
     pub(super) fn value(self, quantity: &Quantity) -> Option<f64> {
         match (&quantity.asked, &quantity.runs) {
-            (Asked::Run(measure), Whose::Of(variant)) => Some(of_run(self.run(variant)?, *measure)),
+            (Asked::Run(measure), Whose::Of(variant)) => of_run(self.run(variant)?, *measure),
             (Asked::Run(_), Whose::Difference(..)) => None,
             (Asked::Jobs { statistic, .. }, _) => summarise(&self.each(quantity)?, *statistic),
         }
@@ -48,25 +49,30 @@ impl Block<'_> {
 
     fn run(&self, variant: &VariantName) -> Option<&MeasuredRun> {
         let (campaign, variant) = self.paper.resolve(self.figure, variant);
-        self.runs.get(&RunKey {
+        let run = self.runs.get(&RunKey {
             paper: self.paper.name.clone(),
             campaign: campaign.to_owned(),
             variant: variant.to_owned(),
             block: self.number,
-        })
+            executor: self.executor,
+        });
+        run.filter(|run| run.run.live.as_ref().is_none_or(|live| live.counts))
     }
 }
 
-fn of_run(run: &MeasuredRun, measure: RunMeasure) -> f64 {
+fn of_run(run: &MeasuredRun, measure: RunMeasure) -> Option<f64> {
     let row = &run.run;
-    match measure {
+    if row.live.is_some() && !measure.is_live() {
+        return None;
+    }
+    Some(match measure {
         RunMeasure::Makespan => row.makespan,
         RunMeasure::Missed => row.missed as f64,
         RunMeasure::Met => row.met as f64,
         RunMeasure::LocalShare => row.local_share,
         RunMeasure::Events => row.events as f64,
         RunMeasure::PagedOut => row.paged_out as f64,
-    }
+    })
 }
 
 fn of_job(job: &JobRow, measure: JobMeasure) -> Option<f64> {

@@ -1,14 +1,15 @@
 //! Every figure of the papers, by one command: what is claimed, what was measured, what is said of it.
 //!
-//! Owns the way from entries of the registry to verdicts and a report. Does not own the simulator.
+//! Owns the way from entries of the registry to verdicts and a report. Does not own the simulator, nor how a plan runs live (`replay`).
 //!
 //! ```text
-//! registry (papers/*.toml) -> simulate -> rows (raw.jsonl) -> measure, inference -> verdict -> report
+//! registry (papers/*.toml) -> simulate, live -> rows (raw.jsonl) -> measure, inference -> verdict -> report
 //! ```
 //!
 //! A verdict is made of rows alone, so that what was measured once can be judged and drawn again.
 
 mod inference;
+mod live;
 mod measure;
 mod quantity;
 mod registry;
@@ -24,14 +25,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+pub use live::{LiveSettings, plan_live, runs_live};
 pub use registry::{Figure, Paper, RegistryError, papers};
 pub use report::{Environment, PaperReport, ReportError, Selection};
-pub use rows::{MeasuredRun, RowsError, RunKey, Runs};
+pub use rows::{Executor, LiveRow, MeasuredRun, RowsError, RunKey, Runs};
 pub use selection::{SelectionError, select};
 pub use simulate::{PlannedRun, Repetitions, SimulateError, plan, simulate};
 pub use verdict::{Judgement, Ruling, Verdict};
 
-use crate::process::Interrupt;
+use crate::error::LabError;
+use crate::session::Session;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -45,6 +48,10 @@ pub struct PaperSettings {
     pub folder: PathBuf,
     /// Whether blocks are added to what is there.
     pub go_on: bool,
+    /// Whether figures are simulated.
+    pub simulate: bool,
+    /// Where they are run live, if they are; as many blocks as asked for, too.
+    pub live: Option<LiveSettings>,
 }
 
 /// An experiment did not come to its report.
@@ -58,13 +65,21 @@ pub enum PaperError {
     Report(#[from] ReportError),
     #[error(transparent)]
     Rows(#[from] RowsError),
+    /// A live run failed, or was interrupted.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    #[error(
+        "there is nothing to run live of what was asked for: no campaign of it has a live recipe; add --simulate"
+    )]
+    NothingLive,
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
     #[error("{0} has a report already; add blocks to it with --continue, or name another folder")]
     Exists(PathBuf),
 }
 
-/// Simulates what figures need, and judges them. `advance` is called as each run ends, with how many there are.
+/// Runs what figures need, simulated, live or both, and judges them. `advance` is called as each simulated run ends, with how many
+/// there are.
 ///
 /// When the interrupt comes, what was measured until then is judged.
 ///
@@ -72,48 +87,97 @@ pub enum PaperError {
 /// When a run cannot be made, or the report cannot be written.
 pub fn paper(
     settings: &PaperSettings,
-    interrupt: &Interrupt,
+    session: &Session,
     mut advance: impl FnMut(usize, usize),
 ) -> Result<PaperReport, PaperError> {
     let (began, papers) = (Instant::now(), papers()?);
     report::make(&settings.folder)?;
     let raw = settings.folder.join(report::RAW);
-    let mut selection = Selection { figures: settings.figures.clone(), looks: 1 };
+    let executors = settings.executors();
+    let mut selection = Selection { figures: settings.figures.clone(), looks: 1, executors };
     let mut runs = Runs::default();
     if settings.go_on {
         selection = Selection::read(&settings.folder)?;
         selection.looks += 1;
+        for executor in settings.executors() {
+            if !selection.executors.contains(&executor) {
+                selection.executors.push(executor);
+            }
+        }
         runs = Runs::read_whole(&raw)?;
     } else if raw.exists() {
         return Err(PaperError::Exists(settings.folder.clone()));
     }
-    let mut planned = Vec::new();
-    for paper in &papers {
-        let figures: Vec<&str> = selection.of(&paper.name).collect();
-        let first = runs.iter().filter(|run| run.run.key.paper == paper.name);
-        let first = first.map(|run| run.run.key.block + 1).max().unwrap_or(0);
-        planned.extend(plan(
-            paper,
-            &figures,
-            Repetitions { blocks: settings.blocks, first, seed: settings.seed },
-        ));
+    let (planned, planned_live) = plans(settings, &selection, &papers, &runs);
+    if planned_live.is_empty() && !settings.simulate {
+        return Err(PaperError::NothingLive);
     }
     selection.write(&settings.folder)?;
     let failed = |source| PaperError::Write { path: raw.clone(), source };
     let mut file = OpenOptions::new().create(true).append(true).open(&raw).map_err(failed)?;
     let mut ended = 0;
     advance(0, planned.len());
-    simulate(&planned, interrupt, |run| -> Result<(), PaperError> {
+    simulate(&planned, &session.interrupt, |run| -> Result<(), PaperError> {
         run.write(&mut file).map_err(failed)?;
         runs.add(run);
         ended += 1;
         advance(ended, planned.len());
         Ok(())
     })?;
+    if let Some(live) = settings.live.as_ref().filter(|_| !planned_live.is_empty()) {
+        let ran = live::run_live(&planned_live, live, session, |run| -> Result<(), PaperError> {
+            run.write(&mut file).map_err(failed)?;
+            runs.add(run);
+            Ok(())
+        });
+        match ran {
+            // What was measured until then is judged.
+            Err(PaperError::Lab(error)) if error.signal().is_some() => {}
+            ran => ran?,
+        }
+    }
     let report = PaperReport::new(papers.clone(), selection, runs)?;
     report.write(&settings.folder)?;
     Environment::describe(began.elapsed().as_secs_f64()).write(&settings.folder)?;
     Ok(report)
+}
+
+/// What is to be simulated, and what is to be run live.
+fn plans<'a>(
+    settings: &PaperSettings,
+    selection: &Selection,
+    papers: &'a [Paper],
+    runs: &Runs,
+) -> (Vec<PlannedRun<'a>>, Vec<PlannedRun<'a>>) {
+    let (mut planned, mut planned_live) = (Vec::new(), Vec::new());
+    for paper in papers {
+        let figures: Vec<&str> = selection.of(&paper.name).collect();
+        let repetitions = |executor| Repetitions {
+            blocks: settings.blocks,
+            first: first_block(runs, paper, executor),
+            seed: settings.seed,
+        };
+        if settings.simulate {
+            planned.extend(plan(paper, &figures, repetitions(Executor::Simulated)));
+        }
+        if settings.live.is_some() {
+            planned_live.extend(plan_live(paper, &figures, repetitions(Executor::Live)));
+        }
+    }
+    (planned, planned_live)
+}
+
+fn first_block(runs: &Runs, paper: &Paper, executor: Executor) -> u32 {
+    let of_it = runs.iter().map(|run| &run.run.key);
+    let of_it = of_it.filter(|key| key.paper == paper.name && key.executor == executor);
+    of_it.map(|key| key.block + 1).max().unwrap_or(0)
+}
+
+impl PaperSettings {
+    fn executors(&self) -> Vec<Executor> {
+        let both = [(self.simulate, Executor::Simulated), (self.live.is_some(), Executor::Live)];
+        both.into_iter().filter(|(asked, _)| *asked).map(|(_, executor)| executor).collect()
+    }
 }
 
 /// Judges and draws again what was measured.

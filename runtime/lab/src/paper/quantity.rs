@@ -52,6 +52,13 @@ pub(super) enum RunMeasure {
     PagedOut,
 }
 
+impl RunMeasure {
+    /// Whether a cluster tells it.
+    pub(super) fn is_live(self) -> bool {
+        matches!(self, RunMeasure::Makespan | RunMeasure::Missed | RunMeasure::Met)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobMeasure {
     Sojourn,
@@ -110,6 +117,14 @@ impl<'de> Deserialize<'de> for Quantity {
 }
 
 impl Quantity {
+    /// Whether a cluster tells what it asks for.
+    pub(super) fn is_live(&self) -> bool {
+        match &self.asked {
+            Asked::Run(measure) => measure.is_live(),
+            Asked::Jobs { .. } => true,
+        }
+    }
+
     /// The variants that it needs.
     pub(super) fn variants(&self) -> Vec<&VariantName> {
         match &self.runs {

@@ -17,6 +17,32 @@ pub struct RunKey {
     pub campaign: String,
     pub variant: String,
     pub block: u32,
+    #[serde(default, skip_serializing_if = "Executor::is_simulated")]
+    pub executor: Executor,
+}
+
+/// What made a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Executor {
+    /// The simulator, at the paper's scale.
+    #[default]
+    Simulated,
+    /// A cluster of this machine, at the scale of the campaign's recipe.
+    Live,
+}
+
+impl Executor {
+    pub(super) fn is_simulated(&self) -> bool {
+        *self == Executor::Simulated
+    }
+
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Executor::Simulated => "simulated",
+            Executor::Live => "live",
+        }
+    }
 }
 
 /// A run as a whole. Times in seconds.
@@ -39,6 +65,25 @@ pub struct RunRow {
     pub paged_out: u64,
     /// Of maps, at machines that hold their input; 1 where that makes no difference.
     pub local_share: f64,
+    /// Of a live run: events, paged bytes and local maps are not measured then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveRow>,
+}
+
+/// How a live run was made. Its times are told at the paper's scale: multiplied by that of times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveRow {
+    pub time_scale: f64,
+    pub task_scale: f64,
+    pub workers: u32,
+    /// How late the latest submission was, in seconds at the live scale.
+    pub late: f64,
+    /// Whether that was soon enough: if not, nothing is judged by it.
+    pub counts: bool,
+    /// Whether every output was that of the same job undisturbed.
+    pub identical: bool,
+    /// The load average of the machine as it ended.
+    pub load: Option<f64>,
 }
 
 /// A job of a run. Times in seconds since the run began.
@@ -66,6 +111,9 @@ pub struct JobRow {
     pub preemptions: u64,
     /// Slot seconds of work that were lost.
     pub wasted: f64,
+    /// Of a live run: its sojourn in the simulator at the live scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<f64>,
 }
 
 /// A line of the file.
@@ -114,9 +162,12 @@ impl Runs {
         self.0.get(key)
     }
 
-    /// The blocks of a campaign of which there is any run, ascending.
-    pub(super) fn blocks(&self, paper: &str, campaign: &str) -> Vec<u32> {
-        let of_it = self.0.keys().filter(|key| key.paper == paper && key.campaign == campaign);
+    /// The blocks of a campaign of which there is any run of an executor, ascending.
+    pub(super) fn blocks(&self, paper: &str, campaign: &str, executor: Executor) -> Vec<u32> {
+        let of_it = self
+            .0
+            .keys()
+            .filter(|key| key.paper == paper && key.campaign == campaign && key.executor == executor);
         let mut blocks: Vec<u32> = of_it.map(|key| key.block).collect();
         blocks.sort_unstable();
         blocks.dedup();

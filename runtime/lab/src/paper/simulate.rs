@@ -15,7 +15,7 @@ use napreduce_sim::{Ending, JobResult, Run, SimulatedJob, Simulation, Simulation
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::registry::{Alone, Campaign, Paper, Variant};
-use super::rows::{JobRow, MeasuredRun, RunKey, RunRow};
+use super::rows::{Executor, JobRow, MeasuredRun, RunKey, RunRow};
 use crate::process::Interrupt;
 
 /// A run that is to be made.
@@ -23,8 +23,8 @@ use crate::process::Interrupt;
 pub struct PlannedRun<'a> {
     pub key: RunKey,
     pub seed: u64,
-    campaign: &'a Campaign,
-    variant: &'a Variant,
+    pub(super) campaign: &'a Campaign,
+    pub(super) variant: &'a Variant,
 }
 
 /// Which figures, how often.
@@ -65,6 +65,7 @@ pub fn plan<'a>(paper: &'a Paper, figures: &[&str], repetitions: Repetitions) ->
                         campaign: campaign_id.clone(),
                         variant: variant_id.clone(),
                         block,
+                        executor: Executor::Simulated,
                     };
                     let seed = repetitions.seed + u64::from(block);
                     runs.push(PlannedRun { key, seed, campaign, variant });
@@ -148,12 +149,7 @@ impl PlannedRun<'_> {
         let text = format!("{file:?}{:?}{configuration:?}{settings:?}", self.variant.jobs);
         let policy = configuration.build().map_err(|error| error.to_string())?;
         // All are drawn, so that those that are wanted are the same as in other variants.
-        let mut jobs = file.workload(self.seed).into_jobs();
-        if !self.variant.jobs.is_empty() {
-            jobs.retain(|job| {
-                self.variant.jobs.iter().any(|wanted| **wanted == *job.class || **wanted == *job.name)
-            });
-        }
+        let jobs = self.wanted(file.workload(self.seed).into_jobs());
         let alone = match self.campaign.alone {
             Alone::Scheduled => BTreeMap::new(),
             Alone::Simulated => alone(&jobs, &settings)?,
@@ -164,6 +160,15 @@ impl PlannedRun<'_> {
             job.alone = alone.get(&job.name).copied().unwrap_or(job.alone);
         }
         Ok(self.rows(&run, format!("{:016x}", xxh3_64(text.as_bytes()))))
+    }
+
+    /// Of all jobs those that the variant has.
+    pub(super) fn wanted(&self, mut jobs: Vec<SimulatedJob>) -> Vec<SimulatedJob> {
+        let wanted = &self.variant.jobs;
+        if !wanted.is_empty() {
+            jobs.retain(|job| wanted.iter().any(|wanted| **wanted == *job.class || **wanted == *job.name));
+        }
+        jobs
     }
 
     fn rows(&self, run: &Run, configuration: String) -> MeasuredRun {
@@ -188,6 +193,7 @@ impl PlannedRun<'_> {
                 0 => 1.0,
                 placed => run.local_maps as f64 / placed as f64,
             },
+            live: None,
         };
         MeasuredRun { run: row, jobs }
     }
@@ -208,12 +214,16 @@ impl PlannedRun<'_> {
                 .then(|| job.reduces_idle.0 as f64 / job.reduces_held.0 as f64),
             preemptions: job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill,
             wasted: seconds(job.wasted),
+            simulated: None,
         }
     }
 }
 
 /// How long each job takes alone, with all that takes time besides work.
-fn alone(jobs: &[SimulatedJob], settings: &SimulationSettings) -> Result<BTreeMap<Arc<str>, Span>, String> {
+pub(super) fn alone(
+    jobs: &[SimulatedJob],
+    settings: &SimulationSettings,
+) -> Result<BTreeMap<Arc<str>, Span>, String> {
     let of = |job: &SimulatedJob| {
         let job = SimulatedJob { submit: Time(0), ..job.clone() };
         let name = job.name.clone();

@@ -4,10 +4,10 @@
 
 use serde::Serialize;
 
-use super::inference::{BLOCKS_MIN, Estimate, holm, spearman};
+use super::inference::{BLOCKS_MIN, Estimate, blocks_needed, holm, spearman};
 use super::measure::Block;
 use super::registry::{Expectation, Figure, Paper};
-use super::rows::Runs;
+use super::rows::{Executor, Runs};
 
 /// Ours over what was published, where an entry says nothing else.
 const WITHIN: [f64; 2] = [0.8, 1.25];
@@ -79,6 +79,9 @@ pub struct Judgement {
     pub figure: String,
     pub title: String,
     pub claim: String,
+    /// What made the runs.
+    #[serde(skip_serializing_if = "Executor::is_simulated")]
+    pub executor: Executor,
     pub verdict: Verdict,
     /// Why it cannot be tested, what stands in for its input, or why a magnitude differs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,20 +89,29 @@ pub struct Judgement {
     pub findings: Vec<Finding>,
 }
 
-/// Judges a figure by what was measured, at a level of error such as 0.05.
-pub fn judge(paper: &Paper, id: &str, figure: &Figure, runs: &Runs, level: f64) -> Judgement {
-    let of = Judging { paper, figure, runs, confidence: 1.0 - level };
-    let estimates: Vec<Option<Estimate>> =
-        figure.expect.iter().map(|expected| of.estimate(expected)).collect();
+/// Judges a figure by what an executor measured, at a level of error such as 0.05. Live, by what can be measured there.
+pub fn judge(
+    (paper, id, figure): (&Paper, &str, &Figure),
+    runs: &Runs,
+    executor: Executor,
+    level: f64,
+) -> Judgement {
+    let of = Judging { paper, figure, runs, executor, confidence: 1.0 - level };
+    let expect: Vec<&Expectation> = figure
+        .expect
+        .iter()
+        .filter(|expected| executor == Executor::Simulated || paper.is_live(figure, expected))
+        .collect();
+    let estimates: Vec<Option<Estimate>> = expect.iter().map(|expected| of.estimate(expected)).collect();
     let mut probabilities = Vec::new();
-    for (expected, found) in figure.expect.iter().zip(&estimates) {
-        let probability = |bound: &f64| found.map_or(1.0, |found| found.probability(*bound));
+    for (expected, found) in expect.iter().zip(&estimates) {
+        let probability = |bound: &f64| found.as_ref().map_or(1.0, |found| found.probability(*bound));
         probabilities.extend(expected.above.iter().chain(&expected.below).map(probability));
     }
     let mut corrected = holm(&probabilities).into_iter();
-    let findings: Vec<Finding> = figure
-        .expect
-        .iter()
+    let claims = probabilities.len();
+    let findings: Vec<Finding> = expect
+        .into_iter()
         .zip(estimates)
         .map(|(expected, found)| match expected.published {
             Some(published) => magnitude(expected, published, found),
@@ -108,15 +120,30 @@ pub fn judge(paper: &Paper, id: &str, figure: &Figure, runs: &Runs, level: f64) 
         .collect();
     let because =
         figure.cannot.clone().or_else(|| figure.stand_in.clone()).or_else(|| figure.because.clone());
+    let because = match executor {
+        Executor::Simulated => because,
+        Executor::Live => too_few(&findings, claims, level).or(because),
+    };
     Judgement {
         paper: paper.name.clone(),
         figure: id.to_owned(),
         title: figure.title.clone(),
         claim: figure.claim.clone(),
+        executor,
         verdict: verdict_of(figure, &findings),
         because,
         findings,
     }
+}
+
+/// So many claims at once are never sure with so few blocks, whatever is measured.
+fn too_few(findings: &[Finding], claims: usize, level: f64) -> Option<String> {
+    let directions = findings.iter().filter(|found| found.kind == FindingKind::Direction);
+    let blocks = directions.filter_map(|finding| finding.found.as_ref()).map(|found| found.blocks).min()?;
+    let needed = blocks_needed(claims, level);
+    (blocks < needed).then(|| {
+        format!("{claims} directions at once need {needed} live blocks to be sure of, and there are {blocks}: add some with --continue")
+    })
 }
 
 fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
@@ -148,6 +175,7 @@ struct Judging<'a> {
     paper: &'a Paper,
     figure: &'a Figure,
     runs: &'a Runs,
+    executor: Executor,
     confidence: f64,
 }
 
@@ -157,11 +185,13 @@ impl Judging<'_> {
         let first = expected.quantities().first()?.variants().first().copied()?;
         let (campaign, _) = self.paper.resolve(self.figure, first);
         let mut values = Vec::new();
-        for number in self.runs.blocks(&self.paper.name, campaign) {
-            let block = Block { paper: self.paper, figure: self.figure, runs: self.runs, number };
+        for number in self.runs.blocks(&self.paper.name, campaign, self.executor) {
+            let Judging { paper, figure, runs, executor, .. } = *self;
+            let block = Block { paper, figure, runs, number, executor };
             values.extend(value(expected, block));
         }
         match expected.ratio {
+            _ if self.executor == Executor::Live => Estimate::of_median(&values, self.confidence),
             Some(_) => Estimate::of_ratios(&values, self.confidence),
             None => Estimate::of(&values, self.confidence),
         }
@@ -195,7 +225,7 @@ fn direction(
         let Some(bound) = bound else { continue };
         let probability = probabilities.next().unwrap_or(1.0);
         greatest = greatest.max(probability);
-        let right = found.is_some_and(|found| (found.mean > bound) == above && found.mean != bound);
+        let right = found.as_ref().is_some_and(|found| (found.mean > bound) == above && found.mean != bound);
         outcome = match (probability <= level, right, outcome) {
             (true, false, _) | (_, _, Ruling::DoesNotHold) => Ruling::DoesNotHold,
             (false, ..) => Ruling::NotResolved,
@@ -219,7 +249,7 @@ fn direction(
 }
 
 fn magnitude(expected: &Expectation, published: f64, found: Option<Estimate>) -> Finding {
-    let enough = found.filter(|found| found.blocks >= BLOCKS_MIN);
+    let enough = found.as_ref().filter(|found| found.blocks >= BLOCKS_MIN);
     let (words, near) = match expected.within_absolute {
         Some(most) => {
             let near = enough.map(|found| (found.mean - published).abs() <= most);

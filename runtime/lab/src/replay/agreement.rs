@@ -58,7 +58,8 @@ impl Agreement {
         Agreement::of_pairs(&pairs)
     }
 
-    fn of_pairs(pairs: &BTreeMap<String, Vec<(f64, f64)>>) -> Option<Agreement> {
+    /// Of live and simulated sojourns by class, in seconds.
+    pub(crate) fn of_pairs(pairs: &BTreeMap<String, Vec<(f64, f64)>>) -> Option<Agreement> {
         let every: Vec<(f64, f64)> = pairs.values().flatten().copied().collect();
         if every.is_empty() {
             return None;

@@ -26,7 +26,7 @@ use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{ClusterShape, Run};
 
 pub use self::agreement::{Agreement, MeanRatio};
-pub(crate) use self::bench::{Bench, LiveRun, References};
+pub(crate) use self::bench::{Bench, LiveJob, LiveRun, References};
 pub use self::costs::GivenCosts;
 pub(crate) use self::costs::measure as measure_costs;
 pub use self::error::ReplayError;

@@ -6,11 +6,15 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use napreduce_lab::Interrupt;
-use napreduce_lab::paper::{PaperReport, PaperSettings, Verdict, paper, paper_again, papers, select};
+use napreduce_lab::paper::{
+    LiveSettings, PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
+};
+use napreduce_lab::{Interrupt, Session, WorkSettings};
+
+use crate::place::binaries;
 
 /// Something that was asked for does not hold.
 const DOES_NOT_HOLD: u8 = 1;
@@ -20,8 +24,9 @@ const NOT_RESOLVED: u8 = 3;
 /// Repeat figures and tables of the papers, and say whether their claims hold
 ///
 /// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is expected of ours. Runs
-/// are made in blocks, every variant once with the same jobs; ratios and differences are taken inside a block. Without a paper,
-/// every figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that was asked for
+/// are made in blocks, every variant once with the same jobs; ratios and differences are taken inside a block. Runs are live, on
+/// clusters of this machine at the scale that the figure's entry says (times are told at the paper's), unless --simulate is given.
+/// Without a paper, every figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that was asked for
 /// holds, 1 when something does not, 3 when something is not resolved, and 2 when the command could not be carried out. Ctrl-C
 /// leaves a report of what was measured.
 #[derive(Debug, Args)]
@@ -30,6 +35,8 @@ Examples:
   nap lab paper
   nap lab paper --report all
   nap lab paper natjam 5 --simulate
+  nap lab paper natjam 5                        live, on a cluster of this machine
+  nap lab paper hfsp 7 --both --report hfsp-7
   nap lab paper fcs 8-11,t2 --simulate --report fcs
   nap lab paper all --simulate --report all
   nap lab paper --from all --markdown docs/directions.md
@@ -47,6 +54,18 @@ pub struct PaperArguments {
     #[arg(long)]
     pub simulate: bool,
 
+    /// In simulated time, and live as well
+    #[arg(long, conflicts_with_all = ["simulate", "from"])]
+    pub both: bool,
+
+    /// Where live clusters go, in a folder of their own that is removed at the end [default: the system's folder for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub work: Option<PathBuf>,
+
+    /// The folder of the binaries that are run: nap [default: this one's]
+    #[arg(long, value_name = "DIR")]
+    pub bin_dir: Option<PathBuf>,
+
     /// The folder of the report [default: one for temporary files, which is removed]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "go_on"])]
     pub report: Option<PathBuf>,
@@ -59,7 +78,7 @@ pub struct PaperArguments {
     #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["paper", "quick"])]
     pub go_on: Option<PathBuf>,
 
-    /// Blocks of each campaign [default: as its entry says, mostly 30]
+    /// Blocks of each campaign [default: as its entry says, mostly 30 simulated and 6 live]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
 
@@ -85,10 +104,6 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     if arguments.paper.is_none() && arguments.go_on.is_none() {
         return list(arguments.report.as_deref());
     }
-    ensure!(
-        arguments.simulate,
-        "figures are run in simulated time alone as yet: add --simulate; what there is live, nap lab preempt and latency measure"
-    );
     let figures = match &arguments.paper {
         Some(name) => select(&papers()?, name, arguments.figures.as_deref())?,
         None => Vec::new(),
@@ -105,12 +120,18 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         seed: arguments.seed,
         folder: folder.to_owned(),
         go_on: arguments.go_on.is_some(),
+        simulate: arguments.simulate || arguments.both,
+        live: live(arguments)?,
     };
     let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let session = Session::new(interrupt.clone(), |line| eprintln!("{line}"));
     let bar = bar();
-    let report = paper(&settings, &interrupt, |ended, all| {
+    let report = paper(&settings, &session, |ended, all| {
         bar.set_length(all as u64);
         bar.set_position(ended as u64);
+        if ended == all {
+            bar.finish_and_clear();
+        }
     })?;
     bar.finish_and_clear();
     if let Err(interrupted) = interrupt.check() {
@@ -123,7 +144,21 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     }
     let what =
         [arguments.paper.as_deref().unwrap_or_default(), arguments.figures.as_deref().unwrap_or_default()];
-    finish(&report, arguments, format!("nap lab paper {} --simulate", what.join(" ").trim_end()).as_str())
+    let how = match (arguments.simulate, arguments.both) {
+        (true, _) => " --simulate",
+        (_, true) => " --both",
+        _ => "",
+    };
+    finish(&report, arguments, format!("nap lab paper {}{how}", what.join(" ").trim_end()).as_str())
+}
+
+/// Where live runs are made, if there are any.
+fn live(arguments: &PaperArguments) -> Result<Option<LiveSettings>> {
+    if arguments.simulate {
+        return Ok(None);
+    }
+    let work = WorkSettings { parent: arguments.work.clone(), keep: false };
+    Ok(Some(LiveSettings { binaries: binaries(arguments.bin_dir.as_deref())?, work }))
 }
 
 fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Result<ExitCode> {
@@ -132,7 +167,10 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
         let page = report.markdown(&format!("{command} --markdown {}", path.display()));
         std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(if report.count(Verdict::DoesNotHold) > 0 {
+    if !report.identical() {
+        eprintln!("nap lab paper: an output of a live run differs from that of the same job undisturbed");
+    }
+    Ok(if report.count(Verdict::DoesNotHold) > 0 || !report.identical() {
         ExitCode::from(DOES_NOT_HOLD)
     } else if report.count(Verdict::NotResolved) > 0 {
         ExitCode::from(NOT_RESOLVED)
@@ -156,6 +194,7 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
             let figure = &paper.figures[id];
             let takes = match &figure.cannot {
                 Some(_) => "cannot be tested".to_owned(),
+                None if runs_live(&paper, figure) => format!("{} runs, also live", paper.runs_of(figure)),
                 None => format!("{} runs a block", paper.runs_of(figure)),
             };
             let takes = verdict(&paper.name, id).unwrap_or(takes);

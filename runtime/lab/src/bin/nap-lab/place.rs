@@ -71,7 +71,7 @@ impl Workplace {
 }
 
 /// The folder of our binaries, absolute because programs run in another folder.
-fn binaries(named: Option<&Path>) -> Result<PathBuf> {
+pub fn binaries(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(folder) = named {
         return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
     }

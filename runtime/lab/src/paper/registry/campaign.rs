@@ -9,6 +9,8 @@ use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTable
 use napreduce_sim::WorkloadFile;
 use serde::Deserialize;
 
+use super::recipe::LiveRecipe;
+
 /// Runs that figures share.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -23,6 +25,8 @@ pub struct Campaign {
     pub until: Option<Span>,
     #[serde(default)]
     pub alone: Alone,
+    /// How it runs on this machine, if it does.
+    pub live: Option<LiveRecipe>,
     #[serde(rename = "variant")]
     pub variants: BTreeMap<String, Variant>,
 }

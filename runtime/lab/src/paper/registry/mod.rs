@@ -5,6 +5,7 @@
 
 mod campaign;
 mod figure;
+mod recipe;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use serde::Deserialize;
 pub(super) use self::campaign::{Alone, Campaign, Variant};
 pub use self::figure::Figure;
 pub(super) use self::figure::{Expectation, Label, Plot, PlotKind, Point, Series};
+pub(super) use self::recipe::LiveRecipe;
 
 use super::quantity::{Quantity, VariantName};
 
@@ -85,6 +87,9 @@ pub fn read(name: &str, text: &str) -> Result<Paper, RegistryError> {
             campaign.file(way).map_err(refuse)?;
             way.configuration().map_err(refuse)?;
         }
+        if let Some(live) = &campaign.live {
+            live.check(&campaign.variants).map_err(|what| refuse(format!("campaign {id}, {what}")))?;
+        }
     }
     Ok(paper)
 }
@@ -146,6 +151,18 @@ impl Paper {
         needed.sort();
         needed.dedup();
         needed
+    }
+
+    /// Whether everything that an expectation needs runs live, and is measured there.
+    pub(in crate::paper) fn is_live(&self, figure: &Figure, expected: &Expectation) -> bool {
+        expected.quantities().into_iter().all(|quantity| {
+            quantity.is_live()
+                && quantity.variants().into_iter().all(|name| {
+                    let (campaign, variant) = self.resolve(figure, name);
+                    let campaign = self.campaigns.get(campaign);
+                    campaign.and_then(|campaign| campaign.live.as_ref()).is_some_and(|live| live.has(variant))
+                })
+        })
     }
 
     /// How many runs a figure takes in each block.

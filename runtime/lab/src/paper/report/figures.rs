@@ -11,20 +11,28 @@ use crate::paper::inference::Estimate;
 use crate::paper::measure::Block;
 use crate::paper::quantity::Quantity;
 use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series};
-use crate::paper::rows::Runs;
+use crate::paper::rows::{Executor, Runs};
 
-/// Draws a figure into `PAPER-ID.svg`, if it has a plot and anything of it was measured.
+/// The file of a figure.
+pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
+    match executor {
+        Executor::Simulated => format!("{paper}-{id}.svg"),
+        Executor::Live => format!("{paper}-{id}-live.svg"),
+    }
+}
+
+/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg`, if it has a plot and anything of it was measured.
 pub(super) fn draw(
     folder: &Path,
-    paper: &Paper,
-    id: &str,
-    figure: &Figure,
+    (paper, id, figure): (&Paper, &str, &Figure),
     runs: &Runs,
+    executor: Executor,
 ) -> Result<(), PlotError> {
     let Some(plot) = &figure.plot else { return Ok(()) };
-    let of = Drawing { paper, figure, runs };
-    let path = folder.join(format!("{}-{id}.svg", paper.name));
-    let title = format!("{} {id}: {}", paper.name, figure.title);
+    let of = Drawing { paper, figure, runs, executor };
+    let path = folder.join(name(&paper.name, id, executor));
+    let live = if executor == Executor::Live { ", live" } else { "" };
+    let title = format!("{} {id}{live}: {}", paper.name, figure.title);
     match plot.kind {
         PlotKind::Ecdf => {
             let series: Vec<Steps> =
@@ -57,20 +65,25 @@ struct Drawing<'a> {
     paper: &'a Paper,
     figure: &'a Figure,
     runs: &'a Runs,
+    executor: Executor,
 }
 
 impl Drawing<'_> {
     fn blocks(&self, quantity: &Quantity) -> Vec<Block<'_>> {
         let first = quantity.variants().first().map(|name| self.paper.resolve(self.figure, name).0);
-        let numbers = first.map(|campaign| self.runs.blocks(&self.paper.name, campaign)).unwrap_or_default();
-        let block = |number| Block { paper: self.paper, figure: self.figure, runs: self.runs, number };
+        let Drawing { paper, figure, runs, executor } = *self;
+        let numbers = first.map(|campaign| runs.blocks(&paper.name, campaign, executor)).unwrap_or_default();
+        let block = |number| Block { paper, figure, runs, number, executor };
         numbers.into_iter().map(block).collect()
     }
 
     fn mark(&self, point: &Point) -> Option<Mark> {
         let blocks = self.blocks(point.quantity());
         let values: Vec<f64> = blocks.into_iter().filter_map(|block| block.value(point.quantity())).collect();
-        let found = Estimate::of(&values, 0.95)?;
+        let found = match self.executor {
+            Executor::Simulated => Estimate::of(&values, 0.95)?,
+            Executor::Live => Estimate::of_median(&values, 0.95)?,
+        };
         Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
     }
 

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::PaperReport;
 use super::text::found;
 use crate::paper::registry::Paper;
+use crate::paper::rows::Executor;
 use crate::paper::verdict::{FindingKind, Judgement, Ruling, Verdict};
 
 impl PaperReport {
@@ -63,7 +64,8 @@ fn add(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
         let (id, claim) = (&judgement.figure, cell(&judgement.claim));
         let _ = writeln!(
             text,
-            "| {id}: {} | {claim} | {verdict} | {} |",
+            "| {id}{}: {} | {claim} | {verdict} | {} |",
+            if judgement.executor == Executor::Live { ", live" } else { "" },
             cell(&judgement.title),
             lines.join("<br>")
         );

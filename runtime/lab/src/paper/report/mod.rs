@@ -13,6 +13,7 @@
 //! environment.json          machine, program, commit, command, time
 //! ```
 
+mod agreement;
 mod figures;
 mod markdown;
 mod page;
@@ -25,8 +26,9 @@ use std::path::{Path, PathBuf};
 use napreduce_plot::PlotError;
 use serde::{Deserialize, Serialize};
 
+use super::live::runs_live;
 use super::registry::Paper;
-use super::rows::{RowsError, Runs};
+use super::rows::{Executor, RowsError, Runs};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::machine::Machine;
 
@@ -51,6 +53,13 @@ pub struct Selection {
     pub figures: Vec<(String, String)>,
     /// How often verdicts were made of growing rows: whoever goes on until something holds is less sure of it.
     pub looks: u32,
+    /// What the figures were to be run by.
+    #[serde(default = "simulated")]
+    pub executors: Vec<Executor>,
+}
+
+fn simulated() -> Vec<Executor> {
+    vec![Executor::Simulated]
 }
 
 /// Where and how it was measured.
@@ -119,7 +128,12 @@ impl PaperReport {
             let Some((paper, figure)) = found else {
                 return Err(ReportError::Gone { paper: name.clone(), figure: id.clone() });
             };
-            judgements.push(judge(paper, id, figure, &runs, selection.level()));
+            for &executor in &selection.executors {
+                // One that cannot be tested is said to be so once.
+                if executor == Executor::Simulated || runs_live(paper, figure) {
+                    judgements.push(judge((paper, id, figure), &runs, executor, selection.level()));
+                }
+            }
         }
         Ok(PaperReport { papers, selection, runs, judgements })
     }
@@ -145,7 +159,8 @@ impl PaperReport {
         write(&folder.join("report.txt"), &self.text())?;
         for judgement in &self.judgements {
             if let Some((paper, figure)) = self.entry(judgement) {
-                figures::draw(&figures, paper, &judgement.figure, figure, &self.runs)?;
+                let of = (paper, judgement.figure.as_str(), figure);
+                figures::draw(&figures, of, &self.runs, judgement.executor)?;
             }
         }
         write(&folder.join("report.html"), &self.page(&figures))?;
@@ -189,6 +204,11 @@ impl PaperReport {
     fn entry(&self, judgement: &Judgement) -> Option<(&Paper, &super::registry::Figure)> {
         let paper = self.papers.iter().find(|paper| paper.name == judgement.paper)?;
         Some((paper, paper.figures.get(&judgement.figure)?))
+    }
+
+    /// Whether every output of live runs was right.
+    pub fn identical(&self) -> bool {
+        self.runs.iter().filter_map(|run| run.run.live.as_ref()).all(|live| live.identical)
     }
 
     /// How many figures have a verdict.

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use super::PaperReport;
+use super::figures::name;
 use super::text::found;
+use crate::paper::rows::Executor;
 use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f23;background:#fff}\
@@ -51,20 +53,30 @@ impl PaperReport {
                 add(&mut page, judgement, figures);
             }
         }
+        let agreement = self.agreement();
+        if !agreement.is_empty() {
+            page.push_str("<h2>Live over simulated, at the live scale</h2>\n<ul>");
+            agreement.iter().for_each(|line| {
+                let _ = write!(page, "<li>{}</li>", escape(line));
+            });
+            page.push_str("</ul>\n");
+        }
         page.push_str("</body></html>\n");
         page
     }
 }
 
 fn add(page: &mut String, judgement: &Judgement, figures: &Path) {
-    let Judgement { paper, figure, title, claim, verdict, because, findings } = judgement;
+    let Judgement { paper, figure, title, claim, executor, verdict, because, findings } = judgement;
+    let live = if *executor == Executor::Live { ", live" } else { "" };
     let class = serde_json::to_value(verdict)
         .ok()
         .and_then(|value| value.as_str().map(str::to_owned))
         .unwrap_or_default();
     let _ = writeln!(
         page,
-        "<h3 id=\"{paper}-{figure}\">{paper} {figure}: {} <span class=\"v {class}\">{}</span></h3>\n<p>{}</p>",
+        "<h3 id=\"{paper}-{figure}-{}\">{paper} {figure}{live}: {} <span class=\"v {class}\">{}</span></h3>\n<p>{}</p>",
+        executor.in_words(),
         escape(title),
         verdict.in_words(),
         escape(claim)
@@ -78,7 +90,7 @@ fn add(page: &mut String, judgement: &Judgement, figures: &Path) {
         page.push_str("</table>\n");
     }
     // A figure without a plot has none.
-    if let Ok(svg) = fs::read_to_string(figures.join(format!("{paper}-{figure}.svg"))) {
+    if let Ok(svg) = fs::read_to_string(figures.join(name(paper, figure, *executor))) {
         let from = svg.find("<svg").unwrap_or(0);
         page.push_str(&svg[from..]);
         page.push('\n');

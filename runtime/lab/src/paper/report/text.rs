@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::PaperReport;
 use crate::paper::inference::Estimate;
+use crate::paper::rows::Executor;
 use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
 
 impl PaperReport {
@@ -14,6 +15,20 @@ impl PaperReport {
         let mut text = String::new();
         for judgement in &self.judgements {
             add(&mut text, judgement);
+            let entry = self.entry(judgement).filter(|_| judgement.executor == Executor::Live);
+            let columns = entry.and_then(|(paper, figure)| self.columns(paper, &judgement.figure, figure));
+            if let Some(columns) = columns {
+                text.push_str(&columns);
+                text.push('\n');
+            }
+        }
+        let agreement = self.agreement();
+        if !agreement.is_empty() {
+            text.push_str("Live over simulated, at the live scale:\n");
+            for line in agreement {
+                let _ = writeln!(text, "  {line}");
+            }
+            text.push('\n');
         }
         let _ = writeln!(text, "{}", self.counts());
         text
@@ -37,9 +52,10 @@ impl PaperReport {
 }
 
 fn add(text: &mut String, judgement: &Judgement) {
-    let Judgement { paper, figure, title, claim, verdict, because, findings } = judgement;
+    let Judgement { paper, figure, title, claim, executor, verdict, because, findings } = judgement;
+    let live = if *executor == Executor::Live { " live" } else { "" };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{paper} {figure}  {}  {title}", verdict.in_words().to_uppercase());
+    let _ = writeln!(text, "{paper} {figure}{live}  {}  {title}", verdict.in_words().to_uppercase());
     let _ = writeln!(text, "  claim: {claim}");
     if let Some(because) = because {
         let _ = writeln!(text, "  {because}");
