@@ -3,11 +3,14 @@
 //! Owns the error of all experiments, and what the user can do about it. The errors of its parts are defined
 //! where they arise, but for those of modules that speak of this one themselves.
 
+mod replay;
+
 use std::time::Duration;
 
 use napreduce_core::JobId;
 use napreduce_live::{ClientError, ClusterDirectoryError};
 use napreduce_plot::PlotError;
+pub use replay::WorkloadReplayError;
 
 use crate::check::CheckError;
 use crate::daemons::DaemonError;
@@ -18,7 +21,6 @@ use crate::outputs::OutputsError;
 use crate::peers::PeerError;
 use crate::process::{InterruptError, ProcessError};
 use crate::program::ProgramError;
-use crate::replay::ReplayError;
 use crate::workspace::WorkError;
 
 /// An experiment could not be carried out.
@@ -65,7 +67,7 @@ pub enum LabError {
     Plot(#[from] PlotError),
     /// A workload cannot be replayed.
     #[error(transparent)]
-    Replay(#[from] ReplayError),
+    Replay(#[from] WorkloadReplayError),
     /// Nobody disturbed a job and its output is another one than before.
     #[error("{job} was run again undisturbed and its output differs; the comparison would mean nothing")]
     Undisturbed { job: JobId },

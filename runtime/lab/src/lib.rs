@@ -54,7 +54,7 @@ pub use check::CheckError;
 pub use cluster::{ClusterReport, ClusterRun, ClusterSettings, PathReport, ShufflePath, cluster};
 pub use confinement::{MemoryLimit, Tier};
 pub use daemons::DaemonError;
-pub use error::{LabError, LiveClusterError, SlotsError};
+pub use error::{LabError, LiveClusterError, SlotsError, WorkloadReplayError};
 pub use guard::{GuardError, guard_program, guard_requested};
 pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
 pub use input::GeneratedInputError;
@@ -73,8 +73,8 @@ pub use preempt::{
 pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
 pub use program::{BenchmarkJob, ProgramError, Resources};
 pub use replay::{
-    Agreement, Costs, GivenCosts, MeanRatio, ReplayError, ReplayReport, ReplayRun, ReplaySettings,
-    ReplaySource, Scale, replay,
+    Agreement, Costs, GivenCosts, MeanRatio, ReplayReport, ReplayRun, ReplaySettings, ReplaySource, Scale,
+    replay,
 };
 pub use session::Session;
 pub use speed::{Conditions, ContenderReport, Measurement, SpeedReport, SpeedSettings, Timing, speed};

@@ -14,11 +14,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::registry::{Alone, Figure, LiveRecipe, Paper};
 use super::rows::{Executor, JobRow, LiveRow, MeasuredRun, RunKey, RunRow};
 use super::simulate::{PlannedRun, Repetitions, alone};
-use crate::error::LabError;
+use crate::error::{LabError, WorkloadReplayError};
 use crate::jobs::TaskBody;
 use crate::machine::load_average;
 use crate::replay::{
-    Bench, Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, ReplayError, measure_costs,
+    Bench, Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, measure_costs,
 };
 use crate::session::Session;
 use crate::workspace::WorkSettings;
@@ -137,17 +137,18 @@ fn minutes(time: Duration) -> String {
 }
 
 impl PlannedRun<'_> {
-    fn recipe(&self) -> Result<&LiveRecipe, ReplayError> {
-        let none = || ReplayError::Policy(format!("campaign {} has no live recipe", self.key.campaign));
+    fn recipe(&self) -> Result<&LiveRecipe, WorkloadReplayError> {
+        let none =
+            || WorkloadReplayError::Policy(format!("campaign {} has no live recipe", self.key.campaign));
         self.campaign.live.as_ref().ok_or_else(none)
     }
 
     /// What is run live, or all jobs of it.
-    fn live_plan(&self, all: bool) -> Result<LivePlan, ReplayError> {
-        let wrong = |what: String| ReplayError::Policy(format!("{}: {what}", self.key.campaign));
+    fn live_plan(&self, all: bool) -> Result<LivePlan, WorkloadReplayError> {
+        let wrong = |what: String| WorkloadReplayError::Policy(format!("{}: {what}", self.key.campaign));
         let recipe = self.recipe()?;
         let file = self.campaign.file(self.variant).map_err(wrong)?;
-        let cluster = file.cluster.ok_or(ReplayError::NoCluster)?;
+        let cluster = file.cluster.ok_or(WorkloadReplayError::NoCluster)?;
         let usual = self.campaign.nodes.unwrap_or(cluster.machines);
         let shape = ClusterShape { machines: self.variant.nodes.unwrap_or(usual), ..cluster };
         let drawn = file.workload(self.seed).into_jobs();
@@ -172,11 +173,13 @@ impl PlannedRun<'_> {
         live: &LiveRun,
         simulated: &Run,
         costs: &Costs,
-    ) -> Result<MeasuredRun, ReplayError> {
+    ) -> Result<MeasuredRun, WorkloadReplayError> {
         let recipe = self.recipe()?;
         let alone = match self.campaign.alone {
             Alone::Scheduled => BTreeMap::new(),
-            Alone::Simulated => alone(&plan.jobs, &plan.settings(costs)).map_err(ReplayError::Simulation)?,
+            Alone::Simulated => {
+                alone(&plan.jobs, &plan.settings(costs)).map_err(WorkloadReplayError::Simulation)?
+            }
         };
         let row = |job: &LiveJob| self.live_row(job, recipe, simulated, alone.get(&job.job.name).copied());
         let mut jobs: Vec<JobRow> = live.jobs.iter().map(row).collect();

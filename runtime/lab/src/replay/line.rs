@@ -1,4 +1,5 @@
 //! Owns the rows of a live run: columns as those of `nap sim --results`, and some more. What could not be measured is absent.
+//! Where the numbers come from belongs to `held` and `bench`.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,8 +10,8 @@ use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Ending, Run};
 use serde::Serialize;
 
-use super::ReplayError;
 use super::bench::LiveJob;
+use crate::error::WorkloadReplayError;
 
 /// One job of one run. Times in seconds since the run began, at the live scale.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -102,8 +103,8 @@ fn seconds(micros: u64) -> f64 {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<(), ReplayError> {
-    let failed = |what: String| ReplayError::Write { path: path.to_owned(), what };
+pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<(), WorkloadReplayError> {
+    let failed = |what: String| WorkloadReplayError::Write { path: path.to_owned(), what };
     let file = File::create(path).map_err(|error| failed(error.to_string()))?;
     let mut table = csv::Writer::from_writer(BufWriter::new(file));
     for line in lines {

@@ -8,7 +8,6 @@
 mod agreement;
 mod bench;
 mod costs;
-mod error;
 mod held;
 mod line;
 mod plan;
@@ -29,14 +28,13 @@ pub use self::agreement::{Agreement, MeanRatio};
 pub(crate) use self::bench::{Bench, LiveJob, LiveRun, References};
 pub use self::costs::GivenCosts;
 pub(crate) use self::costs::measure as measure_costs;
-pub use self::error::ReplayError;
 use self::line::{ReplayLine, RunName};
 pub use self::plan::Costs;
 pub(crate) use self::plan::{FullPlan, LivePlan};
 pub use self::report::{ReplayReport, ReplayRun};
 pub use self::scale::Scale;
 pub use self::source::ReplaySource;
-use crate::error::LabError;
+use crate::error::{LabError, WorkloadReplayError};
 use crate::jobs::TaskBody;
 use crate::machine::Machine;
 use crate::raw::RawFile;
@@ -94,13 +92,13 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
 }
 
 /// The plans of each policy, a repetition each.
-fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, ReplayError> {
+fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, WorkloadReplayError> {
     let ReplaySettings { source, scale, .. } = settings;
     let shape = shape(settings)?;
     let blind = settings.policies.iter().find(|policy| policy.goes_by_output_bytes());
     if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
         let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
-        return Err(ReplayError::Blind { scheduler, workload });
+        return Err(WorkloadReplayError::Blind { scheduler, workload });
     }
     let first = settings.seed.unwrap_or(source.seed());
     let of_policy = |policy: &SchedulerConfiguration| {
@@ -116,12 +114,12 @@ fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, ReplayError> {
             };
             LivePlan::new(&full, *scale)
         });
-        repetitions.collect::<Result<Vec<LivePlan>, ReplayError>>()
+        repetitions.collect::<Result<Vec<LivePlan>, WorkloadReplayError>>()
     };
     settings.policies.iter().map(of_policy).collect()
 }
 
-fn shape(settings: &ReplaySettings) -> Result<ClusterShape, ReplayError> {
+fn shape(settings: &ReplaySettings) -> Result<ClusterShape, WorkloadReplayError> {
     let ReplaySettings { scale, workers, map_slots, reduce_slots, .. } = settings;
     let scaled = settings.source.cluster().map(|shape| scale.cluster(shape, *workers));
     let mut shape = match (scaled, workers, map_slots, reduce_slots) {
@@ -129,7 +127,7 @@ fn shape(settings: &ReplaySettings) -> Result<ClusterShape, ReplayError> {
         (None, Some(workers), Some(map), Some(reduce)) => {
             ClusterShape { machines: *workers, map_slots: *map, reduce_slots: *reduce, map_machines: None }
         }
-        (None, ..) => return Err(ReplayError::NoCluster),
+        (None, ..) => return Err(WorkloadReplayError::NoCluster),
     };
     shape.map_slots = map_slots.unwrap_or(shape.map_slots);
     shape.reduce_slots = reduce_slots.unwrap_or(shape.reduce_slots);
@@ -148,7 +146,7 @@ impl ReplayFiles {
         fs::create_dir_all(folder).map_err(failed)?;
         let raw = folder.join("jobs.jsonl");
         if raw.exists() {
-            return Err(ReplayError::Exists(folder.to_owned()).into());
+            return Err(WorkloadReplayError::Exists(folder.to_owned()).into());
         }
         Ok(ReplayFiles { folder: folder.to_owned(), raw: RawFile::create(&raw)? })
     }

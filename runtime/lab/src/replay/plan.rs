@@ -8,8 +8,8 @@ use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{ClusterShape, Cost, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use serde::Serialize;
 
-use super::ReplayError;
 use super::scale::{Scale, check};
+use crate::error::WorkloadReplayError;
 use crate::jobs::{ReplayedTask, ReplayedTasks, TaskBody};
 use crate::live_cluster;
 
@@ -70,7 +70,7 @@ impl LivePlan {
     ///
     /// # Errors
     /// When a task would be too short, nothing could run, or the policy refuses its values.
-    pub fn new(full: &FullPlan<'_>, scale: Scale) -> Result<LivePlan, ReplayError> {
+    pub fn new(full: &FullPlan<'_>, scale: Scale) -> Result<LivePlan, WorkloadReplayError> {
         let mut jobs: Vec<SimulatedJob> = full.jobs.iter().map(|job| scale.job(job)).collect();
         jobs.sort_by_key(|job| job.submit);
         check(&jobs, scale)?;
@@ -85,7 +85,7 @@ impl LivePlan {
         let plan = LivePlan { jobs, cluster, heartbeat, policy, preemption, intervals, seed };
         let (maps, reduces) = plan.settings(&Costs::default()).slots_in_all();
         if maps == 0 || (reduces == 0 && plan.jobs.iter().any(|job| !job.reduces.is_empty())) {
-            return Err(ReplayError::NoSlots(maps as u32, reduces as u32));
+            return Err(WorkloadReplayError::NoSlots(maps as u32, reduces as u32));
         }
         Ok(plan)
     }
@@ -104,8 +104,8 @@ impl LivePlan {
     ///
     /// # Errors
     /// When the values cannot be written so.
-    pub fn configuration(&self) -> Result<String, ReplayError> {
-        let refused = |error: toml::ser::Error| ReplayError::Policy(error.to_string());
+    pub fn configuration(&self) -> Result<String, WorkloadReplayError> {
+        let refused = |error: toml::ser::Error| WorkloadReplayError::Policy(error.to_string());
         let queues: BTreeSet<&str> = self.jobs.iter().map(|job| &*job.queue).collect();
         let mut coordinator = toml::Table::new();
         coordinator.insert("scheduler".to_owned(), self.policy.scheduler.to_string().into());
@@ -140,8 +140,8 @@ impl LivePlan {
     ///
     /// # Errors
     /// When they cannot be simulated.
-    pub fn simulate(&self, costs: &Costs) -> Result<Run, ReplayError> {
-        let failed = |error: String| ReplayError::Simulation(error);
+    pub fn simulate(&self, costs: &Costs) -> Result<Run, WorkloadReplayError> {
+        let failed = |error: String| WorkloadReplayError::Simulation(error);
         let policy = self.policy.build().map_err(|error| failed(error.to_string()))?;
         let workload = Workload::of(self.jobs.clone());
         let run = Simulation::new(policy, self.settings(costs), workload).run();
@@ -203,7 +203,7 @@ mod tests {
     use napreduce_core::Time;
     use napreduce_schedulers::SchedulerName;
 
-    fn plan(jobs: &[SimulatedJob], scale: f64) -> Result<LivePlan, ReplayError> {
+    fn plan(jobs: &[SimulatedJob], scale: f64) -> Result<LivePlan, WorkloadReplayError> {
         let full = FullPlan {
             jobs,
             cluster: ClusterShape { machines: 2, map_slots: 2, reduce_slots: 1, map_machines: None },

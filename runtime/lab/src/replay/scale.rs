@@ -2,13 +2,12 @@
 //! another, and intervals of policies by the first. What is too short to be measured is refused. Where jobs come from and where
 //! they run belongs to others.
 
+use crate::error::WorkloadReplayError;
 use napreduce_core::{PreemptionSettings, Span, TaskKind, Time};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{ClusterShape, SimulatedJob, SimulatedMap, SimulatedReduce};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use super::ReplayError;
 
 /// Starting a task takes a few milliseconds, which are to be a small part of it.
 const TASK_MIN: Span = Span::from_millis(100);
@@ -29,10 +28,10 @@ impl Scale {
     ///
     /// # Errors
     /// Names the one that is not.
-    pub fn new(time: f64, tasks: f64) -> Result<Scale, ReplayError> {
+    pub fn new(time: f64, tasks: f64) -> Result<Scale, WorkloadReplayError> {
         for (flag, value) in [("--time-scale", time), ("--task-scale", tasks)] {
             if !(value.is_finite() && (0.001..=1e6).contains(&value)) {
-                return Err(ReplayError::Scale { flag, value });
+                return Err(WorkloadReplayError::Scale { flag, value });
             }
         }
         Ok(Scale { time, tasks })
@@ -104,7 +103,7 @@ impl Scale {
     pub fn policy(
         self,
         policy: &SchedulerConfiguration,
-    ) -> Result<(SchedulerConfiguration, Vec<String>), ReplayError> {
+    ) -> Result<(SchedulerConfiguration, Vec<String>), WorkloadReplayError> {
         let (mut tables, mut told) = (as_table(&policy.tables)?, Vec::new());
         let own = policy.scheduler.to_string();
         for (name, table) in &mut tables {
@@ -116,7 +115,7 @@ impl Scale {
             }
         }
         let scaled = SchedulerConfiguration { scheduler: policy.scheduler, tables: of_table(tables)? };
-        scaled.build().map_err(|error| ReplayError::Policy(error.to_string()))?;
+        scaled.build().map_err(|error| WorkloadReplayError::Policy(error.to_string()))?;
         Ok((scaled, told))
     }
 
@@ -127,11 +126,12 @@ impl Scale {
     pub fn preemption(
         self,
         settings: &PreemptionSettings,
-    ) -> Result<(PreemptionSettings, Vec<String>), ReplayError> {
+    ) -> Result<(PreemptionSettings, Vec<String>), WorkloadReplayError> {
         let (mut table, mut told) = (toml::Value::Table(as_table(settings)?), Vec::new());
         self.intervals(&mut table, "preemption", &mut told);
-        let scaled =
-            table.try_into().map_err(|error: toml::de::Error| ReplayError::Policy(error.to_string()))?;
+        let scaled = table
+            .try_into()
+            .map_err(|error: toml::de::Error| WorkloadReplayError::Policy(error.to_string()))?;
         Ok((scaled, told))
     }
 
@@ -175,12 +175,12 @@ fn chosen<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
     (0..count).filter_map(move |number| all.get(at(number)))
 }
 
-fn as_table(value: &impl Serialize) -> Result<toml::Table, ReplayError> {
-    toml::Table::try_from(value).map_err(|error| ReplayError::Policy(error.to_string()))
+fn as_table(value: &impl Serialize) -> Result<toml::Table, WorkloadReplayError> {
+    toml::Table::try_from(value).map_err(|error| WorkloadReplayError::Policy(error.to_string()))
 }
 
-fn of_table<T: DeserializeOwned>(table: toml::Table) -> Result<T, ReplayError> {
-    table.try_into().map_err(|error: toml::de::Error| ReplayError::Policy(error.to_string()))
+fn of_table<T: DeserializeOwned>(table: toml::Table) -> Result<T, WorkloadReplayError> {
+    table.try_into().map_err(|error: toml::de::Error| WorkloadReplayError::Policy(error.to_string()))
 }
 
 /// Refuses jobs without meaning here: tasks too short to be measured, and none at all. A task without any work is allowed: it is no
@@ -188,20 +188,25 @@ fn of_table<T: DeserializeOwned>(table: toml::Table) -> Result<T, ReplayError> {
 ///
 /// # Errors
 /// Names the job, and what to do.
-pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<(), ReplayError> {
+pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<(), WorkloadReplayError> {
     if jobs.is_empty() {
-        return Err(ReplayError::NoJobs);
+        return Err(WorkloadReplayError::NoJobs);
     }
     for job in jobs {
         if job.maps.is_empty() {
-            return Err(ReplayError::NoMaps { job: job.name.to_string() });
+            return Err(WorkloadReplayError::NoMaps { job: job.name.to_string() });
         }
         let maps = job.maps.iter().map(|task| (TaskKind::Map, task.work));
         let all = maps.chain(job.reduces.iter().map(|task| (TaskKind::Reduce, task.work())));
         let short = all.filter(|(_, work)| work.0 > 0 && *work < TASK_MIN).min_by_key(|(_, work)| *work);
         if let Some((kind, work)) = short {
             let most = scale.time * work.0 as f64 / TASK_MIN.0 as f64;
-            return Err(ReplayError::TooShort { job: job.name.to_string(), kind, micros: work.0, most });
+            return Err(WorkloadReplayError::TooShort {
+                job: job.name.to_string(),
+                kind,
+                micros: work.0,
+                most,
+            });
         }
     }
     Ok(())

@@ -5,12 +5,11 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use crate::error::WorkloadReplayError;
 use napreduce_core::Span;
 use napreduce_sim::{
     ClusterShape, Distribution, SimulatedJob, SizeModel, SwimTrace, WorkloadFile, published,
 };
-
-use super::ReplayError;
 
 /// Machines that a trace is for, where nothing is said.
 const TRACE_CLUSTER: ClusterShape =
@@ -30,16 +29,17 @@ impl ReplaySource {
     ///
     /// # Errors
     /// When there is neither, or the file is malformed.
-    pub fn workload(name: &str) -> Result<ReplaySource, ReplayError> {
+    pub fn workload(name: &str) -> Result<ReplaySource, WorkloadReplayError> {
         let file = match published(name) {
             Some(file) => file?,
             None => {
-                let unreadable = |source| ReplayError::Unreadable { path: PathBuf::from(name), source };
+                let unreadable =
+                    |source| WorkloadReplayError::Unreadable { path: PathBuf::from(name), source };
                 WorkloadFile::read(name, &fs::read_to_string(name).map_err(unreadable)?)?
             }
         };
         if let Some(job) = file.jobs.iter().find(|job| job.submit.as_deref() == Some("trigger")) {
-            return Err(ReplayError::Triggered { job: job.name.clone() });
+            return Err(WorkloadReplayError::Triggered { job: job.name.clone() });
         }
         Ok(ReplaySource::Workload { name: name.to_owned(), file: Box::new(file) })
     }
@@ -48,10 +48,10 @@ impl ReplaySource {
     ///
     /// # Errors
     /// When it cannot be read or is malformed.
-    pub fn trace(path: &Path, jobs: Option<usize>) -> Result<ReplaySource, ReplayError> {
+    pub fn trace(path: &Path, jobs: Option<usize>) -> Result<ReplaySource, WorkloadReplayError> {
         let name = path.display().to_string();
-        let file =
-            File::open(path).map_err(|source| ReplayError::Unreadable { path: path.to_owned(), source })?;
+        let file = File::open(path)
+            .map_err(|source| WorkloadReplayError::Unreadable { path: path.to_owned(), source })?;
         let mut trace = SwimTrace::read(&name, BufReader::new(file))?;
         trace.jobs.truncate(jobs.unwrap_or(usize::MAX));
         // A trace is an excerpt of a day: its first job comes at once.

@@ -64,8 +64,9 @@ impl Handing<'_> {
     fn plan(&self, number: usize, job: &SimulatedJob) -> Result<JobPlan, LabError> {
         let tasks = LivePlan::tasks(job, self.body, self.rounds_per_second);
         let memory = tasks.fill_mib << 20;
-        let parameters = encode_parameters(&tasks)
-            .map_err(|error| super::ReplayError::Policy(format!("job {}: {error}", job.name)))?;
+        let parameters = encode_parameters(&tasks).map_err(|error| {
+            crate::error::WorkloadReplayError::Policy(format!("job {}: {error}", job.name))
+        })?;
         let length = RECORDS * RECORD_BYTES as u64;
         let split = |map: u64| Split {
             path: self.records.to_owned(),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use napreduce_core::{PreemptionSettings, Primitive, Span, SuspendedMax};
 use napreduce_lab::{
-    GivenCosts, LabError, ReplayError, ReplaySettings, ReplaySource, Scale, Session, TaskBody,
+    GivenCosts, LabError, ReplaySettings, ReplaySource, Scale, Session, TaskBody, WorkloadReplayError,
 };
 use napreduce_live::parse_time;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
@@ -192,7 +192,7 @@ pub fn replay(arguments: &ReplayArguments, session: &Session) -> Result<bool> {
 }
 
 /// Errors of the lab have their own exit status.
-fn usage<T>(found: Result<T, ReplayError>) -> Result<T, LabError> {
+fn usage<T>(found: Result<T, WorkloadReplayError>) -> Result<T, LabError> {
     found.map_err(LabError::from)
 }
 

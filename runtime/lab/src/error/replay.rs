@@ -1,4 +1,6 @@
-//! Owns why a workload cannot be replayed. What goes wrong on a cluster belongs to the lab's errors.
+//! Why a workload cannot be replayed.
+//!
+//! Owns what is said of plans that make no sense on one machine. What goes wrong on a cluster belongs to the lab's other errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +10,7 @@ use napreduce_sim::{PUBLISHED, SwimError, WorkloadError};
 
 /// A workload cannot be replayed.
 #[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
+pub enum WorkloadReplayError {
     #[error("{flag} {value} makes no plan; give a number from 0.001 to 1000000, such as 20")]
     Scale { flag: &'static str, value: f64 },
     #[error("cannot read {path}: {source}; give a file, or one of {}", published())]
@@ -65,9 +67,9 @@ fn rounded(scale: f64) -> String {
     if scale >= 10.0 { format!("{}", scale.floor()) } else { format!("{scale:.2}") }
 }
 
-impl ReplayError {
+impl WorkloadReplayError {
     /// Whether other arguments could help.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, ReplayError::Write { .. })
+        !matches!(self, WorkloadReplayError::Write { .. })
     }
 }
