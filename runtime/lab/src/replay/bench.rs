@@ -34,8 +34,10 @@ const TELL: Duration = Duration::from_secs(10);
 /// A run may take so many times what it takes in simulated time, and this much more.
 const PATIENCE: u32 = 5;
 const PATIENCE_LEAST: Duration = Duration::from_secs(60);
-/// Work of a task whose costs are measured.
-pub const PROBE: Span = Span::from_millis(100);
+/// The first job of a cluster has every worker fetch the program.
+const WARM_UP_MAX: Duration = Duration::from_secs(300);
+/// Work of its tasks.
+const PROBE: Span = Span::from_millis(100);
 
 /// Where plans run.
 #[derive(Debug)]
@@ -223,7 +225,7 @@ impl Running<'_> {
         }
         let handing = Handing { body: Some(TaskBody::Sleep), ..self.handing };
         let warm_up = handing.submit(self.cluster.client(), self.plan.jobs.len(), &job)?;
-        self.cluster.wait_for_end(warm_up, PATIENCE_LEAST)
+        self.cluster.wait_for_end(warm_up, WARM_UP_MAX)
     }
 
     fn all(&mut self) -> Result<LiveRun, LabError> {

@@ -238,7 +238,7 @@ mod tests {
             text.contains("scheduler = \"natjam\"") && text.contains("queues = [\"production\"]"),
             "{text}"
         );
-        assert!(text.contains("preemptor-interval = \"50000us\""), "{text}");
+        assert!(text.contains("preemptor-interval = \"50ms\""), "{text}");
         assert!(plan.intervals.iter().any(|line| line.contains("natjam.preemptor-interval")), "{plan:?}");
     }
 
