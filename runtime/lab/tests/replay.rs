@@ -170,7 +170,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     for (arguments, says) in [
         (&[&*jobs, "--time-scale", "100"][..], "one shorter than 100 ms says little"),
         (&[&*jobs, "--time-scale", "0"], "--time-scale 0 makes no plan"),
-        (&[&*jobs, "--task-scale", "-3"], "--task-scale"),
+        (&[&*jobs, "--task-scale", "nan"], "--task-scale NaN"),
         (&["no-such-mix"], "cannot read no-such-mix"),
         (&[&*broken], "broken.toml"),
         (&["--trace", &empty], "is empty"),
