@@ -169,7 +169,8 @@ impl Worker {
             full,
             ..
         } = image;
-        let known = Worker { state, host, memory, rack, short, shortage, shortages, cleared, ..Worker::new() };
+        let known =
+            Worker { state, host, memory, rack, short, shortage, shortages, cleared, ..Worker::new() };
         Worker { left, excluded_until, failures_in_row, failed_tasks, slots, declined, full, ..known }
     }
 

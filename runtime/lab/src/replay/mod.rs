@@ -124,9 +124,13 @@ fn shape(settings: &ReplaySettings) -> Result<ClusterShape, WorkloadReplayError>
     let scaled = settings.source.cluster().map(|shape| scale.cluster(shape, *workers));
     let mut shape = match (scaled, workers, map_slots, reduce_slots) {
         (Some(shape), ..) => shape,
-        (None, Some(workers), Some(map), Some(reduce)) => {
-            ClusterShape { machines: *workers, map_slots: *map, reduce_slots: *reduce, map_machines: None }
-        }
+        (None, Some(workers), Some(map), Some(reduce)) => ClusterShape {
+            machines: *workers,
+            map_slots: *map,
+            reduce_slots: *reduce,
+            map_machines: None,
+            racks: 1,
+        },
         (None, ..) => return Err(WorkloadReplayError::NoCluster),
     };
     shape.map_slots = map_slots.unwrap_or(shape.map_slots);
@@ -249,6 +253,7 @@ impl Replaying<'_> {
                 map_slots: 0,
                 reduce_slots: 0,
                 map_machines: None,
+                racks: 1,
             }),
             body: self.settings.body,
             intervals: plans.iter().map(|plan| (plan.policy.scheduler, plan.intervals.clone())).collect(),

@@ -68,7 +68,7 @@ impl ReplayReport {
 
     /// For people.
     pub fn table(&self) -> String {
-        let ClusterShape { machines, map_slots, reduce_slots, map_machines } = self.cluster;
+        let ClusterShape { machines, map_slots, reduce_slots, map_machines, .. } = self.cluster;
         let mut text = format!("{}\n\n", self.machine.line());
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -84,7 +84,7 @@ impl Scale {
         let Some(apart) = shape.map_machines.filter(|_| machines > 1) else {
             let map_slots = each(shape.map_slots, shape.machines, machines);
             let reduce_slots = each(shape.reduce_slots, shape.machines, machines);
-            return ClusterShape { machines, map_slots, reduce_slots, map_machines: None };
+            return ClusterShape { machines, map_slots, reduce_slots, map_machines: None, racks: 1 };
         };
         let share = f64::from(apart) / f64::from(shape.machines);
         let maps = ((f64::from(machines) * share).round() as u32).clamp(1, machines - 1);
@@ -93,6 +93,7 @@ impl Scale {
             map_slots: each(shape.map_slots, apart, maps),
             reduce_slots: each(shape.reduce_slots, shape.machines - apart, machines - maps),
             map_machines: Some(maps),
+            racks: 1,
         }
     }
 
@@ -250,6 +251,7 @@ mod tests {
             map_slots,
             reduce_slots,
             map_machines,
+            racks: 1,
         };
         let published = shape(45, 8, 4, None);
         assert_eq!(scale(60.0, 30.0).cluster(published, Some(3)), shape(3, 4, 2, None));

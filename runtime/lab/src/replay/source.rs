@@ -13,7 +13,7 @@ use napreduce_sim::{
 
 /// Machines that a trace is for, where nothing is said.
 const TRACE_CLUSTER: ClusterShape =
-    ClusterShape { machines: 10, map_slots: 4, reduce_slots: 2, map_machines: None };
+    ClusterShape { machines: 10, map_slots: 4, reduce_slots: 2, map_machines: None, racks: 1 };
 
 /// Jobs before scaling.
 #[derive(Clone, Debug)]

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ByKind, ClusterView, Event, Job, JobId, JobSpec, Offer, Scheduler, TaskKind, Time};
+use napreduce_core::{
+    Actions, ByKind, ClusterView, Event, Job, JobId, JobSpec, Offer, Scheduler, TaskKind, Time,
+};
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError};
 use crate::fair::pool::{Key, PoolId};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use napreduce_core::{PreemptionSettings, Primitive, Span, SuspendedMax};
+use napreduce_core::{PreemptionSettings, PrimitiveChoice, Span, SuspendedMax};
 use napreduce_lab::{
     GivenCosts, LabError, ReplaySettings, ReplaySource, Scale, Session, TaskBody, WorkloadReplayError,
 };
@@ -65,7 +65,7 @@ pub struct ReplayArguments {
 
     /// How slots are taken back, whatever the scheduler prefers: wait, kill, suspend, checkpoint
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitive)]
-    pub primitive: Option<Primitive>,
+    pub primitive: Option<PrimitiveChoice>,
 
     /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says, else 2]
     #[arg(long, value_name = "N")]
@@ -135,10 +135,16 @@ pub struct CostArguments {
     pub checkpoint_read: Option<Span>,
 }
 
-fn primitive(text: &str) -> Result<Primitive, String> {
-    let all = [Primitive::Wait, Primitive::Kill, Primitive::Suspend, Primitive::Checkpoint];
+fn primitive(text: &str) -> Result<PrimitiveChoice, String> {
+    let all = [
+        PrimitiveChoice::Wait,
+        PrimitiveChoice::Kill,
+        PrimitiveChoice::Suspend,
+        PrimitiveChoice::Checkpoint,
+        PrimitiveChoice::Auto,
+    ];
     let found = all.into_iter().find(|primitive| primitive.to_string() == text);
-    found.ok_or_else(|| "choose from wait, kill, suspend, checkpoint".to_owned())
+    found.ok_or_else(|| "choose from wait, kill, suspend, checkpoint, auto".to_owned())
 }
 
 fn span(text: &str) -> Result<Span, String> {

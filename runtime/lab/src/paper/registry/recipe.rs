@@ -121,6 +121,7 @@ mod tests {
             map_slots,
             reduce_slots,
             map_machines: None,
+            racks: 1,
         };
         assert_eq!(recipe.cluster(shape(100, 4, 2), 100), Ok(shape(5, 8, 4)));
         assert_eq!(recipe.cluster(shape(20, 4, 2), 100), Ok(shape(1, 8, 4)));
