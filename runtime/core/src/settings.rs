@@ -42,6 +42,10 @@ pub struct EngineSettings {
     /// Where the engine's own random choices start.
     #[serde(default)]
     pub seed: u64,
+    /// Slots of workers are of one kind, as containers are: a worker says how many as map slots and once more as reduce slots,
+    /// and an attempt of either kind takes one of them. For the simulator; workers of a cluster have slots of two kinds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_slots: bool,
 }
 
 fn yes() -> bool {
@@ -71,6 +75,7 @@ impl Default for EngineSettings {
             preemption: PreemptionSettings::default(),
             name_outputs: true,
             seed: 0,
+            shared_slots: false,
         }
     }
 }

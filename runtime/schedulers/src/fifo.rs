@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{Actions, ClusterView, Event, Job, Scheduler, Time};
 
-use crate::serving::serve;
+use crate::serving::{other_kind_first, serve};
 use crate::tables::{Built, PolicyTable, PolicyTables};
 
 /// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the
@@ -29,6 +29,9 @@ impl Scheduler for Fifo {
 
     fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let Some(offer) = actions.offer() else { return };
+        if view.shares_slots() && offer.reserved_for.is_none() && other_kind_first(view, offer.kind) {
+            return actions.decline("an earlier job goes first, with the other kind of task");
+        }
         let served = if let Some(beneficiary) = offer.reserved_for {
             view.job(beneficiary).is_some_and(|job| serve(job, offer, actions))
         } else if self.ignore_priority {

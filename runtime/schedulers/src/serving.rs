@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, Job, JobId, Offer, Span, TaskKind, Time, WorkerId};
+use napreduce_core::{Actions, ClusterView, Job, JobId, Offer, Span, TaskKind, Time, WorkerId};
 
 /// Gives the offered slot to a job, if the job has a use for it there; false if not. Suspended work comes
 /// first: it is older, and it can go on nowhere else.
@@ -20,6 +20,15 @@ pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     let Some(task) = job.next_task(offer.kind, offer.worker) else { return false };
     actions.launch(task, offer.worker, job.start_of(task));
     true
+}
+
+/// Where slots are of one kind: whether the first job in giving order wants the other kind of task. Of one job maps go first.
+pub fn other_kind_first(view: &ClusterView<'_>, kind: TaskKind) -> bool {
+    let [map, reduce] = TaskKind::ALL.map(|kind| view.wanting(kind).next().map(Job::giving_order));
+    match kind {
+        TaskKind::Map => reduce.is_some_and(|reduce| map.is_none_or(|map| reduce < map)),
+        TaskKind::Reduce => map.is_some_and(|map| reduce.is_none_or(|reduce| map <= reduce)),
+    }
 }
 
 /// Launches a task that has no saved work, if there is one.

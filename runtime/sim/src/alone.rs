@@ -15,6 +15,21 @@ use crate::settings::SimulationSettings;
 /// How long a job takes alone.
 pub fn alone(plan: &SimulatedJob, settings: &SimulationSettings) -> Span {
     let slots = settings.slots_in_all();
+    if settings.masters_max.is_some() {
+        return beside_master(plan, settings, slots.0);
+    }
+    scheduled(plan, settings, slots)
+}
+
+/// In containers its master starts first and holds one of them. Maps and reduces have the others one after the other: a reduce
+/// that starts early beside maps takes a container that one of them would have had.
+fn beside_master(plan: &SimulatedJob, settings: &SimulationSettings, containers: u64) -> Span {
+    let left = containers.saturating_sub(1);
+    let master = settings.overheads.master + settings.overheads.order_latency;
+    master + scheduled(plan, settings, (left, left))
+}
+
+fn scheduled(plan: &SimulatedJob, settings: &SimulationSettings, slots: (u64, u64)) -> Span {
     let start = settings.overheads.launch.0 + settings.overheads.order_latency.0;
     let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0 + start).collect();
     let ends = list_schedule(&maps, slots.0);

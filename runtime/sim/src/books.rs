@@ -18,12 +18,16 @@ pub struct Books {
     pub wasted: u64,
     /// Work of attempts and checkpoints that are neither done nor lost when the run ends.
     pub unfinished: u64,
+    /// Held by attempts at work while others of their machine had its disks or its network.
+    pub sharing: u64,
     /// Held by reduces that waited for maps.
     pub waiting: u64,
     /// Held while an order to start or go on was on its way.
     pub orders: u64,
     /// Held while a process started or read a checkpoint.
     pub launch: u64,
+    /// Held by the masters of jobs.
+    pub masters: u64,
     /// Held while a process was being stopped.
     pub suspend: u64,
     /// Held while a process was being continued.
@@ -40,6 +44,7 @@ pub struct Books {
     pub capacity: [u64; 2],
     held: [u64; 2],
     slots: [u64; 2],
+    shared: bool,
     counted_until: Time,
     jobs: u64,
     jobs_integral: u128,
@@ -67,7 +72,8 @@ pub(crate) const fn of(kind: TaskKind) -> usize {
 impl Books {
     /// Everything slots were held for besides work and waiting.
     pub fn overhead(&self) -> u64 {
-        self.orders + self.launch + self.suspend + self.resume + self.checkpoint + self.kill + self.reports
+        let moved = self.suspend + self.resume + self.checkpoint + self.kill;
+        self.orders + self.launch + self.masters + moved + self.reports
     }
 
     /// The share of all slot time of both kinds that slots were held.
@@ -89,19 +95,25 @@ impl Books {
         }
     }
 
-    pub(crate) fn slots_added(&mut self, map: u32, reduce: u32) {
+    /// Slots are there from now on; `shared` ones are counted once, as map slots.
+    pub(crate) fn slots_added(&mut self, map: u32, reduce: u32, shared: bool) {
+        self.shared = shared;
         self.slots[0] += u64::from(map);
-        self.slots[1] += u64::from(reduce);
+        self.slots[1] += u64::from(if shared { 0 } else { reduce });
     }
 
     pub(crate) fn slots_removed(&mut self, map: u32, reduce: u32) {
         self.slots[0] -= u64::from(map);
-        self.slots[1] -= u64::from(reduce);
+        self.slots[1] -= u64::from(if self.shared { 0 } else { reduce });
     }
 
     pub(crate) fn slot_taken(&mut self, kind: TaskKind) {
         self.held[of(kind)] += 1;
-        assert!(self.held[of(kind)] <= self.slots[of(kind)], "more {kind} slots are held than there are");
+        let (held, there) = match self.shared {
+            true => (self.held[0] + self.held[1], self.slots[0]),
+            false => (self.held[of(kind)], self.slots[of(kind)]),
+        };
+        assert!(held <= there, "more {kind} slots are held than there are");
     }
 
     pub(crate) fn slot_freed(&mut self, kind: TaskKind) {
@@ -123,7 +135,8 @@ impl Books {
 
     /// Checks both identities. `unfinished` are the sojourns until now of the jobs that have not ended.
     pub(crate) fn check(&self, unfinished: u128) -> Result<(), BooksError> {
-        let spent = self.useful + self.wasted + self.unfinished + self.waiting + self.overhead();
+        let spent =
+            self.useful + self.wasted + self.unfinished + self.waiting + self.sharing + self.overhead();
         let equal = |identity, left: u128, right: u128| {
             if left == right { Ok(()) } else { Err(BooksError { identity, left, right }) }
         };

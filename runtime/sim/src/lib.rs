@@ -9,6 +9,7 @@ mod books;
 pub mod fuzz;
 mod job;
 pub mod metrics;
+mod presets;
 mod run;
 mod settings;
 mod simulation;
@@ -17,11 +18,15 @@ mod workload;
 pub use alone::alone;
 pub use books::{Books, BooksError};
 pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
+pub use presets::OverheadPreset;
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
-pub use settings::{Cost, Failures, MachineMemory, Overheads, ProgressMark, SimulationSettings};
+pub use settings::{
+    CheckpointByPhase, Cost, Failures, MachineBandwidth, MachineMemory, Overheads, ProgressMark,
+    SimulationSettings, ToldProgress,
+};
 pub use simulation::Simulation;
 pub use workload::{
     Arrivals, ChainEntry, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published,
-    ReducesEntry, Replicas, SizeModel, SwimError, SwimJob, SwimTrace, Workload, WorkloadError, WorkloadFile,
-    published,
+    ReducesEntry, Replicas, SizeModel, Skew, SwimError, SwimJob, SwimTrace, Workload, WorkloadError,
+    WorkloadFile, published,
 };

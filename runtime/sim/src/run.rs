@@ -278,6 +278,9 @@ pub enum SimulationError {
         /// The time of the one before it.
         after: Time,
     },
+    /// The policy wants the container of a job's master, or an operator has its job killed.
+    #[error("{master} is to give up its container; masters are maps to a policy: let it preempt no maps")]
+    MasterTaken { master: String },
     /// A trigger names a job that the workload does not have, or that was submitted before.
     #[error(
         "a trigger submits {name}, but no job of that name waits for a trigger; mark it with submit = \"trigger\""

@@ -16,6 +16,9 @@ pub struct SimulationSettings {
     pub map_machines: Option<u32>,
     /// The machines are dealt out to so many racks in turn.
     pub racks: u32,
+    /// Slots are containers, as many as map slots are said: one kind for maps, reduces and a master of each job, which holds
+    /// one from before its first task to its end. Of each queue so many masters are there at once, at most.
+    pub masters_max: Option<u32>,
     /// The settings of the engine; always strict.
     pub engine: EngineSettings,
     /// What takes time besides work.
@@ -23,6 +26,8 @@ pub struct SimulationSettings {
     pub failures: Failures,
     /// Of everything random in the simulation itself. Policies and workloads have seeds of their own.
     pub seed: u64,
+    /// What attempts tell of their progress, in relation to the truth.
+    pub progress: ToldProgress,
     /// How often every attempt at work reports its progress; never, without.
     pub progress_period: Option<Span>,
     /// Points of progress that are reported exactly when they are reached.
@@ -41,15 +46,33 @@ impl SimulationSettings {
             slots,
             map_machines: None,
             racks: 1,
+            masters_max: None,
             engine: EngineSettings { strict: true, ..EngineSettings::default() },
             overheads: Overheads::default(),
             failures: Failures::default(),
             seed: 0,
+            progress: ToldProgress::default(),
             progress_period: None,
             marks: Vec::new(),
             record_allocation: false,
             until: None,
         }
+    }
+
+    /// Machines with so many containers each; masters of each queue take a quarter of them at most.
+    pub fn of_containers(machines: u32, containers: u32) -> SimulationSettings {
+        let slots = Slots { map: containers, reduce: containers };
+        let mut settings = SimulationSettings::new(machines, slots);
+        settings.share_slots(None);
+        settings
+    }
+
+    /// Has containers from now on in the place of slots of two kinds.
+    pub fn share_slots(&mut self, masters_max: Option<u32>) {
+        let containers = u64::from(self.machines) * u64::from(self.slots.map);
+        let quarter = u32::try_from(containers / 4).unwrap_or(u32::MAX).max(1);
+        self.masters_max = Some(masters_max.unwrap_or(quarter));
+        self.engine.shared_slots = true;
     }
 
     /// The slots of a machine, by its number from 0.
@@ -77,6 +100,50 @@ impl SimulationSettings {
         let (maps, reduces) =
             apart.map_or((machines, machines), |apart| (apart, machines.saturating_sub(apart)));
         (maps * u64::from(self.slots.map), reduces * u64::from(self.slots.reduce))
+    }
+}
+
+/// What attempts tell of their progress: the share that is done, to a power, times a factor of the attempt's own. The truth by
+/// default.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ToldProgress {
+    /// Above 1 an attempt tells less than is done until shortly before its end, below 1 more.
+    pub exponent: f64,
+    /// How far the factor is from 1 at most: it is uniform from 1 - error to 1 + error, by the seed and the attempt.
+    pub error: f64,
+}
+
+impl Default for ToldProgress {
+    fn default() -> ToldProgress {
+        ToldProgress { exponent: 1.0, error: 0.0 }
+    }
+}
+
+impl ToldProgress {
+    /// What is told when so much of a whole is done and the attempt's factor is drawn at this place of its range, 0 to 1. All is
+    /// told only of what is done.
+    pub(crate) fn of(self, done: u64, total: u64, drawn: f64) -> u64 {
+        if self == ToldProgress::default() || done >= total || total == 0 {
+            return done;
+        }
+        let share = (done as f64 / total as f64).powf(self.exponent);
+        let told = share * (1.0 + self.error * (2.0 * drawn - 1.0)) * total as f64;
+        (told as u64).min(total - 1)
+    }
+
+    /// What is wrong with it, if anything is.
+    ///
+    /// # Errors
+    /// Says what is allowed.
+    pub fn check(self) -> Result<(), String> {
+        if !(0.01..=100.0).contains(&self.exponent) {
+            return Err(format!("exponent = {}; give a number from 0.01 to 100", self.exponent));
+        }
+        if !(0.0..=1.0).contains(&self.error) {
+            return Err(format!("error = {}; give a share from 0 to 1", self.error));
+        }
+        Ok(())
     }
 }
 
@@ -108,6 +175,12 @@ pub struct Overheads {
     /// From the order to the first work of an attempt.
     #[serde(with = "napreduce_core::time::text")]
     pub launch: Span,
+    /// Each job has a set-up task before its first task and a clean-up task after its last one, as in Hadoop 1. They go before
+    /// all others, so that they are started with the next heartbeat; they do nothing but start and be heard of.
+    pub job_tasks: bool,
+    /// With containers: how long the start of a job's master takes; masters start one after another.
+    #[serde(with = "napreduce_core::time::text")]
+    pub master: Span,
     /// On top of the launch of a map that prefers other machines than its own: its input comes over the
     /// network; where there are several racks, from another one.
     #[serde(with = "napreduce_core::time::text")]
@@ -129,6 +202,9 @@ pub struct Overheads {
     pub restore_elsewhere: Span,
     /// On top of that, of a reduce: what it had fetched is fetched again, at the rate at which it was.
     pub restore_refetches: bool,
+    /// What a checkpoint of a reduce holds goes by its phase, and its finished keys are read over when it goes on; it holds the
+    /// memory of the task, without.
+    pub checkpoint_by_phase: Option<CheckpointByPhase>,
     /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
     #[serde(with = "napreduce_core::time::text")]
     pub checkpoint_loss: Span,
@@ -141,6 +217,22 @@ pub struct Overheads {
     /// Memory of a machine, of which there is enough without. What of suspended attempts does not fit beside one that starts is
     /// paged out while that one starts, and back in when its attempt goes on.
     pub machine_memory: Option<MachineMemory>,
+    /// Disks and network of a machine, which its tasks share; each task has as much as it can use, without.
+    pub machine_bandwidth: Option<MachineBandwidth>,
+}
+
+/// What a machine moves at most. A map reads its input from the disks and writes its output there while it works, a reduce fetches
+/// its input over the network, and then reads it from the disks: each at an even pace over the time that this takes alone. Where
+/// tasks want more than there is, each gets an equal part, but none more than it wants, and is slower accordingly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MachineBandwidth {
+    /// Bytes a second of all disks together; no limit, without.
+    #[serde(default)]
+    pub disk: Option<u64>,
+    /// Bytes a second that reduces fetch; no limit, without.
+    #[serde(default)]
+    pub network: Option<u64>,
 }
 
 /// Memory of a machine, and what it costs to have too little: attempts hold the memory of their job's tasks.
@@ -168,6 +260,18 @@ impl MachineMemory {
     pub fn time_of(self, bytes: u64) -> Span {
         Cost { fixed: Span(0), bandwidth: Some(self.bandwidth) }.of(bytes)
     }
+}
+
+/// What a checkpoint of a reduce holds: while it fetches what it has fetched, as far as that is in memory; afterwards its output so
+/// far. Who goes on from it reads over the keys that are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CheckpointByPhase {
+    /// Bytes of output for each byte of input, in thousandths.
+    pub output_permille: u32,
+    /// Bytes a second at which finished keys are read over; in no time, without.
+    #[serde(default)]
+    pub read_over: Option<u64>,
 }
 
 /// A time that grows with the bytes that are moved.

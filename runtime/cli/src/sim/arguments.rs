@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use napreduce_core::{PrimitiveChoice, Slots, Span, SuspendedMax, Time};
 use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
-use napreduce_sim::{Cost, SimulationSettings};
+use napreduce_sim::{Cost, OverheadPreset, SimulationSettings};
 
 use super::source::Source;
 use crate::format::FormatArguments;
@@ -69,6 +69,11 @@ pub struct Arguments {
     /// Reduce slots of each worker [default: as the workload says, else 2]
     #[arg(long, value_name = "N")]
     pub reduce_slots: Option<u32>,
+
+    /// Containers of each worker, for maps, reduces and the masters of jobs, in the place of slots of two kinds [default: as
+    /// the workload says]
+    #[arg(long, value_name = "N", conflicts_with_all = ["map_slots", "reduce_slots"])]
+    pub containers: Option<u32>,
 
     /// Where all random choices start [default: as the workload says, else 0]
     #[arg(long, value_name = "N")]
@@ -137,6 +142,10 @@ pub struct TraceArguments {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Overheads (default: as the workload says, else none)")]
 pub struct OverheadArguments {
+    /// Those of a system, hadoop-1 or yarn-0.23, in the place of the workload's; the other flags change some of them
+    #[arg(long, value_name = "NAME")]
+    pub overheads: Option<OverheadPreset>,
+
     /// Workers speak with the coordinator at this interval only
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub heartbeat: Option<Duration>,
@@ -230,12 +239,23 @@ impl Arguments {
         let map = self.map_slots.unwrap_or(shape.map_or(4, |shape| shape.map_slots));
         let reduce = self.reduce_slots.unwrap_or(shape.map_or(2, |shape| shape.reduce_slots));
         ensure!(nodes > 0, "--nodes 0 runs nothing; give 1 or more");
-        ensure!(map > 0, "--map-slots 0 runs no map; give 1 or more");
         let racks = self.racks.unwrap_or(shape.map_or(1, |shape| shape.racks));
         ensure!((1..=nodes).contains(&racks), "{racks} racks for {nodes} workers; give --racks 1 to {nodes}");
-        let mut settings = SimulationSettings::new(nodes, Slots { map, reduce });
+        let two_kinds = self.map_slots.is_some() || self.reduce_slots.is_some();
+        let of_shape = shape.filter(|_| !two_kinds).and_then(|shape| shape.containers);
+        let mut settings = if let Some(containers) = self.containers.or(of_shape) {
+            let enough = u64::from(containers) * u64::from(nodes) > 1;
+            ensure!(enough, "--containers {containers}: a master and a task need 2 in all; give more");
+            let mut settings = SimulationSettings::of_containers(nodes, containers);
+            settings.share_slots(shape.and_then(|shape| shape.masters_max));
+            settings
+        } else {
+            ensure!(map > 0, "--map-slots 0 runs no map; give 1 or more");
+            SimulationSettings::new(nodes, Slots { map, reduce })
+        };
         settings.racks = racks;
-        settings.overheads = source.overheads();
+        settings.overheads = self.overheads.overheads.map_or(source.overheads(), OverheadPreset::overheads);
+        settings.progress = source.told();
         // Of other machines than the workload's own all are alike.
         settings.map_machines = shape.filter(|_| self.nodes.is_none()).and_then(|shape| shape.map_machines);
         self.overheads.apply(&mut settings)?;

@@ -123,14 +123,12 @@ fn heading(experiment: &Experiment) -> String {
     } else {
         format!("seeds {} to {last}", experiment.seed)
     };
-    format!(
-        "{}: {} jobs on {} nodes with {} map and {} reduce slots, {seeds}\n",
-        experiment.source.name(),
-        experiment.source.jobs(),
-        settings.machines,
-        settings.slots.map,
-        settings.slots.reduce,
-    )
+    let slots = match settings.masters_max {
+        Some(_) => format!("{} containers", settings.slots.map),
+        None => format!("{} map and {} reduce slots", settings.slots.map, settings.slots.reduce),
+    };
+    let (name, jobs) = (experiment.source.name(), experiment.source.jobs());
+    format!("{name}: {jobs} jobs on {} nodes with {slots}, {seeds}\n", settings.machines)
 }
 
 fn headings(first: &str, outcomes: &[Outcome]) -> Vec<String> {

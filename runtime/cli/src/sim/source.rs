@@ -9,7 +9,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use napreduce_core::Span;
 use napreduce_sim::{
-    ClusterShape, Distribution, Overheads, SizeModel, SwimTrace, Workload, WorkloadFile, published,
+    ClusterShape, Distribution, Overheads, SizeModel, SwimTrace, ToldProgress, Workload, WorkloadFile,
+    published,
 };
 
 use super::arguments::Arguments;
@@ -104,6 +105,14 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.overheads,
             Source::Trace { .. } => Overheads::default(),
+        }
+    }
+
+    /// What attempts tell of their progress.
+    pub fn told(&self) -> ToldProgress {
+        match self {
+            Source::Workload { file, .. } => file.progress,
+            Source::Trace { .. } => ToldProgress::default(),
         }
     }
 

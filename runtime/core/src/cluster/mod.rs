@@ -85,6 +85,8 @@ pub(crate) struct Listed {
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
     pub now: Time,
+    /// Slots of the workers that join from now on are of one kind.
+    pub shares_slots: bool,
     /// How many events were handled, this one included.
     pub events: u64,
     pub jobs: IdMap<JobId, Job, true>,
@@ -277,6 +279,15 @@ impl Cluster {
         self.touch(job);
     }
 
+    /// The kinds whose free slots change with those of a kind.
+    fn kinds_with(&self, worker: WorkerId, kind: TaskKind) -> &'static [TaskKind] {
+        match (self.workers[&worker].shared, kind) {
+            (true, _) => &TaskKind::ALL,
+            (false, TaskKind::Map) => &[TaskKind::Map],
+            (false, TaskKind::Reduce) => &[TaskKind::Reduce],
+        }
+    }
+
     /// The policy has to be told of this job.
     pub fn touch(&mut self, id: JobId) {
         let told = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
@@ -382,16 +393,17 @@ impl Cluster {
         let known = self.worker_mut(worker);
         let before = known.free(kind);
         known.used[kind] = change(known.used[kind]);
-        let after = known.free(kind);
-        let up = known.takes_attempts();
-        if known.listed[kind] {
-            self.free_slots[kind] = self.free_slots[kind] + u64::from(after) - u64::from(before);
-        }
-        if up && after > 0 {
-            self.free[kind].insert((Reverse(after), worker));
-        }
-        if after != before {
-            self.free[kind].remove(&(Reverse(before), worker));
+        let (after, up, listed) = (known.free(kind), known.takes_attempts(), known.listed);
+        for &kind in self.kinds_with(worker, kind) {
+            if listed[kind] {
+                self.free_slots[kind] = self.free_slots[kind] + u64::from(after) - u64::from(before);
+            }
+            if up && after > 0 {
+                self.free[kind].insert((Reverse(after), worker));
+            }
+            if after != before {
+                self.free[kind].remove(&(Reverse(before), worker));
+            }
         }
     }
 }

@@ -111,6 +111,11 @@ impl<'a> ClusterView<'a> {
         u32::try_from(self.cluster.slots[kind]).unwrap_or(u32::MAX)
     }
 
+    /// Whether slots are of one kind: then those of either kind are the same ones, and what a map holds no reduce can have.
+    pub fn shares_slots(&self) -> bool {
+        self.cluster.shares_slots
+    }
+
     /// How many of those are free, reserved ones included.
     pub fn free_slots(&self, kind: TaskKind) -> u32 {
         u32::try_from(self.cluster.free_slots[kind]).unwrap_or(u32::MAX)

@@ -58,6 +58,8 @@ pub struct Worker {
     pub(crate) failures_in_row: u32,
     pub(crate) failed_tasks: BTreeSet<TaskId>,
     pub(crate) slots: ByKind<u32>,
+    /// An attempt of either kind takes one of them: what one kind holds the other one lacks.
+    pub(crate) shared: bool,
     pub(crate) used: ByKind<u32>,
     /// Live attempts in order, suspended ones included: a few, so that a list is quicker than a tree.
     attempts: Vec<AttemptId>,
@@ -95,6 +97,8 @@ pub(crate) struct WorkerImage {
     failures_in_row: u32,
     failed_tasks: BTreeSet<TaskId>,
     slots: ByKind<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    shared: bool,
     pub reservations: Vec<Reservation>,
     declined: ByKind<Option<Cow<'static, str>>>,
     #[serde(default)]
@@ -117,6 +121,7 @@ impl Worker {
             failures_in_row: 0,
             failed_tasks: BTreeSet::new(),
             slots: ByKind::default(),
+            shared: false,
             used: ByKind::default(),
             attempts: Vec::new(),
             stopped: 0,
@@ -143,6 +148,7 @@ impl Worker {
             failures_in_row: self.failures_in_row,
             failed_tasks: self.failed_tasks.clone(),
             slots: self.slots,
+            shared: self.shared,
             reservations: self.reservations.clone(),
             declined: self.declined.clone(),
             full: self.full,
@@ -165,19 +171,22 @@ impl Worker {
             failures_in_row,
             failed_tasks,
             slots,
+            shared,
             declined,
             full,
             ..
         } = image;
         let known =
             Worker { state, host, memory, rack, short, shortage, shortages, cleared, ..Worker::new() };
-        Worker { left, excluded_until, failures_in_row, failed_tasks, slots, declined, full, ..known }
+        Worker { left, excluded_until, failures_in_row, failed_tasks, slots, shared, declined, full, ..known }
     }
 
     /// Whether it has the slots that its attempts hold.
     pub(crate) fn has_room(&self, id: WorkerId) -> Result<(), String> {
-        match TaskKind::ALL.into_iter().find(|kind| self.used[*kind] > self.slots[*kind]) {
-            Some(kind) => Err(format!("{id}: {} of {} {kind} slots held", self.used[kind], self.slots[kind])),
+        match TaskKind::ALL.into_iter().find(|kind| self.taken(*kind) > self.slots[*kind]) {
+            Some(kind) => {
+                Err(format!("{id}: {} of {} {kind} slots held", self.taken(kind), self.slots[kind]))
+            }
             None => Ok(()),
         }
     }
@@ -196,8 +205,19 @@ impl Worker {
         }
     }
 
-    pub(crate) fn offer(&mut self, slots: Slots) {
-        self.slots = ByKind { map: slots.map, reduce: slots.reduce };
+    /// It has these slots; of `shared` ones it has as many as it says of the kind of which it has more.
+    pub(crate) fn offer(&mut self, slots: Slots, shared: bool) {
+        let most = slots.map.max(slots.reduce);
+        self.slots = match shared {
+            true => ByKind { map: most, reduce: most },
+            false => ByKind { map: slots.map, reduce: slots.reduce },
+        };
+        self.shared = shared;
+    }
+
+    /// How many slots are not there for a kind, since attempts hold them.
+    pub(crate) fn taken(&self, kind: TaskKind) -> u32 {
+        if self.shared { self.used.map + self.used.reduce } else { self.used[kind] }
     }
 
     /// Whether it is up, draining or lost.
@@ -255,12 +275,12 @@ impl Worker {
 
     /// How many slots of a kind no attempt holds, reserved ones included.
     pub fn free(&self, kind: TaskKind) -> u32 {
-        self.slots[kind] - self.used[kind]
+        self.slots[kind] - self.taken(kind)
     }
 
     /// How many free slots of a kind are kept for some job.
     pub fn reserved(&self, kind: TaskKind) -> u32 {
-        self.reservations.iter().filter(|reservation| reservation.kind == kind).count() as u32
+        self.reservations.iter().filter(|kept| self.shared || kept.kind == kind).count() as u32
     }
 
     /// The free slots that are kept for a job, oldest first.

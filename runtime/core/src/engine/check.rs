@@ -77,7 +77,8 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
         let holds = |one: &&AttemptId| one.task.kind == kind && cluster.attempts[one].holds_slot;
         let used = mine.iter().filter(holds).count() as u32;
         ensure!(worker.used[kind] == used, "{id}: {} {kind} slots used, {used} held", worker.used[kind]);
-        ensure!(used <= worker.slots[kind], "{id}: {used} of {} {kind} slots held", worker.slots[kind]);
+        let taken = worker.taken(kind);
+        ensure!(taken <= worker.slots[kind], "{id}: {taken} of {} {kind} slots held", worker.slots[kind]);
         ensure!(worker.reserved(kind) <= worker.free(kind), "{id}: more {kind} slots reserved than free");
         let listed = cluster.free[kind].contains(&(Reverse(worker.free(kind)), id));
         let free = worker.takes_attempts() && worker.free(kind) > 0;

@@ -89,7 +89,7 @@ impl Engine {
     /// An engine without workers and jobs.
     pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings) -> Engine {
         Engine {
-            cluster: Cluster::default(),
+            cluster: Cluster { shares_slots: settings.shared_slots, ..Cluster::default() },
             scheduler,
             settings,
             effects: Vec::new(),

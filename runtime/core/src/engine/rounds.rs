@@ -24,8 +24,15 @@ const IN_VAIN_MAX: u32 = 1000;
 impl Engine {
     /// Offers every free slot that somebody wants, then asks once without an offer.
     pub(super) fn schedule(&mut self) {
-        for kind in TaskKind::ALL {
-            self.offer_slots(kind);
+        loop {
+            let held = self.cluster.held_slots;
+            for kind in TaskKind::ALL {
+                self.offer_slots(kind);
+            }
+            // A slot of one kind that a map was refused for the sake of a reduce may be a map's after all.
+            if !self.cluster.shares_slots || self.cluster.held_slots == held {
+                break;
+            }
         }
         self.ask(None);
     }

@@ -102,7 +102,8 @@ impl Engine {
             return Err(SnapshotError::Version { found: snapshot.version });
         }
         let damaged = |what| SnapshotError::Damaged { what };
-        let cluster = Cluster::from_image(snapshot.cluster).map_err(damaged)?;
+        let mut cluster = Cluster::from_image(snapshot.cluster).map_err(damaged)?;
+        cluster.shares_slots = settings.shared_slots;
         if !snapshot.another_policy {
             scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
         }

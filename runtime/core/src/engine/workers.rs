@@ -19,8 +19,9 @@ impl Engine {
 
     pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots, host: &str, rack: &str) {
         if self.step_worker(id, WorkerInput::Joined) {
+            let shared = self.settings.shared_slots;
             let worker = self.cluster.worker_mut(id);
-            worker.offer(slots);
+            worker.offer(slots, shared);
             host.clone_into(&mut worker.host);
             rack.clone_into(&mut worker.rack);
             self.cluster.enter_rack(id);

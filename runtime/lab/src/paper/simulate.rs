@@ -135,10 +135,8 @@ impl PlannedRun<'_> {
         let configuration = self.variant.configuration()?;
         let cluster = file.cluster.ok_or("the workload names no cluster")?;
         let machines = self.variant.nodes.or(self.campaign.nodes).unwrap_or(cluster.machines);
-        let mut settings = SimulationSettings::new(machines, cluster.slots());
-        settings.overheads = file.overheads;
-        settings.map_machines = cluster.map_machines;
-        settings.racks = cluster.racks;
+        let mut settings = cluster.settings(machines);
+        (settings.overheads, settings.progress) = (file.overheads, file.progress);
         settings.progress_period = Some(Span::from_secs(1));
         settings.until = self.campaign.until.map(|until| Time(until.0));
         (settings.seed, settings.engine.seed) = (self.seed, self.seed);

@@ -3,7 +3,7 @@
 //! Owns the list. Each is a file of `papers/workloads`, whose head says what is published and what is ours.
 
 /// A file's name without its ending, and its text.
-pub(super) const BESIDE: [(&str, &str); 18] = [
+pub(super) const BESIDE: [(&str, &str); 19] = [
     ("auto-mixed", include_str!("../../papers/workloads/auto-mixed.toml")),
     ("fcs-eight-jobs", include_str!("../../papers/workloads/fcs-eight-jobs.toml")),
     ("fcs-gridmix", include_str!("../../papers/workloads/fcs-gridmix.toml")),
@@ -15,6 +15,7 @@ pub(super) const BESIDE: [(&str, &str); 18] = [
     ("hfsp-preemption", include_str!("../../papers/workloads/hfsp-preemption.toml")),
     ("natjam-deadlines-calibrated", include_str!("../../papers/workloads/natjam-deadlines-calibrated.toml")),
     ("natjam-hour", include_str!("../../papers/workloads/natjam-hour.toml")),
+    ("natjam-hour-deadlines", include_str!("../../papers/workloads/natjam-hour-deadlines.toml")),
     ("natjam-hour-2000", include_str!("../../papers/workloads/natjam-hour-2000.toml")),
     ("natjam-two-deadlines", include_str!("../../papers/workloads/natjam-two-deadlines.toml")),
     ("os-two-hungry", include_str!("../../papers/workloads/os-two-hungry.toml")),

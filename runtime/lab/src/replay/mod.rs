@@ -124,13 +124,7 @@ fn shape(settings: &ReplaySettings) -> Result<ClusterShape, WorkloadReplayError>
     let scaled = settings.source.cluster().map(|shape| scale.cluster(shape, *workers));
     let mut shape = match (scaled, workers, map_slots, reduce_slots) {
         (Some(shape), ..) => shape,
-        (None, Some(workers), Some(map), Some(reduce)) => ClusterShape {
-            machines: *workers,
-            map_slots: *map,
-            reduce_slots: *reduce,
-            map_machines: None,
-            racks: 1,
-        },
+        (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::of_slots(*workers, *map, *reduce),
         (None, ..) => return Err(WorkloadReplayError::NoCluster),
     };
     shape.map_slots = map_slots.unwrap_or(shape.map_slots);
@@ -248,13 +242,7 @@ impl Replaying<'_> {
             machine: Machine::describe(),
             workload: self.settings.source.name().to_owned(),
             scale: self.settings.scale,
-            cluster: cluster.unwrap_or(ClusterShape {
-                machines: 0,
-                map_slots: 0,
-                reduce_slots: 0,
-                map_machines: None,
-                racks: 1,
-            }),
+            cluster: cluster.unwrap_or(ClusterShape::of_slots(0, 0, 0)),
             body: self.settings.body,
             intervals: plans.iter().map(|plan| (plan.policy.scheduler, plan.intervals.clone())).collect(),
             costs: self.costs,

@@ -206,13 +206,7 @@ mod tests {
     fn plan(jobs: &[SimulatedJob], scale: f64) -> Result<LivePlan, WorkloadReplayError> {
         let full = FullPlan {
             jobs,
-            cluster: ClusterShape {
-                machines: 2,
-                map_slots: 2,
-                reduce_slots: 1,
-                map_machines: None,
-                racks: 1,
-            },
+            cluster: ClusterShape::of_slots(2, 2, 1),
             heartbeat: Span::from_secs(3),
             policy: &SchedulerConfiguration::named(SchedulerName::Natjam),
             preemption: &PreemptionSettings::default(),

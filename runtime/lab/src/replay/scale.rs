@@ -76,6 +76,7 @@ impl Scale {
 
     /// All slots divided, on so many workers, or on as many as the machines divided come to.
     pub fn cluster(self, shape: ClusterShape, workers: Option<u32>) -> ClusterShape {
+        let shape = shape.of_two_kinds();
         let machines = workers.unwrap_or(self.count(shape.machines as usize) as u32).max(1);
         let each = |slots: u32, of: u32, on: u32| match slots {
             0 => 0,
@@ -84,16 +85,17 @@ impl Scale {
         let Some(apart) = shape.map_machines.filter(|_| machines > 1) else {
             let map_slots = each(shape.map_slots, shape.machines, machines);
             let reduce_slots = each(shape.reduce_slots, shape.machines, machines);
-            return ClusterShape { machines, map_slots, reduce_slots, map_machines: None, racks: 1 };
+            return ClusterShape::of_slots(machines, map_slots, reduce_slots);
         };
         let share = f64::from(apart) / f64::from(shape.machines);
         let maps = ((f64::from(machines) * share).round() as u32).clamp(1, machines - 1);
         ClusterShape {
-            machines,
-            map_slots: each(shape.map_slots, apart, maps),
-            reduce_slots: each(shape.reduce_slots, shape.machines - apart, machines - maps),
             map_machines: Some(maps),
-            racks: 1,
+            ..ClusterShape::of_slots(
+                machines,
+                each(shape.map_slots, apart, maps),
+                each(shape.reduce_slots, shape.machines - apart, machines - maps),
+            )
         }
     }
 
@@ -247,11 +249,8 @@ mod tests {
     #[test]
     fn slots_are_divided_in_all() {
         let shape = |machines, map_slots, reduce_slots, map_machines| ClusterShape {
-            machines,
-            map_slots,
-            reduce_slots,
             map_machines,
-            racks: 1,
+            ..ClusterShape::of_slots(machines, map_slots, reduce_slots)
         };
         let published = shape(45, 8, 4, None);
         assert_eq!(scale(60.0, 30.0).cluster(published, Some(3)), shape(3, 4, 2, None));

@@ -12,8 +12,7 @@ use napreduce_sim::{
 };
 
 /// Machines that a trace is for, where nothing is said.
-const TRACE_CLUSTER: ClusterShape =
-    ClusterShape { machines: 10, map_slots: 4, reduce_slots: 2, map_machines: None, racks: 1 };
+const TRACE_CLUSTER: ClusterShape = ClusterShape::of_slots(10, 4, 2);
 
 /// Jobs before scaling.
 #[derive(Clone, Debug)]

@@ -97,6 +97,7 @@ pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
     EngineSettings {
         strict: !hostile,
         seed,
+        shared_slots: seed.is_multiple_of(7),
         name_outputs: true,
         preemption: PreemptionSettings {
             map: KindPreemption { suspend: !seed.is_multiple_of(4), ..KindPreemption::default() },

@@ -198,7 +198,7 @@ impl Run {
         self.workers += 1;
         let worker = WorkerId(self.workers);
         let slots = Slots { map: self.rng.random_range(0..4), reduce: self.rng.random_range(0..3) };
-        self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
+        self.daemons.insert(worker, Daemon::new(slots, self.engine.view().shares_slots(), !self.hostile));
         let host = ["", "ada", "bob"][self.rng.random_range(0..3)].to_owned();
         let rack = ["", "/a", "/b"][self.workers as usize % 3].to_owned();
         self.handle(Event::WorkerJoined { worker, slots, host, rack });
@@ -309,7 +309,7 @@ impl Run {
         }
         self.workers += 1;
         let (worker, slots) = (WorkerId(self.workers), Slots { map: 2, reduce: 2 });
-        self.daemons.insert(worker, Daemon::new(slots, !self.hostile));
+        self.daemons.insert(worker, Daemon::new(slots, self.engine.view().shares_slots(), !self.hostile));
         let (host, rack) = (String::new(), "/a".to_owned());
         self.handle(Event::WorkerJoined { worker, slots, host, rack });
         for _ in 0..10_000 {

@@ -42,6 +42,8 @@ struct Process {
 #[derive(Debug)]
 pub struct Daemon {
     slots: Slots,
+    /// Both kinds of slots are the same ones.
+    shared: bool,
     /// Whether the engine is told the truth about it, so that it can be held to its promises.
     trusted: bool,
     orders: VecDeque<(Order, bool, usize)>,
@@ -50,9 +52,10 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    pub fn new(slots: Slots, trusted: bool) -> Daemon {
+    pub fn new(slots: Slots, shared: bool, trusted: bool) -> Daemon {
         Daemon {
             slots,
+            shared,
             trusted,
             orders: VecDeque::new(),
             reports: VecDeque::new(),
@@ -133,8 +136,13 @@ impl Daemon {
     fn check_slots(&self, newest: AttemptId) {
         let kind = newest.task.kind;
         let all = self.processes.iter();
-        let count = all.filter(|(attempt, process)| attempt.task.kind == kind && process.runs).count();
-        let slots = if kind == TaskKind::Map { self.slots.map } else { self.slots.reduce };
+        let same = |attempt: &AttemptId| self.shared || attempt.task.kind == kind;
+        let count = all.filter(|(attempt, process)| same(attempt) && process.runs).count();
+        let slots = match kind {
+            _ if self.shared => self.slots.map.max(self.slots.reduce),
+            TaskKind::Map => self.slots.map,
+            TaskKind::Reduce => self.slots.reduce,
+        };
         assert!(
             !self.trusted || count <= slots as usize,
             "{newest} is process {count} of kind {kind} in {slots} slots"

@@ -42,6 +42,26 @@ impl Assignment<'_> {
         Err(if asked { Refused::NotHere } else { Refused::Nowhere })
     }
 
+    /// Where slots are of one kind: whether the job that comes first wants one for the other kind of task. Of one job maps
+    /// go first.
+    pub fn other_kind_first(&self) -> bool {
+        let wants = |queue: usize, kind| self.books.of(kind, queue).wanting_below > 0;
+        let mut queue = 0;
+        while !self.books.queues.queue(queue).children.is_empty() {
+            let children = self.books.queues.queue(queue).children.iter().copied();
+            let able = children.filter(|&child| self.may_grow(child));
+            let able: Vec<usize> =
+                able.filter(|&child| TaskKind::ALL.iter().any(|kind| wants(child, *kind))).collect();
+            let Some(first) = self.first_of(&able) else { return false };
+            queue = able[first];
+        }
+        let [map, reduce] = TaskKind::ALL.map(|kind| self.books.of(kind, queue).wanting.first());
+        match self.kind {
+            TaskKind::Map => reduce.is_some_and(|reduce| map.is_none_or(|map| reduce < map)),
+            TaskKind::Reduce => map.is_some_and(|map| reduce.is_none_or(|reduce| map <= reduce)),
+        }
+    }
+
     /// Whether the queue of a job, and all it is a part of, may have another slot.
     pub fn is_within_maxima(&self, leaf: usize) -> bool {
         let mut queue = Some(leaf);

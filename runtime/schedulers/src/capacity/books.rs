@@ -150,7 +150,7 @@ impl Books {
         }
         let order = self.queues.queue(entry.leaf).order;
         for kind in TaskKind::ALL {
-            let amounts = Amounts::of(known, kind, order);
+            let amounts = Amounts::of(known, kind, order, view.shares_slots());
             if amounts != entry.amounts[kind] {
                 self.change(kind, job, entry, amounts);
                 if let Some(entry) = self.entries.get_mut(&job) {
@@ -257,9 +257,11 @@ impl Sums {
 }
 
 impl Amounts {
-    fn of(job: &Job, kind: TaskKind, order: ApplicationOrder) -> Amounts {
-        let used = job.holding(kind);
-        let pending = job.demand(kind) - used;
+    /// Where slots are of one kind, those that its tasks of both kinds hold count.
+    fn of(job: &Job, kind: TaskKind, order: ApplicationOrder, shared: bool) -> Amounts {
+        let held = job.holding(kind);
+        let used = if shared { TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum() } else { held };
+        let pending = job.demand(kind) - held;
         let first = match order {
             ApplicationOrder::Fifo => -i64::from(job.spec().priority),
             ApplicationOrder::Fair => i64::from(used),

@@ -62,6 +62,9 @@ impl Capacity {
             }
             return;
         }
+        if view.shares_slots() && assignment.other_kind_first() {
+            return actions.decline("somebody else goes first, with the other kind of task");
+        }
         match assignment.give(&mut takes) {
             Ok(()) => {}
             Err(Refused::NotHere) => {

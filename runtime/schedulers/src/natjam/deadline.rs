@@ -3,7 +3,7 @@
 //! Owns who gets a free slot, the runs that take slots, and the projection of remaining times. Does not own
 //! the keys and the pairs that agree (`urgency`), nor the choice of a job's attempt (the engine's releaser).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,9 @@ impl NatjamR {
     }
 
     fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
+        if view.shares_slots() && offer.reserved_for.is_none() && self.queue.other_kind_first(offer.kind) {
+            return actions.decline("a job that is more urgent goes first, with the other kind of task");
+        }
         let served = match offer.reserved_for {
             Some(job) => {
                 view.job(job).is_some_and(|job| serve_job(job, &mut self.delay, view, offer, actions))
@@ -117,12 +120,17 @@ impl NatjamR {
 
     /// Takes slots for the most urgent jobs that wait, from the least urgent that hold any.
     fn preempt(&self, kind: TaskKind, view: &ClusterView<'_>, actions: &mut Actions) {
+        let kinds = || TaskKind::ALL.into_iter().filter(|one| view.shares_slots() || *one == kind);
         let waits = |id: JobId| {
-            view.job(id).map_or(0, |job| job.eligible_count(kind).saturating_sub(job.promised(kind)))
+            view.job(id).map_or(0, |job| {
+                let promised: u32 = kinds().map(|kind| job.promised(kind)).sum();
+                kinds().map(|kind| job.eligible_count(kind)).sum::<u32>().saturating_sub(promised)
+            })
         };
         let can_give =
             |id: JobId| view.job(id).map_or(0, |job| job.holding(kind).saturating_sub(job.requested(kind)));
-        let mut claimants = self.queue.open(kind).filter(|(_, id)| waits(*id) > 0);
+        let open: BTreeSet<(Key, JobId)> = kinds().flat_map(|kind| self.queue.open(kind)).collect();
+        let mut claimants = open.into_iter().filter(|(_, id)| waits(*id) > 0);
         let mut victims = self.queue.holders(kind).rev().filter(|(_, id)| can_give(*id) > 0);
         let (mut claimant, mut victim) = (claimants.next(), victims.next());
         let (mut claimed, mut given) = (0, 0);

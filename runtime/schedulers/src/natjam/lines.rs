@@ -112,6 +112,21 @@ impl<K: Ord + Copy> Lines<K> {
         self.open[kind].iter().copied()
     }
 
+    /// Where slots are of one kind: whether the first that could launch something would launch the other kind with it. Of
+    /// one job maps go first.
+    pub(super) fn other_kind_first(&self, kind: TaskKind) -> bool {
+        let [map, reduce] = TaskKind::ALL.map(|kind| self.open[kind].first());
+        match kind {
+            TaskKind::Map => reduce.is_some_and(|reduce| map.is_none_or(|map| reduce < map)),
+            TaskKind::Reduce => map.is_some_and(|map| reduce.is_none_or(|reduce| map <= reduce)),
+        }
+    }
+
+    /// Whether a job has saved work of a kind.
+    pub(super) fn has_saved(&self, kind: TaskKind) -> bool {
+        !self.saved[kind].is_empty()
+    }
+
     /// Those that hold a slot.
     pub(super) fn holders(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = RankKey<K>> + '_ {
         self.holders[kind].iter().copied()

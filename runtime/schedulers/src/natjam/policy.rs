@@ -3,14 +3,14 @@
 //! Owns who gets a free slot, and the preemptor with its reclaim lists. Does not own the choice of the
 //! research job (`eviction`), of its attempt (the engine's releaser), nor the limits of a list (`reclaim`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, ClusterView, Event, GivingOrder, JobId, Offer, Release, Scheduler, TaskKind, Time,
+    Actions, ByKind, ClusterView, Event, GivingOrder, JobId, Offer, Release, Scheduler, TaskKind, Time,
 };
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};
@@ -62,6 +62,9 @@ impl Natjam {
     /// Gives the offered slot to a production job, else to saved work of research, else to new work of
     /// research.
     fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
+        if view.shares_slots() && offer.reserved_for.is_none() && self.other_kind_first(offer.kind) {
+            return actions.decline("somebody else goes first, with the other kind of task");
+        }
         let served = match offer.reserved_for {
             Some(job) => {
                 let known = view.job(job);
@@ -72,7 +75,7 @@ impl Natjam {
             None => self.production.serve_first(&mut self.delay, view, offer, actions),
         };
         if let Some(key) = served.and_then(|job| self.production.key(job)) {
-            return self.allocated(offer.kind, key);
+            return self.allocated(view, offer.kind, key);
         }
         let research = served.is_none()
             && offer.reserved_for.is_none()
@@ -83,14 +86,39 @@ impl Natjam {
         }
     }
 
+    /// Where slots are of one kind: whether whoever goes first would use the slot for the other kind of task. Production
+    /// goes before research, and saved work of research before new work.
+    fn other_kind_first(&self, kind: TaskKind) -> bool {
+        let somebody =
+            |lines: &Lines<GivingOrder>| TaskKind::ALL.iter().any(|kind| lines.open(*kind).next().is_some());
+        if somebody(&self.production) {
+            return self.production.other_kind_first(kind);
+        }
+        match TaskKind::ALL.map(|kind| self.research.has_saved(kind)) {
+            [false, true] => kind == TaskKind::Map,
+            [true, false] => kind == TaskKind::Reduce,
+            _ => self.research.other_kind_first(kind),
+        }
+    }
+
     /// A production job got a slot: its oldest request is served.
-    fn allocated(&mut self, kind: TaskKind, job: GivingOrder) {
-        if let Some(list) = self.lists.get_mut(&(kind, job)) {
+    fn allocated(&mut self, view: &ClusterView<'_>, kind: TaskKind, job: GivingOrder) {
+        // A container that was freed by a reduce may run a map.
+        let kinds = if view.shares_slots() { &TaskKind::ALL[..] } else { &[kind] };
+        let asked = kinds.iter().map(|kind| (*kind, job)).find(|key| self.lists.contains_key(key));
+        let Some(key) = asked else { return };
+        if let Some(list) = self.lists.get_mut(&key) {
             list.served();
             if list.is_empty() {
-                self.lists.remove(&(kind, job));
+                self.lists.remove(&key);
             }
         }
+    }
+
+    /// The kinds of tasks that can use what victims of a kind give up, and whose requests count together.
+    fn kinds_served(view: &ClusterView<'_>, victims: TaskKind) -> ByKind<bool> {
+        let shared = view.shares_slots();
+        ByKind { map: shared || victims == TaskKind::Map, reduce: shared || victims == TaskKind::Reduce }
     }
 
     /// One run of the preemptor for a kind of slot.
@@ -111,16 +139,21 @@ impl Natjam {
         };
         let mut evictions =
             Evictions::new(self.configuration.job_eviction, self.research.holders(kind).filter_map(holding));
-        for (key, id) in self.production.open(kind) {
+        let served = Natjam::kinds_served(view, kind);
+        let kinds = || TaskKind::ALL.into_iter().filter(|kind| served[*kind]);
+        let claimants: BTreeSet<(GivingOrder, JobId)> =
+            kinds().flat_map(|kind| self.production.open(kind)).collect();
+        for (key, id) in claimants {
             let Some(job) = view.job(id) else { continue };
-            let outstanding = self.lists.get(&(kind, key)).map_or(0, ReclaimList::outstanding);
+            let outstanding =
+                kinds().map(|kind| self.lists.get(&(kind, key)).map_or(0, ReclaimList::outstanding)).sum();
+            let pending = kinds().map(|kind| job.eligible_count(kind)).sum();
             let mut asked: BTreeMap<JobId, u32> = BTreeMap::new();
-            for _ in 0..new_requests(true, job.eligible_count(kind), outstanding) {
+            for _ in 0..new_requests(true, pending, outstanding) {
                 let Some(from) = evictions.choose(&mut self.random) else { break };
                 self.lists.entry((kind, key)).or_default().append(now, from);
                 *asked.entry(from).or_default() += 1;
             }
-            let pending = job.eligible_count(kind);
             for (from, count) in asked {
                 actions.release(self.wish(from, kind, count, id, pending));
             }
@@ -141,9 +174,9 @@ impl Natjam {
     }
 
     /// Whether a run could do something now or later.
-    fn has_work(&self, kinds: &[TaskKind]) -> bool {
-        let waits =
-            |kind: &TaskKind| self.configuration.takes(*kind) && self.production.open(*kind).next().is_some();
+    fn has_work(&self, kinds: &[TaskKind], view: &ClusterView<'_>) -> bool {
+        let takes = |kind| view.shares_slots() || self.configuration.takes(kind);
+        let waits = |kind: &TaskKind| takes(*kind) && self.production.open(*kind).next().is_some();
         !self.lists.is_empty() || kinds.iter().any(waits)
     }
 }
@@ -168,7 +201,7 @@ impl Scheduler for Natjam {
         if let Some(offer) = actions.offer() {
             return self.answer(view, offer, actions);
         }
-        let has_work = self.has_work(actions.kinds());
+        let has_work = self.has_work(actions.kinds(), view);
         if self.runs.is_due(now, has_work) {
             for &kind in actions.kinds() {
                 if self.configuration.takes(kind) {

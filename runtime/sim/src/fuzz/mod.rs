@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use self::draw::Draw;
 use crate::run::Run;
-use crate::settings::{Failures, SimulationSettings};
+use crate::settings::Failures;
 use crate::simulation::Simulation;
 use crate::workload::WorkloadFile;
 
@@ -97,7 +97,7 @@ impl Case {
         let shape = file.cluster.ok_or("the workload names no cluster")?;
         let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables: tables.scheduler };
         let policy = configuration.build().map_err(|error| error.to_string())?;
-        let mut settings = SimulationSettings::new(shape.machines, shape.slots());
+        let mut settings = shape.settings(shape.machines);
         (settings.overheads, settings.failures) = (file.overheads, self.failures);
         settings.progress_period = Some(Span::from_secs(1));
         (settings.seed, settings.engine.seed) = (self.seed, self.seed);

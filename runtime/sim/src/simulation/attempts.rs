@@ -5,6 +5,7 @@
 
 use napreduce_core::{AttemptId, TaskKind, Time};
 
+use super::bandwidth::Pace;
 use crate::books::Books;
 
 /// What an attempt is doing.
@@ -15,6 +16,8 @@ pub(super) enum Phase {
     /// Its process starts and reads its checkpoint.
     Starting,
     Working,
+    /// A master: it holds its container until its job has ended.
+    Managing,
     /// A reduce at work or waiting: it fetches map outputs as they appear.
     Fetching,
     /// Its work is done; it waits to be heard or to be allowed to commit.
@@ -54,6 +57,8 @@ pub(super) struct VirtualAttempt {
     pub shuffle: u64,
     /// Where it fails, if it does.
     pub fails_at: u64,
+    /// How fast it works, where machines have a bandwidth.
+    pub pace: Pace,
     /// What of the work done was not done by this attempt.
     pub done_before: u64,
     /// Work done when it was last suspended: what a later kill loses again is counted from here.
@@ -102,7 +107,9 @@ impl VirtualAttempt {
         let span = now.since(self.since).0;
         self.since = now;
         if self.phase == Phase::Working {
-            self.done += span;
+            let done = self.pace.done_in(span).min(self.stops_at() - self.done);
+            self.done += done;
+            books.sharing += span - done;
             return;
         }
         if !self.holds_slot {
@@ -112,6 +119,7 @@ impl VirtualAttempt {
             Phase::Working | Phase::Fetching => return,
             Phase::Ordered | Phase::ResumeOrdered => &mut books.orders,
             Phase::Starting => &mut books.launch,
+            Phase::Managing => &mut books.masters,
             Phase::Ended | Phase::Gone | Phase::Suspended => &mut books.reports,
             Phase::Suspending => &mut books.suspend,
             Phase::Resuming => &mut books.resume,
@@ -151,7 +159,10 @@ impl VirtualAttempt {
     /// Progress as a worker tells it: bytes of input if it has any, else microseconds of work; never less
     /// than there is.
     pub fn progress(&self, now: Time) -> (u64, u64) {
-        let done = if self.phase == Phase::Working { self.done + now.since(self.since).0 } else { self.done };
+        let done = match self.phase {
+            Phase::Working => (self.done + self.pace.done_in(now.since(self.since).0)).min(self.stops_at()),
+            _ => self.done,
+        };
         if self.bytes == 0 || self.total == 0 {
             return (done, self.total);
         }

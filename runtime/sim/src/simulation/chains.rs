@@ -46,6 +46,6 @@ impl Simulation {
         let left = deadline.map(|deadline| Span(deadline.0.saturating_sub(result.sojourn().0)));
         (next.submit, next.deadline, next.is_chained) = (self.now, left, true);
         next.followed_by = (!jobs.is_empty()).then(|| Box::new(Followers { jobs, deadline: left }));
-        self.submit(next);
+        self.arrive_job(next);
     }
 }

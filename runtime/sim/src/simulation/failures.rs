@@ -22,6 +22,13 @@ pub(super) fn fails_after(seed: u64, id: AttemptId, probability: f64, work: u64)
     (uniform(drawn) < probability).then(|| (uniform(scramble(drawn)) * work as f64) as u64)
 }
 
+/// Where an attempt's error of told progress is in its range, 0 to 1.
+pub(super) fn factor_of(seed: u64, id: AttemptId) -> f64 {
+    let kind = u64::from(id.task.kind == TaskKind::Reduce);
+    let words = [u64::from(id.task.job.0), kind, u64::from(id.task.index), u64::from(id.number)];
+    uniform(draw(seed, 3, &words))
+}
+
 /// How long the `life`-th life of a machine lasts.
 fn lifetime(seed: u64, machine: u32, life: u64, mean: Span) -> Span {
     let drawn = uniform(draw(seed, 2, &[u64::from(machine), life]));
@@ -52,9 +59,10 @@ impl Simulation {
         let index = u32::try_from(self.workers.len()).expect("fewer workers than numbers");
         let id = napreduce_core::WorkerId(index + 1);
         let slots = self.settings.slots_of(machine);
-        self.workers.push(VirtualWorker::new(id, machine, slots));
+        let shared = self.settings.engine.shared_slots;
+        self.workers.push(VirtualWorker::new(id, machine, slots, shared));
         self.on_machine[machine as usize] = index;
-        self.run.books.slots_added(slots.map, slots.reduce);
+        self.run.books.slots_added(slots.map, slots.reduce, shared);
         let (host, rack) = (String::new(), self.settings.rack_name(machine));
         self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots, host, rack });
         if let Some(memory) = self.settings.overheads.machine_memory {

@@ -45,7 +45,12 @@ impl Simulation {
             [overheads.suspend, overheads.resume, overheads.checkpoint_write, overheads.checkpoint_read];
         let moved: u64 = costs.iter().map(|cost| cost.of(job.memory).0).sum();
         let input = overheads.remote_input.max(overheads.rack_input);
-        let each = overheads.launch.0 + input.0 + overheads.heartbeat.0 + overheads.kill.0 + moved;
+        let each = overheads.launch.0
+            + overheads.master.0
+            + input.0
+            + overheads.heartbeat.0
+            + overheads.kill.0
+            + moved;
         let tasks = (job.maps.len() + job.reduces.len()) as u64;
         let work = job.work(TaskKind::Map).0 + job.work(TaskKind::Reduce).0;
         let alone = work.saturating_add(tasks.saturating_mul(each));

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use napreduce_core::{
-    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Report, Span, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId,
 };
 
 use super::Simulation;
@@ -42,6 +42,17 @@ pub(super) struct RunningJob {
     pub checkpoints: BTreeMap<(TaskKind, u32), Kept>,
     done: [Vec<u64>; 2],
     seen: Vec<u64>,
+    /// With containers.
+    pub management: Option<Management>,
+}
+
+/// Where each job has a master, which of both this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Management {
+    /// The master of a job; that one is submitted when it has started.
+    Master { of: Option<JobId> },
+    /// A job, and its master.
+    Managed { by: JobId },
 }
 
 /// The reduce slots of a job over time.
@@ -125,7 +136,12 @@ impl RunningJob {
             checkpoints: BTreeMap::new(),
             done,
             seen,
+            management: None,
         }
+    }
+
+    pub fn is_master(&self) -> bool {
+        matches!(self.management, Some(Management::Master { .. }))
     }
 
     pub fn maps(&self) -> u32 {
@@ -181,20 +197,46 @@ fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
 }
 
 impl Simulation {
-    /// Submits a job now.
-    pub(super) fn submit(&mut self, mut plan: SimulatedJob) {
-        self.chain_lengths.divide(&mut plan);
+    /// A job comes: it is submitted at once, or when its master has started.
+    pub(super) fn arrive_job(&mut self, plan: SimulatedJob) {
         self.allow_for(&plan);
-        let spec = self.spec_of(&plan);
-        let result = JobResult::begin(self.jobs.next_id(), &plan, self.now, &self.settings);
-        let job = self.jobs.push(RunningJob::new(plan, result));
         self.run.books.job_came();
+        if self.settings.overheads.job_tasks {
+            self.set_up(plan);
+        } else {
+            self.hand_over(plan, self.now);
+        }
+    }
+
+    /// A job that came at a time, and was set up if that is needed, is to run.
+    pub(super) fn hand_over(&mut self, plan: SimulatedJob, came: Time) {
+        if self.settings.masters_max.is_some() {
+            self.await_master(plan, came);
+        } else {
+            self.submit(plan, came, None);
+        }
+    }
+
+    /// Submits a job that came at a time; its number.
+    pub(super) fn submit(
+        &mut self,
+        mut plan: SimulatedJob,
+        came: Time,
+        management: Option<Management>,
+    ) -> JobId {
+        self.chain_lengths.divide(&mut plan);
+        let spec = self.spec_of(&plan, came);
+        let result = JobResult::begin(self.jobs.next_id(), &plan, came, &self.settings);
+        let mut running = RunningJob::new(plan, result);
+        running.management = management;
+        let job = self.jobs.push(running);
         self.batch.push(
             Group::Arrival,
             0,
             Some(AttemptId { task: TaskId { job, kind: TaskKind::Map, index: 0 }, number: 0 }),
             Event::JobSubmitted { job, spec },
         );
+        job
     }
 
     /// Submits a job that waits for a trigger.
@@ -202,11 +244,11 @@ impl Simulation {
         let Some(plan) = self.triggered.remove(&*name) else {
             return Err(SimulationError::NoSuchJob { name });
         };
-        self.submit(plan);
+        self.arrive_job(plan);
         Ok(())
     }
 
-    fn spec_of(&self, plan: &SimulatedJob) -> JobSpec {
+    fn spec_of(&self, plan: &SimulatedJob, came: Time) -> JobSpec {
         let on = |machine: &u32| -> Option<WorkerId> {
             let worker = *self.on_machine.get(*machine as usize)?;
             Some(self.workers[worker as usize].id)
@@ -220,7 +262,7 @@ impl Simulation {
             user: plan.user.to_string(),
             queue: plan.queue.to_string(),
             priority: plan.priority,
-            deadline: plan.deadline.map(|span| self.now + span),
+            deadline: plan.deadline.map(|span| came + span),
             maps: plan.maps.iter().map(map).collect(),
             reduces: plan.reduces.len() as u32,
             attempts_max: plan.attempts_max,
@@ -310,6 +352,12 @@ impl Simulation {
         let Some(mut job) = self.jobs.remove(id) else {
             return Err(SimulationError::UnknownJob { job: id });
         };
+        if job.is_master() {
+            return Ok(());
+        }
+        if let Some(Management::Managed { by }) = job.management {
+            self.managed_ended(by);
+        }
         let left: u64 = job.checkpoints.values().map(|kept| kept.done).sum();
         self.run.books.wasted += left;
         job.result.wasted.0 += left;
@@ -332,33 +380,19 @@ impl Simulation {
             let done: u32 = job.done[books::of(kinds)].iter().map(|word| word.count_ones()).sum();
             assert_eq!(done as usize, job.plan.tasks(kinds), "{id} ended before its tasks");
         }
-        self.run.books.job_went(job.result.sojourn());
         self.follow(job.plan, &job.result);
-        self.run.jobs.push(job.result);
+        if self.settings.overheads.job_tasks {
+            self.clean_up(job.result);
+        } else {
+            self.over(job.result);
+        }
         Ok(())
     }
 
-    /// Every attempt at work tells how far it is.
-    pub(super) fn tick(&mut self) {
-        let Some(period) = self.settings.progress_period else { return };
-        self.queue.push(self.now + period, super::queue::Due::Tick);
-        for worker in 0..self.workers.len() {
-            for position in 0..self.workers[worker].attempts.len() {
-                let place = self.workers[worker].attempts[position];
-                self.tell_progress(place);
-            }
-        }
-    }
-
-    /// An attempt tells how far it is, if it is at work.
-    pub(super) fn tell_progress(&mut self, place: u32) {
-        if self.attempts.at(place).phase == Phase::Fetching {
-            self.bring_up_to_date(place);
-        }
-        let attempt = self.attempts.at(place);
-        if matches!(attempt.phase, Phase::Working | Phase::Fetching) {
-            let (bytes_done, bytes_total) = attempt.progress(self.now);
-            self.tell(place, Report::Progressed { bytes_done, bytes_total });
-        }
+    /// A job is over, and was cleaned up after.
+    pub(super) fn over(&mut self, mut result: JobResult) {
+        result.ended = self.now;
+        self.run.books.job_went(result.sojourn());
+        self.run.jobs.push(result);
     }
 }

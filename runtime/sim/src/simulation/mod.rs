@@ -12,16 +12,21 @@
 //! ```
 
 mod attempts;
+mod bandwidth;
 mod chains;
+mod checkpoints;
 mod failures;
 mod guard;
+mod job_tasks;
 mod jobs;
 mod log;
 mod marks;
+mod masters;
 mod orders;
 mod paging;
 mod queue;
 mod reports;
+mod telling;
 mod work;
 mod workers;
 
@@ -35,9 +40,11 @@ use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, 
 use self::attempts::Attempts;
 use self::chains::ChainLengths;
 use self::guard::Guard;
+use self::job_tasks::JobTasks;
 use self::jobs::Jobs;
 use self::log::Log;
 use self::marks::Marks;
+use self::masters::Masters;
 use self::queue::{Due, Queue};
 use self::reports::Batch;
 use self::workers::VirtualWorker;
@@ -82,6 +89,8 @@ pub struct Simulation {
     batch: Batch,
     attempts: Attempts,
     jobs: Jobs,
+    masters: Masters,
+    job_tasks: JobTasks,
     workers: Vec<VirtualWorker>,
     /// The worker on each machine, or the last one there.
     on_machine: Vec<u32>,
@@ -117,6 +126,8 @@ impl Simulation {
             batch: Batch::default(),
             attempts: Attempts::default(),
             jobs: Jobs::default(),
+            masters: Masters::default(),
+            job_tasks: JobTasks::default(),
             workers: Vec::new(),
             on_machine: vec![0; settings.machines as usize],
             marks: Marks::new(&settings.marks),
@@ -175,7 +186,12 @@ impl Simulation {
             }
             self.hand_in()?;
         }
-        if self.jobs.running == 0 && self.coming.peek().is_none() && !self.may_trigger() {
+        if self.jobs.running == 0
+            && self.masters.none_waits()
+            && self.job_tasks.is_empty()
+            && self.coming.peek().is_none()
+            && !self.may_trigger()
+        {
             return Ok(false);
         }
         let arrival = self.coming.peek().map(|job| job.submit);
@@ -226,7 +242,7 @@ impl Simulation {
                     return Err(SimulationError::OutOfOrder { at: job.submit, after: self.last_submit });
                 }
                 self.last_submit = job.submit;
-                self.submit(job);
+                self.arrive_job(job);
             }
             let mut beats = std::mem::take(&mut self.beats);
             beats.sort_unstable();
@@ -258,6 +274,7 @@ impl Simulation {
                 self.batch.push(reports::Group::Timer, 0, None, napreduce_core::Event::Woken);
             }
             Due::Wake => {}
+            Due::JobTaskEnds { number } => self.job_task_ends(number),
             Due::Tick => self.tick(),
             Due::Heartbeat { worker } => self.beats.push(worker),
         }
@@ -281,17 +298,20 @@ impl Simulation {
             self.run.books.unfinished += self.attempts.at(place).executed();
         }
         let mut sojourns = 0;
-        for job in self.jobs.iter() {
+        let waiting: Vec<Time> = self.masters.waiting_since().chain(self.job_tasks.since()).collect();
+        for submitted in &waiting {
+            sojourns += u128::from(now.since(*submitted).0);
+        }
+        for job in self.jobs.iter().filter(|job| !job.is_master()) {
             sojourns += u128::from(now.since(job.result.submitted).0);
             self.run.books.unfinished += job.checkpoints.values().map(|kept| kept.done).sum::<u64>();
         }
-        let used = |kind| self.engine.view().workers().map(|(_, worker)| used(worker, kind)).sum::<u64>();
         for kind in TaskKind::ALL {
-            let (held, used) = (self.run.books.held(kind), used(kind));
+            let (held, used) = (self.run.books.held(kind), u64::from(self.engine.view().used(kind)));
             assert_eq!(held, used, "the engine has given out other {kind} slots than are held");
         }
         self.run.books.check(sojourns)?;
-        self.run.unfinished = self.jobs.running;
+        self.run.unfinished = self.jobs.iter().filter(|job| !job.is_master()).count() + waiting.len();
         self.run.never_submitted.extend(self.triggered.keys().map(|name| name.to_string()));
         self.run.ended = now;
         self.run.tally = self.engine.view().tally();
@@ -308,14 +328,10 @@ impl Simulation {
     }
 }
 
-fn used(worker: &napreduce_core::Worker, kind: TaskKind) -> u64 {
-    u64::from(worker.slots(kind) - worker.free(kind))
-}
-
 /// The order in which things happen that happen at one instant.
 fn rank(due: Due) -> u8 {
     match due {
-        Due::Mark { .. } | Due::PhaseEnds { .. } | Due::Arrives { .. } => 0,
+        Due::Mark { .. } | Due::PhaseEnds { .. } | Due::Arrives { .. } | Due::JobTaskEnds { .. } => 0,
         Due::Lost { .. } => 1,
         Due::Returns { .. } => 2,
         Due::Wake => 3,

@@ -6,6 +6,7 @@ use napreduce_core::{AttemptId, Effect, Order, Record, Report, Start, TaskKind};
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};
+use super::bandwidth::Pace;
 use super::queue::{Due, OrderKind};
 use crate::run::SimulationError;
 
@@ -25,9 +26,9 @@ impl Simulation {
                     Order::Launch { attempt, from, .. } => self.launch(worker, attempt, from),
                     Order::Commit { attempt } => self.commit(worker, attempt),
                     Order::Resume { attempt } => self.send_resume(worker, attempt),
-                    Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend),
-                    Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint),
-                    Order::Kill { attempt } => self.send_kill(worker, attempt),
+                    Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend)?,
+                    Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint)?,
+                    Order::Kill { attempt } => self.send_kill(worker, attempt)?,
                     // Reduces see new outputs by themselves.
                     Order::MoreInputs { .. } => {}
                 }
@@ -49,9 +50,7 @@ impl Simulation {
 
     /// A new attempt takes a slot; the order to start it leaves.
     fn launch(&mut self, worker: u32, id: AttemptId, from: Start) {
-        let now = self.now;
-        let (kind, index) = (id.task.kind, id.task.index);
-        let loss = self.settings.failures.attempt;
+        let (now, kind, index) = (self.now, id.task.kind, id.task.index);
         let job = self.jobs.at_mut(id.task.job);
         let total = job.plan.work_of(kind, index);
         let (shuffle, bytes) = match kind {
@@ -77,6 +76,7 @@ impl Simulation {
             }
         };
         let done = kept.map_or(0, |kept| kept.done);
+        let loss = if job.is_master() { 0.0 } else { self.settings.failures.attempt };
         let fails_at = match super::failures::fails_after(self.settings.seed, id, loss, total - done) {
             Some(work) => done + work,
             None => u64::MAX,
@@ -96,6 +96,7 @@ impl Simulation {
             total,
             shuffle,
             fails_at,
+            pace: Pace::FULL,
             done_before: done,
             preserved: done,
             bytes,
@@ -140,17 +141,19 @@ impl Simulation {
     }
 
     /// An attempt is to be killed; one that was to give up its slot by this is counted.
-    fn send_kill(&mut self, worker: u32, id: AttemptId) {
+    fn send_kill(&mut self, worker: u32, id: AttemptId) -> Result<(), SimulationError> {
         if self.engine.view().request(id).is_some() {
             self.jobs.at_mut(id.task.job).result.preemptions.kill += 1;
         }
-        self.send_to(worker, id, OrderKind::Kill);
+        self.send_to(worker, id, OrderKind::Kill)
     }
 
-    fn send_to(&mut self, worker: u32, id: AttemptId, order: OrderKind) {
+    fn send_to(&mut self, worker: u32, id: AttemptId, order: OrderKind) -> Result<(), SimulationError> {
         if let Some(place) = self.workers[worker as usize].find(id, &self.attempts) {
+            self.refuse_master(place)?;
             self.send(place, order);
         }
+        Ok(())
     }
 
     /// Sends an order: now, or in the answer to the next heartbeat of the worker.

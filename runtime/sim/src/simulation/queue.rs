@@ -21,6 +21,8 @@ pub(super) enum Due {
     Lost { worker: u32 },
     /// A machine is back.
     Returns { machine: u32 },
+    /// The set-up or the clean-up task of a job is over.
+    JobTaskEnds { number: u64 },
     /// The engine wants to be woken.
     Wake,
     /// Every attempt at work reports its progress.

@@ -6,15 +6,14 @@ use napreduce_core::{Report, Span, TaskKind};
 
 use super::Simulation;
 use super::attempts::Phase;
+use super::bandwidth::Pace;
 use super::queue::Due;
 
 impl Simulation {
     /// Begins a phase that lasts so long.
     fn enter(&mut self, place: u32, phase: Phase, lasts: Span) {
-        let attempt = self.attempts.at_mut(place);
-        attempt.phase = phase;
-        attempt.stamp = attempt.stamp.wrapping_add(1);
-        let stamp = attempt.stamp;
+        self.rest(place, phase);
+        let stamp = self.attempts.at(place).stamp;
         if lasts.0 == 0 {
             self.phase_ends(place, stamp);
         } else {
@@ -23,10 +22,14 @@ impl Simulation {
     }
 
     /// Begins a phase that ends by something else than time.
-    fn rest(&mut self, place: u32, phase: Phase) {
+    pub(super) fn rest(&mut self, place: u32, phase: Phase) {
         let attempt = self.attempts.at_mut(place);
+        let (worker, worked) = (attempt.worker, attempt.phase == Phase::Working);
         attempt.phase = phase;
         attempt.stamp = attempt.stamp.wrapping_add(1);
+        if worked {
+            self.share_bandwidth(worker);
+        }
     }
 
     /// Enters the time until now in the books, as what it was spent on.
@@ -52,6 +55,10 @@ impl Simulation {
             Phase::Starting => {
                 self.begin_work(place);
                 self.tell(place, Report::Started);
+                self.master_started(place);
+            }
+            Phase::Working if self.attempts.at(place).done < self.attempts.at(place).stops_at() => {
+                self.begin_work(place);
             }
             Phase::Working => self.work_ends(place),
             Phase::Suspending => self.stopped(place),
@@ -68,6 +75,9 @@ impl Simulation {
     /// The order to start has arrived.
     pub(super) fn start(&mut self, place: u32) {
         self.bring_up_to_date(place);
+        if let Some(lasts) = self.start_of_master(place) {
+            return self.enter(place, Phase::Starting, lasts);
+        }
         let overheads = self.settings.overheads;
         let attempt = self.attempts.at(place);
         let mut lasts = overheads.launch;
@@ -88,9 +98,10 @@ impl Simulation {
             };
         }
         if let Some(written_by) = attempt.restores {
-            let memory = self.jobs.at_mut(attempt.id.task.job).plan.memory;
-            lasts = lasts + overheads.checkpoint_read.of(memory);
-            if written_by != attempt.worker {
+            let worker = attempt.worker;
+            let bytes = self.checkpoint_bytes(place);
+            lasts = lasts + overheads.checkpoint_read.of(bytes) + self.reading_over(place);
+            if written_by != worker {
                 lasts = lasts + overheads.restore_elsewhere;
                 if overheads.restore_refetches {
                     let attempt = self.attempts.at(place);
@@ -109,6 +120,10 @@ impl Simulation {
         let attempt = self.attempts.at_mut(place);
         attempt.stamp = attempt.stamp.wrapping_add(1);
         let job = self.jobs.at_mut(attempt.id.task.job);
+        if job.is_master() {
+            attempt.phase = Phase::Managing;
+            return;
+        }
         job.worked(now);
         // One that takes no time to fetch waits for the last map all the same.
         let fetches =
@@ -117,7 +132,9 @@ impl Simulation {
             attempt.phase = Phase::Fetching;
             attempt.seen = job.history.len();
             attempt.maps_seen = job.maps_done;
-            return;
+            let worker = attempt.worker;
+            // It moves nothing while it waits for maps, which it may not have done before.
+            return self.share_bandwidth(worker);
         }
         if attempt.asked {
             // It was stopped between its last work and its commit.
@@ -125,14 +142,29 @@ impl Simulation {
             return;
         }
         attempt.phase = Phase::Working;
-        let (stamp, id, done) = (attempt.stamp, attempt.id, attempt.done);
-        let until = now + Span(attempt.stops_at() - done);
-        let total = attempt.total;
-        self.queue.push(until, Due::PhaseEnds { attempt: place, stamp });
+        if self.settings.overheads.machine_bandwidth.is_none() {
+            return self.expect_end(place);
+        }
+        let worker = attempt.worker;
+        attempt.pace = Pace::UNKNOWN;
+        self.share_bandwidth(worker);
+    }
+
+    /// Enters when an attempt at work will be done, or will move something else, and when it passes marks, if its pace stays.
+    pub(super) fn expect_end(&mut self, place: u32) {
+        let now = self.now;
+        let limited = self.settings.overheads.machine_bandwidth.is_some();
+        let attempt = self.attempts.at(place);
+        let (stamp, id, done, pace, total) =
+            (attempt.stamp, attempt.id, attempt.done, attempt.pace, attempt.total);
+        // From its shuffle on it reads from the disks.
+        let turns = limited && done < attempt.shuffle;
+        let stops = if turns { attempt.stops_at().min(attempt.shuffle) } else { attempt.stops_at() };
+        self.queue.push(now + pace.time_for(stops - done), Due::PhaseEnds { attempt: place, stamp });
         if !self.marks.is_empty() {
             for at in self.marks.of(&self.jobs.at_mut(id.task.job).plan.name, id.task, total) {
                 if at > done || (at == done && done == 0) {
-                    self.queue.push(now + Span(at - done), Due::Mark { attempt: place, stamp });
+                    self.queue.push(now + pace.time_for(at - done), Due::Mark { attempt: place, stamp });
                 }
             }
         }
@@ -223,9 +255,8 @@ impl Simulation {
 
     pub(super) fn save(&mut self, place: u32) {
         self.bring_up_to_date(place);
-        let job = self.attempts.at(place).id.task.job;
-        let memory = self.jobs.at_mut(job).plan.memory;
-        let lasts = self.settings.overheads.checkpoint_write.of(memory);
+        let bytes = self.checkpoint_bytes(place);
+        let lasts = self.settings.overheads.checkpoint_write.of(bytes);
         self.enter(place, Phase::Saving, lasts);
     }
 
@@ -237,7 +268,8 @@ impl Simulation {
         let memory = self.jobs.at_mut(job).plan.memory;
         self.workers[worker].suspended_memory -= memory;
         let overheads = self.settings.overheads;
-        let lasts = overheads.resume.of(swapped) + overheads.checkpoint_write.of(memory);
+        let saved = self.checkpoint_bytes(place);
+        let lasts = overheads.resume.of(swapped) + overheads.checkpoint_write.of(saved);
         self.enter(place, Phase::Saving, lasts);
     }
 

@@ -19,6 +19,8 @@ pub(super) struct VirtualWorker {
     /// Processes that run, by kind.
     running: [u32; 2],
     slots: Slots,
+    /// Both kinds of slots are the same ones.
+    shared: bool,
     /// Memory of its suspended attempts.
     pub suspended_memory: u64,
     /// When it last spoke with the coordinator.
@@ -32,7 +34,7 @@ pub(super) struct VirtualWorker {
 }
 
 impl VirtualWorker {
-    pub fn new(id: WorkerId, machine: u32, slots: Slots) -> VirtualWorker {
+    pub fn new(id: WorkerId, machine: u32, slots: Slots, shared: bool) -> VirtualWorker {
         VirtualWorker {
             id,
             machine,
@@ -40,6 +42,7 @@ impl VirtualWorker {
             attempts: Vec::new(),
             running: [0; 2],
             slots,
+            shared,
             suspended_memory: 0,
             answered: None,
             beat: None,
@@ -52,7 +55,9 @@ impl VirtualWorker {
     pub fn take_slot(&mut self, kind: TaskKind) {
         let limit = if kind == TaskKind::Map { self.slots.map } else { self.slots.reduce };
         self.running[books::of(kind)] += 1;
-        assert!(self.running[books::of(kind)] <= limit, "{}: two attempts share a {kind} slot", self.id);
+        let running =
+            if self.shared { self.running[0] + self.running[1] } else { self.running[books::of(kind)] };
+        assert!(running <= limit, "{}: two attempts share a {kind} slot", self.id);
     }
 
     /// A process is gone or stopped.

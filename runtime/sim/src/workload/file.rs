@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_core::{Ratio, Slots, Span, Time};
+use napreduce_core::{Ratio, Span, Time};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -15,10 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::Workload;
 use super::arrivals::{Arrivals, span};
 use super::chain::{self, ChainEntry, followers};
+use super::cluster::ClusterShape;
 use super::distribution::Distribution;
 use super::sizes::{Replicas, drawn};
+use super::skew::Skew;
+use crate::alone::alone;
 use crate::job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
-use crate::settings::Overheads;
+use crate::settings::{Overheads, ToldProgress};
 
 /// More tasks of one kind are refused, or not drawn.
 const TASKS_MAX: f64 = 10_000_000.0;
@@ -38,8 +41,11 @@ pub struct WorkloadFile {
     #[serde(default)]
     pub cluster: Option<ClusterShape>,
     /// What takes time besides work there; a default, too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::presets::read")]
     pub overheads: Overheads,
+    /// What attempts tell of their progress; the truth, without.
+    #[serde(default)]
+    pub progress: ToldProgress,
     /// How many machines hold the input of a map, drawn for each from all that the cluster has; all alike, without.
     #[serde(default)]
     pub replicas: Option<u32>,
@@ -51,28 +57,6 @@ pub struct WorkloadFile {
     /// Which of them follow each other.
     #[serde(rename = "chain", default, skip_serializing_if = "Vec::is_empty")]
     pub chains: Vec<ChainEntry>,
-}
-
-/// A cluster of equal machines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ClusterShape {
-    pub machines: u32,
-    pub map_slots: u32,
-    pub reduce_slots: u32,
-    /// So many of them have map slots alone, and the others reduce slots alone.
-    #[serde(default)]
-    pub map_machines: Option<u32>,
-    /// They are dealt out to so many racks in turn.
-    #[serde(default = "once")]
-    pub racks: u32,
-}
-
-impl ClusterShape {
-    /// The slots of a machine.
-    pub fn slots(&self) -> Slots {
-        Slots { map: self.map_slots, reduce: self.reduce_slots }
-    }
 }
 
 /// One job, or several alike.
@@ -102,6 +86,10 @@ pub struct JobEntry {
     /// How long after its submission it should be done.
     #[serde(default, with = "napreduce_core::time::text_or_never")]
     pub deadline: Option<Span>,
+    /// In the place of a deadline: how much more time than alone on the cluster of the file it has, as a share of that; drawn for
+    /// each job.
+    #[serde(default)]
+    pub laxity: Option<Distribution>,
     /// The share of maps that must be done before reduces start.
     #[serde(default = "all")]
     pub slowstart: Ratio,
@@ -142,6 +130,9 @@ pub struct ReducesEntry {
     pub shuffle_seconds: Distribution,
     /// How long each works on them.
     pub seconds: Distribution,
+    /// How unequal their partitions are; all times are those of a reduce of the mean size, and grow with the bytes.
+    #[serde(default)]
+    pub skew: Option<Skew>,
 }
 
 fn once() -> u32 {
@@ -274,12 +265,31 @@ impl WorkloadFile {
         if let Some(reduces) = &job.reduces {
             let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX));
             let bytes: u64 = plan.maps.iter().map(|task| task.output_bytes).sum();
-            let each = |_| SimulatedReduce {
-                shuffle: span(reduces.shuffle_seconds.draw(&mut random)),
-                reduce: span(reduces.seconds.draw(&mut random)),
-                bytes: bytes / count,
+            // Of a stream of its own, so that everything else is the same without.
+            let mut of_skew =
+                Pcg64::new(u128::from(seed), (1 << 102) | ((entry as u128) << 32) | u128::from(number));
+            let sizes = reduces.skew.map(|skew| skew.sizes(count as usize, &mut of_skew));
+            let each = |index: u64| {
+                let size = sizes.as_ref().map_or(1.0, |sizes| sizes[index as usize]);
+                SimulatedReduce {
+                    shuffle: span(reduces.shuffle_seconds.draw(&mut random) * size),
+                    reduce: span(reduces.seconds.draw(&mut random) * size),
+                    bytes: if sizes.is_some() {
+                        whole(bytes as f64 * size / count as f64)
+                    } else {
+                        bytes / count
+                    },
+                }
             };
             plan.reduces = (0..count).map(each).collect();
+        }
+        if let (Some(laxity), Some(cluster)) = (&job.laxity, self.cluster) {
+            let mut random =
+                Pcg64::new(u128::from(seed), (1 << 101) | ((entry as u128) << 32) | u128::from(number));
+            let mut settings = cluster.settings(cluster.machines);
+            settings.overheads = self.overheads;
+            let alone = alone(&plan, &settings).0 as f64 / 1e6;
+            plan.deadline = Some(span(alone * (1.0 + laxity.draw(&mut random))));
         }
         plan
     }
@@ -289,22 +299,14 @@ impl WorkloadFile {
         if let Some(arrivals) = &self.arrivals {
             arrivals.check().map_err(|error| ("arrivals".to_owned(), error))?;
         }
-        if let Some(cluster) = self.cluster.filter(|cluster| cluster.machines == 0) {
-            return Err((
-                "cluster.machines".to_owned(),
-                format!("{} machines; give at least 1", cluster.machines),
-            ));
+        if let Some(cluster) = &self.cluster {
+            cluster.check().map_err(|(key, error)| (format!("cluster.{key}"), error))?;
         }
-        if let Some(cluster) = self.cluster
-            && let Some(apart) = cluster.map_machines.filter(|apart| !(1..cluster.machines).contains(apart))
-        {
-            let error = format!("{apart} of {} machines; leave at least one of each kind", cluster.machines);
-            return Err(("cluster.map-machines".to_owned(), error));
-        }
-        if let Some(cluster) = self.cluster.filter(|cluster| !(1..=cluster.machines).contains(&cluster.racks))
-        {
-            let error = format!("{} for {} machines; give 1 to {1}", cluster.racks, cluster.machines);
-            return Err(("cluster.racks".to_owned(), error));
+        self.progress.check().map_err(|error| ("progress".to_owned(), error))?;
+        let bandwidth = self.overheads.machine_bandwidth;
+        if bandwidth.is_some_and(|most| most.disk == Some(0) || most.network == Some(0)) {
+            let error = "0 bytes a second move nothing; give more, or leave it out for no limit".to_owned();
+            return Err(("overheads.machine-bandwidth".to_owned(), error));
         }
         if let Some(none) = self.replicas.filter(|replicas| *replicas == 0) {
             return Err(("replicas".to_owned(), format!("{none}; give at least 1")));
@@ -312,6 +314,10 @@ impl WorkloadFile {
         let mut names = BTreeSet::new();
         for job in &self.jobs {
             job.check().map_err(|(field, error)| (format!("job {:?}, {field}", job.name), error))?;
+            if job.laxity.is_some() && self.cluster.is_none() {
+                let error = "it is a share of the time alone on a cluster; give a cluster".to_owned();
+                return Err((format!("job {:?}, laxity", job.name), error));
+            }
             if !names.insert(&job.name) {
                 let error = "there are two of that name; give each its own, or use repeat".to_owned();
                 return Err((format!("job {:?}", job.name), error));
@@ -341,6 +347,10 @@ impl JobEntry {
             return Err(("attempts-max", "0; a task needs at least 1 attempt".to_owned()));
         }
         self.arrivals.as_ref().map_or(Ok(()), Arrivals::check).map_err(wrong("arrivals"))?;
+        if self.laxity.is_some() && self.deadline.is_some() {
+            return Err(("laxity", "a job has one deadline; give deadline or laxity".to_owned()));
+        }
+        self.laxity.as_ref().map_or(Ok(()), Distribution::check).map_err(wrong("laxity"))?;
         count(&self.maps.count).map_err(wrong("maps.count"))?;
         self.maps.seconds.check().map_err(wrong("maps.seconds"))?;
         self.maps.bytes.check().map_err(wrong("maps.bytes"))?;
@@ -349,6 +359,7 @@ impl JobEntry {
             count(&reduces.count).map_err(wrong("reduces.count"))?;
             reduces.shuffle_seconds.check().map_err(wrong("reduces.shuffle-seconds"))?;
             reduces.seconds.check().map_err(wrong("reduces.seconds"))?;
+            reduces.skew.map_or(Ok(()), Skew::check).map_err(wrong("reduces.skew"))?;
         }
         Ok(())
     }

@@ -5,18 +5,22 @@
 
 mod arrivals;
 mod chain;
+mod cluster;
 mod distribution;
 mod file;
 mod published;
 mod sizes;
+mod skew;
 mod swim;
 
 pub use arrivals::Arrivals;
 pub use chain::ChainEntry;
+pub use cluster::ClusterShape;
 pub use distribution::Distribution;
-pub use file::{ClusterShape, JobEntry, MapsEntry, ReducesEntry, WorkloadError, WorkloadFile};
+pub use file::{JobEntry, MapsEntry, ReducesEntry, WorkloadError, WorkloadFile};
 pub use published::{PUBLISHED, Published, published};
 pub use sizes::{Replicas, SizeModel};
+pub use skew::Skew;
 pub use swim::{SwimError, SwimJob, SwimTrace};
 
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod containers;
 mod endings;
 mod logs;
 mod looks;
@@ -17,7 +18,9 @@ mod workloads;
 use napreduce_core::{
     Conversion, Converted, CostRule, PreemptionLimits, Span, SpeculationSettings, TaskKind,
 };
-use napreduce_sim::{Cost, Ending, Failures, Run, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{
+    Cost, Ending, Failures, MachineBandwidth, Run, Simulation, SimulationSettings, Workload,
+};
 
 use crate::logs::Shared;
 use crate::subjects::{Subject, subjects};
@@ -65,6 +68,9 @@ fn settings(surroundings: Surroundings, seed: u64) -> SimulationSettings {
             overheads.restore_elsewhere = Span::from_secs(1);
             overheads.checkpoint_loss = Span::from_secs(1);
             overheads.kill = Span::from_millis(250);
+            let (disk, network) = (Some(200_000), Some(150_000));
+            overheads.machine_bandwidth =
+                seed.is_multiple_of(2).then_some(MachineBandwidth { disk, network });
         }
         Surroundings::Failing => {
             let mean = Some(Span::from_secs(150));

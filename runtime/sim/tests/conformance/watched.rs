@@ -54,8 +54,10 @@ impl Watched {
 
     fn note_wanting(&mut self, view: &ClusterView<'_>) {
         for kind in TaskKind::ALL {
-            self.wanting[(kind == TaskKind::Reduce) as usize] =
-                view.wanting(kind).map(|job| job.id()).collect();
+            // Of slots of one kind a map can use what a reduce gives up.
+            let used_by = |other: &TaskKind| view.shares_slots() || *other == kind;
+            let wanting = TaskKind::ALL.into_iter().filter(used_by).flat_map(|kind| view.wanting(kind));
+            self.wanting[(kind == TaskKind::Reduce) as usize] = wanting.map(|job| job.id()).collect();
         }
     }
 }

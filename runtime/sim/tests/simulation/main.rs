@@ -6,13 +6,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod admission;
+mod bandwidth;
 mod chains;
+mod checkpoints;
+mod containers;
 mod conversion;
 mod failures;
+mod job_tasks;
 mod log;
 mod overheads;
 mod racks;
 mod reduces;
+mod telling;
 
 use napreduce_core::{Slots, Span, Time};
 use napreduce_schedulers::Fifo;

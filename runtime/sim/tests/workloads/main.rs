@@ -2,6 +2,8 @@
 //!
 //! Owns the tests of the format. Does not own traces: those are the oracle's and the reader's.
 
+mod systems;
+
 use napreduce_core::{Slots, Span, TaskKind, Time};
 use napreduce_schedulers::Fifo;
 use napreduce_sim::metrics::Summary;
@@ -22,7 +24,7 @@ fn jobs(name: &str, seed: u64) -> Vec<SimulatedJob> {
 
 fn run(file: &WorkloadFile, seed: u64) -> Run {
     let cluster = file.cluster.expect("a mix names its cluster");
-    let mut settings = SimulationSettings::new(cluster.machines, cluster.slots());
+    let mut settings = cluster.settings(cluster.machines);
     settings.overheads = file.overheads;
     Simulation::new(Box::new(Fifo::default()), settings, file.workload(seed)).run().expect("it ends")
 }
@@ -138,8 +140,7 @@ fn machines_may_have_slots_of_one_kind_alone() {
     };
     let file = read(&text(2));
     let cluster = file.cluster.expect("a cluster");
-    let mut settings = SimulationSettings::new(cluster.machines, cluster.slots());
-    settings.map_machines = cluster.map_machines;
+    let settings = cluster.settings(cluster.machines);
     assert_eq!(settings.slots_in_all(), (4, 9));
     let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(1)).run().expect("it ends");
     // Two waves of maps on four slots, one of reduces on nine.
@@ -206,7 +207,7 @@ fn natjam_jobs_alone_take_about_as_long_as_published() {
     let deadlines = published("natjam-deadlines").expect("a mix").expect("it can be read");
     let job = deadlines.workload(1).into_jobs().remove(0);
     let cluster = deadlines.cluster.expect("it names one");
-    let mut settings = SimulationSettings::new(cluster.machines, cluster.slots());
+    let mut settings = cluster.settings(cluster.machines);
     settings.overheads = deadlines.overheads;
     assert!((napreduce_sim::alone(&job, &settings).0 as f64 / 1e6 - 87.0).abs() < 1.0);
 }

@@ -116,13 +116,7 @@ mod tests {
     #[test]
     fn a_variant_of_fewer_machines_has_fewer_workers() {
         let recipe = recipe("time-scale = 300\ntask-scale = 10\nworkers = 5");
-        let shape = |machines, map_slots, reduce_slots| ClusterShape {
-            machines,
-            map_slots,
-            reduce_slots,
-            map_machines: None,
-            racks: 1,
-        };
+        let shape = ClusterShape::of_slots;
         assert_eq!(recipe.cluster(shape(100, 4, 2), 100), Ok(shape(5, 8, 4)));
         assert_eq!(recipe.cluster(shape(20, 4, 2), 100), Ok(shape(1, 8, 4)));
         assert_eq!((recipe.blocks, recipe.has("any")), (6, true));

@@ -1,0 +1,46 @@
+//! What a checkpoint holds, and what going on from it takes.
+//!
+//! Owns the bytes by phase. Does not own when one is written, nor the costs of a byte (`Overheads`).
+
+use napreduce_core::{Span, TaskKind};
+
+use super::Simulation;
+use crate::settings::Cost;
+
+/// So much of a number as the first is of the second.
+fn share(of: u64, done: u64, total: u64) -> u64 {
+    u64::try_from(u128::from(of) * u128::from(done.min(total)) / u128::from(total.max(1))).unwrap_or(u64::MAX)
+}
+
+impl Simulation {
+    /// Bytes of a checkpoint that this attempt would write now, or has started from.
+    pub(super) fn checkpoint_bytes(&mut self, place: u32) -> u64 {
+        let by_phase = self.settings.overheads.checkpoint_by_phase;
+        let attempt = self.attempts.at(place);
+        let (task, done, shuffle, total) = (attempt.id.task, attempt.done, attempt.shuffle, attempt.total);
+        let plan = &self.jobs.at_mut(task.job).plan;
+        match by_phase {
+            Some(by_phase) if task.kind == TaskKind::Reduce => {
+                let bytes = plan.reduces[task.index as usize].bytes;
+                if done < shuffle {
+                    return share(bytes, done, shuffle).min(plan.memory);
+                }
+                let read = u128::from(share(bytes, done - shuffle, total - shuffle));
+                u64::try_from(read * u128::from(by_phase.output_permille) / 1_000).unwrap_or(u64::MAX)
+            }
+            _ => plan.memory,
+        }
+    }
+
+    /// How long an attempt reads over the keys that were done before it.
+    pub(super) fn reading_over(&mut self, place: u32) -> Span {
+        let rate = self.settings.overheads.checkpoint_by_phase.and_then(|by_phase| by_phase.read_over);
+        let attempt = self.attempts.at(place);
+        let (task, done, shuffle, total) = (attempt.id.task, attempt.done, attempt.shuffle, attempt.total);
+        if rate.is_none() || task.kind == TaskKind::Map || done <= shuffle {
+            return Span(0);
+        }
+        let bytes = self.jobs.at_mut(task.job).plan.reduces[task.index as usize].bytes;
+        Cost { fixed: Span(0), bandwidth: rate }.of(share(bytes, done - shuffle, total - shuffle))
+    }
+}

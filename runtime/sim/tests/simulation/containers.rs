@@ -1,0 +1,140 @@
+//! Containers: one kind of slot for maps, reduces and a master of each job.
+//!
+//! Owns answers worked out by hand, and bounds that hold for all. Does not own the form in files.
+
+use super::*;
+use napreduce_core::TaskKind;
+use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
+use napreduce_sim::{JobResult, SimulationError};
+
+/// Machines with so many containers each, whose masters take two seconds to start.
+fn containers(machines: u32, containers: u32) -> SimulationSettings {
+    let mut settings = SimulationSettings::of_containers(machines, containers);
+    settings.overheads.master = seconds(2);
+    settings.masters_max = Some(4);
+    settings
+}
+
+fn natjam(
+    configuration: NatjamConfiguration,
+    settings: SimulationSettings,
+    jobs: Vec<SimulatedJob>,
+) -> Result<Run, SimulationError> {
+    let mut simulation =
+        Simulation::new(Box::new(Natjam::new(configuration).unwrap()), settings, Workload::of(jobs));
+    while simulation.step()? {
+        simulation.check().unwrap();
+    }
+    simulation.run()
+}
+
+/// A research job that fills three containers with its reduces, and a production job of a map and a reduce.
+fn production_and_research() -> Vec<SimulatedJob> {
+    let mut research = SimulatedJob::new("research", at(0)).with_maps(1, seconds(0));
+    research = research.with_reduces(3, seconds(0), seconds(100));
+    let mut production = SimulatedJob::new("production", at(10)).with_maps(1, seconds(5));
+    production = production.with_reduces(1, seconds(0), seconds(5));
+    (research.queue, production.queue) = ("research".into(), "production".into());
+    production.priority = 1;
+    vec![research, production]
+}
+
+#[test]
+fn a_master_starts_before_its_job_and_holds_a_container_until_it_ends() {
+    let job =
+        SimulatedJob::new("job", at(0)).with_maps(2, seconds(10)).with_reduces(2, seconds(0), seconds(5));
+    let run = fifo(containers(1, 3), vec![job]);
+    assert_eq!((end(&run, "job"), run.jobs.len(), run.jobs[0].alone), (17.0, 1, seconds(17)));
+    assert_eq!((run.books.launch, run.books.masters), (2_000_000, 15_000_000));
+    assert_eq!(run.books.capacity.iter().sum::<u64>(), 3 * 17_000_000);
+    assert_eq!(run.books.busy.iter().sum::<u64>(), run.books.useful + 17_000_000);
+}
+
+#[test]
+fn maps_and_reduces_take_the_same_containers() {
+    // Beside the master there are two: the second map and the first reduce of what is to come never run at once with a third.
+    let mut job =
+        SimulatedJob::new("job", at(0)).with_maps(4, seconds(10)).with_reduces(2, seconds(0), seconds(4));
+    job.slowstart_permille = 0;
+    let mut settings = containers(1, 3);
+    settings.overheads.master = seconds(0);
+    settings.record_allocation = true;
+    let run = fifo(settings, vec![job]);
+    // Two waves of maps, one of reduces.
+    assert_eq!(end(&run, "job"), 24.0);
+    let id = run.job("job").unwrap().job;
+    let most = |kind| run.allocation.levels(id, kind).into_iter().map(|(_, level)| level).max().unwrap_or(0);
+    assert_eq!((most(TaskKind::Map), most(TaskKind::Reduce)), (2, 2));
+}
+
+#[test]
+fn masters_start_one_after_another() {
+    let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
+    let run = fifo(containers(4, 2), vec![job("a"), job("b"), job("c")]);
+    let ends: Vec<f64> = ["a", "b", "c"].map(|name| end(&run, name)).to_vec();
+    assert_eq!(ends, [12.0, 14.0, 16.0]);
+}
+
+#[test]
+fn a_queue_has_so_many_masters_and_its_next_job_waits_for_the_first_to_end() {
+    let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
+    let mut settings = containers(4, 2);
+    settings.masters_max = Some(1);
+    let mut urgent = job("urgent");
+    urgent.priority = 1;
+    let mut other = job("other");
+    other.queue = "another".into();
+    let run = fifo(settings, vec![job("first"), job("later"), urgent, other]);
+    // The more important one overtakes; the other queue has a master of its own, which starts after that of the first job.
+    let ends: Vec<f64> = ["first", "urgent", "later", "other"].map(|name| end(&run, name)).to_vec();
+    assert_eq!(ends, [12.0, 24.0, 36.0, 14.0]);
+}
+
+#[test]
+fn production_evicts_reduces_for_its_master_its_maps_and_its_reduces() {
+    let mut settings = containers(1, 4);
+    settings.overheads.master = seconds(0);
+    let run = natjam(NatjamConfiguration::default(), settings, production_and_research()).unwrap();
+    // At 10 s for the master, at the next run of the preemptor for the map, whose container the reduce has after it.
+    assert_eq!(end(&run, "production"), 21.0);
+    let research: &JobResult = run.job("research").unwrap();
+    assert_eq!((research.preemptions.checkpoint, research.preemptions.kill), (2, 0));
+    assert_eq!((run.books.wasted, run.books.useful), (0, 310_000_000));
+}
+
+#[test]
+fn a_policy_that_wants_the_container_of_a_master_is_refused() {
+    let configuration = NatjamConfiguration { preempt_maps: true, ..NatjamConfiguration::default() };
+    let refused = natjam(configuration, containers(1, 4), production_and_research());
+    assert_eq!(
+        refused.expect_err("research's master is all it has of maps").to_string(),
+        "research (master) is to give up its container; masters are maps to a policy: let it preempt no maps"
+    );
+}
+
+#[test]
+fn a_master_whose_machine_is_lost_starts_again_and_its_job_goes_on() {
+    let jobs = (0..6).map(|number| {
+        SimulatedJob::new(format!("job-{number}"), at(number)).with_maps(9, seconds(20)).with_reduces(
+            2,
+            seconds(0),
+            seconds(9),
+        )
+    });
+    let mut settings = containers(4, 4);
+    settings.failures.machine_mean = Some(seconds(60));
+    settings.failures.machine_return = Some(seconds(5));
+    let run = fifo(settings, jobs.collect());
+    assert!(run.machines_lost > 0);
+    assert_eq!((run.jobs.len(), run.unfinished), (6, 0));
+}
+
+#[test]
+fn a_run_that_is_cut_off_counts_jobs_that_wait_for_their_master() {
+    let mut settings = containers(1, 2);
+    settings.masters_max = Some(1);
+    settings.until = Some(at(5));
+    let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
+    let run = fifo(settings, vec![job("runs"), job("waits")]);
+    assert_eq!((run.unfinished, run.jobs.len(), run.books.masters), (2, 0, 3_000_000));
+}
