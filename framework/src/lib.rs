@@ -273,6 +273,8 @@ mod must_use;
 pub mod output;
 pub mod program;
 pub mod records;
+#[cfg(any(feature = "csv", feature = "json-lines"))]
+pub mod rows;
 mod settings;
 mod state;
 pub mod streaming;

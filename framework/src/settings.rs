@@ -8,6 +8,8 @@ use napreduce_data::BlockCompression;
 use napreduce_live::{ByteSize, JobPlan, SubmitOptions, parse_time};
 use serde::{Deserialize, Serialize};
 
+use crate::input::BadRows;
+
 /// Printed under every program's `--help`.
 pub(crate) const SETTINGS_HELP: &str = "\
 Settings for --conf:
@@ -39,6 +41,8 @@ pub(crate) struct Settings {
     pub task_timeout: Duration,
     /// In bytes.
     pub side_file_max: u64,
+    /// From `--bad-rows`, and no key of `--conf`.
+    pub bad_rows: BadRows,
 }
 
 impl Default for Settings {
@@ -52,6 +56,7 @@ impl Default for Settings {
             slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
             side_file_max: SubmitOptions::FILE_BYTES_MAX_DEFAULT,
+            bad_rows: BadRows::default(),
         }
     }
 }
@@ -180,6 +185,7 @@ mod tests {
             slowstart_permille: 250,
             task_timeout: Duration::from_secs(5400),
             side_file_max: 10 << 30,
+            bad_rows: BadRows::Fail,
         };
         assert_eq!(settings, Ok(expected));
     }

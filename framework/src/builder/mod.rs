@@ -32,6 +32,12 @@ pub use stages::{MapStage, Source};
 use crate::codec::{Key, Value};
 use crate::input::{ByteLines, FixedRecords, InputFormat, TextLines, WholeFiles};
 use crate::records::TypedRecords;
+#[cfg(feature = "csv")]
+use crate::rows::CsvRows;
+#[cfg(feature = "json-lines")]
+use crate::rows::JsonRows;
+#[cfg(any(feature = "csv", feature = "json-lines"))]
+use crate::rows::TypedRow;
 pub use crate::user_code::{
     CombineStage, Fold, MapClosure, NoCombine, Outcome, ReduceClosure, ResumableClosure,
 };
@@ -90,6 +96,25 @@ impl Job {
     /// value.
     pub fn records<K: Key, V: Value>() -> Source<TypedRecords<K, V>> {
         Job::input(TypedRecords::default())
+    }
+
+    /// Rows of comma-separated values, under a line that names the columns; see
+    /// [`CsvRows`](crate::rows::CsvRows) for other forms.
+    #[cfg(feature = "csv")]
+    pub fn csv<R: TypedRow>() -> Source<CsvRows<R>> {
+        Job::input(CsvRows::default())
+    }
+
+    /// The same with tabs instead of commas.
+    #[cfg(feature = "csv")]
+    pub fn tsv<R: TypedRow>() -> Source<CsvRows<R>> {
+        Job::input(CsvRows::default().delimiter(b'\t'))
+    }
+
+    /// A JSON value on each line.
+    #[cfg(feature = "json-lines")]
+    pub fn json_lines<R: TypedRow>() -> Source<JsonRows<R>> {
+        Job::input(JsonRows::default())
     }
 
     /// An input format of one's own.

@@ -51,7 +51,7 @@ fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_size: u64) -> 
     let large = files.iter().filter(|file| file.size > split_size);
     large
         .filter_map(|file| match input.splitting(&file.path) {
-            splitting @ Splitting::Compressed(_) => splitting.refusal(&file.path),
+            splitting @ (Splitting::Compressed(_) | Splitting::FromStart) => splitting.refusal(&file.path),
             _ => None,
         })
         .collect()
@@ -121,6 +121,7 @@ where
     }
 
     fn set(&mut self, settings: Settings) {
+        self.input.take_bad_rows(settings.bad_rows);
         self.settings = settings;
     }
 }
@@ -181,6 +182,8 @@ where
         }
     }
 
-    /// Nothing of the settings concerns a job that sorts nothing.
-    fn set(&mut self, _: Settings) {}
+    /// Nothing else of the settings concerns a job that sorts nothing.
+    fn set(&mut self, settings: Settings) {
+        self.input.take_bad_rows(settings.bad_rows);
+    }
 }

@@ -7,9 +7,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::InputError;
+#[cfg(feature = "xz")]
+use super::xz;
+use super::{InputError, Splitting, zstd};
 
-/// A compression that is undone while reading. Such files cannot be split.
+/// A compression that is undone while reading. Files in it are read by one task, unless they consist of blocks that can be
+/// found from anywhere: lines of bzip2, of xz with several blocks, and of zstd with a seek table.
 ///
 /// ```
 /// use std::path::Path;
@@ -25,10 +28,35 @@ pub enum Compression {
     Gzip,
     /// `.zst`, of any number of frames.
     Zstd,
+    /// `.bz2`, of any number of streams; with the feature `bzip2`.
+    Bzip2,
+    /// `.xz`, of any number of streams; with the feature `xz`.
+    Xz,
+    /// `.lz4`: frames, or the blocks that Hadoop writes; with the feature `lz4`.
+    Lz4,
+    /// `.snappy` and `.sz`: frames, or the blocks that Hadoop writes; with the feature `snappy`.
+    Snappy,
 }
 
-const READ: [(Compression, &str, &[u8]); 2] =
-    [(Compression::Gzip, "gz", b"\x1f\x8b\x08"), (Compression::Zstd, "zst", b"\x28\xb5\x2f\xfd")];
+/// A compression that this program undoes: how names end, and the first bytes.
+struct Known {
+    compression: Compression,
+    extensions: &'static [&'static str],
+    magic: &'static [u8],
+}
+
+const READ: &[Known] = &[
+    Known { compression: Compression::Gzip, extensions: &["gz"], magic: b"\x1f\x8b\x08" },
+    Known { compression: Compression::Zstd, extensions: &["zst"], magic: b"\x28\xb5\x2f\xfd" },
+    #[cfg(feature = "bzip2")]
+    Known { compression: Compression::Bzip2, extensions: &["bz2"], magic: b"BZh91AY&SY" },
+    #[cfg(feature = "xz")]
+    Known { compression: Compression::Xz, extensions: &["xz"], magic: b"\xfd7zXZ\0" },
+    #[cfg(feature = "lz4")]
+    Known { compression: Compression::Lz4, extensions: &["lz4"], magic: b"\x04\x22\x4d\x18" },
+    #[cfg(feature = "snappy")]
+    Known { compression: Compression::Snappy, extensions: &["snappy", "sz"], magic: b"\xff\x06\0\0sNaPpY" },
+];
 
 /// A compression that is known only to be refused: read as they are, such bytes would give an output without a word
 /// that something is wrong.
@@ -38,25 +66,55 @@ struct Refused {
     /// The first bytes; none where a file can begin so by chance.
     magic: &'static [u8],
     undo: &'static str,
+    /// The feature with which it is undone.
+    feature: Option<&'static str>,
 }
 
-const REFUSED: [Refused; 10] = [
-    Refused { name: "bzip2", extensions: &["bz2", "tbz2"], magic: b"BZh91AY&SY", undo: "bunzip2 -k" },
-    Refused { name: "xz", extensions: &["xz", "txz"], magic: b"\xfd7zXZ\0", undo: "unxz -k" },
-    Refused { name: "lzma", extensions: &["lzma"], magic: b"", undo: "unlzma -k" },
-    Refused { name: "lz4", extensions: &["lz4"], magic: b"\x04\x22\x4d\x18", undo: "unlz4 -k" },
-    Refused { name: "lzo", extensions: &["lzo"], magic: b"\x89LZO\0\r\n\x1a\n", undo: "lzop -d" },
+const REFUSED: &[Refused] = &[
+    #[cfg(not(feature = "bzip2"))]
+    Refused {
+        name: "bzip2",
+        extensions: &["bz2"],
+        magic: b"BZh91AY&SY",
+        undo: "bunzip2 -k",
+        feature: Some("bzip2"),
+    },
+    #[cfg(not(feature = "xz"))]
+    Refused { name: "xz", extensions: &["xz"], magic: b"\xfd7zXZ\0", undo: "unxz -k", feature: Some("xz") },
+    #[cfg(not(feature = "lz4"))]
+    Refused {
+        name: "lz4",
+        extensions: &["lz4"],
+        magic: b"\x04\x22\x4d\x18",
+        undo: "unlz4 -k",
+        feature: Some("lz4"),
+    },
+    #[cfg(not(feature = "snappy"))]
     Refused {
         name: "snappy",
         extensions: &["snappy", "sz"],
         magic: b"\xff\x06\0\0sNaPpY",
         undo: "snzip -dk",
+        feature: Some("snappy"),
     },
-    Refused { name: "brotli", extensions: &["br"], magic: b"", undo: "brotli -dk" },
-    Refused { name: "zip", extensions: &["zip"], magic: b"PK\x03\x04", undo: "unzip" },
-    Refused { name: "7z", extensions: &["7z"], magic: b"7z\xbc\xaf\x27\x1c", undo: "7z x" },
-    Refused { name: "compress", extensions: &["Z"], magic: b"", undo: "gunzip -k" },
+    refused("bzip2", &["tbz2"], b"", "bunzip2 -k"),
+    refused("xz", &["txz"], b"", "unxz -k"),
+    refused("lzma", &["lzma"], b"", "unlzma -k"),
+    refused("lzo", &["lzo"], b"\x89LZO\0\r\n\x1a\n", "lzop -d"),
+    refused("brotli", &["br"], b"", "brotli -dk"),
+    refused("zip", &["zip"], b"PK\x03\x04", "unzip"),
+    refused("7z", &["7z"], b"7z\xbc\xaf\x27\x1c", "7z x"),
+    refused("compress", &["Z"], b"", "gunzip -k"),
 ];
+
+const fn refused(
+    name: &'static str,
+    extensions: &'static [&'static str],
+    magic: &'static [u8],
+    undo: &'static str,
+) -> Refused {
+    Refused { name, extensions, magic, undo, feature: None }
+}
 
 /// The level of compression is the fourth of them.
 const BZIP2_MAGIC_LEVEL: usize = 3;
@@ -66,7 +124,23 @@ impl Compression {
     /// The compression that the name of a file stands for.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?;
-        READ.iter().find(|(_, name, _)| extension.eq_ignore_ascii_case(name)).map(|(known, ..)| *known)
+        let is = |name: &&str| extension.eq_ignore_ascii_case(name);
+        READ.iter().find(|read| read.extensions.iter().any(is)).map(|read| read.compression)
+    }
+}
+
+/// Where a file of lines may be cut: in a compression whose blocks are found from anywhere, if it has several.
+pub(crate) fn lines_splitting(path: &Path) -> Splitting {
+    let several = match Compression::of(path) {
+        None | Some(Compression::Bzip2) => true,
+        Some(Compression::Zstd) => zstd::has_several_frames(path),
+        #[cfg(feature = "xz")]
+        Some(Compression::Xz) => xz::has_several_blocks(path),
+        Some(_) => false,
+    };
+    match Compression::of(path) {
+        Some(compression) if !several => Splitting::Compressed(compression),
+        _ => Splitting::Anywhere,
     }
 }
 
@@ -91,12 +165,12 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
     let mut first = Vec::with_capacity(MAGIC_BYTES_MAX);
     let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES_MAX as u64).read_to_end(&mut first));
     read.map_err(|error| InputError::unreadable(path, error))?;
-    if let Some((compression, extension, _)) = READ.iter().find(|(.., magic)| first.starts_with(magic)) {
-        let (path, compression) = (path.to_owned(), *compression);
-        return Err(InputError::Misnamed { path, compression, extension });
-    }
     if first.starts_with(b"BZh") && first.get(BZIP2_MAGIC_LEVEL).is_some_and(u8::is_ascii_digit) {
         first[BZIP2_MAGIC_LEVEL] = b'9';
+    }
+    if let Some(read) = READ.iter().find(|read| first.starts_with(read.magic)) {
+        let (path, compression) = (path.to_owned(), read.compression);
+        return Err(InputError::Misnamed { path, compression, extension: read.extensions[0] });
     }
     match REFUSED.iter().find(|refused| !refused.magic.is_empty() && first.starts_with(refused.magic)) {
         Some(refused) => Err(refused.error(path)),
@@ -106,7 +180,12 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
 
 impl Refused {
     fn error(&self, path: &Path) -> InputError {
-        InputError::NotDecompressed { path: path.to_owned(), compression: self.name, undo: self.undo }
+        InputError::NotDecompressed {
+            path: path.to_owned(),
+            compression: self.name,
+            undo: self.undo,
+            feature: self.feature,
+        }
     }
 }
 
@@ -115,6 +194,10 @@ impl fmt::Display for Compression {
         formatter.write_str(match self {
             Compression::Gzip => "gzip",
             Compression::Zstd => "zstd",
+            Compression::Bzip2 => "bzip2",
+            Compression::Xz => "xz",
+            Compression::Lz4 => "lz4",
+            Compression::Snappy => "snappy",
         })
     }
 }

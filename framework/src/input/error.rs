@@ -54,9 +54,10 @@ pub enum InputError {
     },
     /// A file in a compression that is known and not undone while reading.
     #[error(
-        "{} is compressed with {compression}, which is not read; decompress it first: {undo} {}",
+        "{} is compressed with {compression}, which is not read; decompress it first: {undo} {}{}",
         path.display(),
-        path.display()
+        path.display(),
+        with_feature(*feature)
     )]
     NotDecompressed {
         /// The file.
@@ -65,6 +66,8 @@ pub enum InputError {
         compression: &'static str,
         /// The command that decompresses it.
         undo: &'static str,
+        /// The feature of this crate with which it is decompressed as it is read.
+        feature: Option<&'static str>,
     },
     /// A file that would be decompressed while it is read, were it called so.
     #[error(
@@ -190,6 +193,35 @@ pub enum InputError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A row that is not of the job's type, or one more of them than may be left out.
+    #[error(
+        "{} has {} at {place}: {reason}; the row is {row}; {}",
+        path.display(),
+        which(*most),
+        remedy(*most)
+    )]
+    BadRow {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file it is: its line, or its byte.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What stands there, in quotes.
+        row: String,
+        /// How many bad rows may be left out, if any may.
+        most: Option<u64>,
+    },
+    /// A file that is no file of rows, or a damaged one.
+    #[error("{} cannot be read as rows at byte {offset}: {reason}", path.display())]
+    BadTable {
+        /// The file.
+        path: PathBuf,
+        /// Where it goes wrong, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
     /// One record of a block of typed records is larger than the memory.
     #[error(
         "a record in the block at byte {offset} of {} is longer than {}, the memory of the task; raise --task-memory",
@@ -221,6 +253,25 @@ pub enum InputError {
 impl InputError {
     pub(super) fn unreadable(path: &Path, error: io::Error) -> Self {
         InputError::Unreadable { path: path.to_owned(), error }
+    }
+}
+
+fn with_feature(feature: Option<&str>) -> String {
+    feature
+        .map_or(String::new(), |name| format!("; or build this program with the feature {name} of napreduce"))
+}
+
+fn which(most: Option<u64>) -> String {
+    match most {
+        None => "a bad row".to_owned(),
+        Some(most) => format!("more bad rows than the {most} that may be left out, the last one"),
+    }
+}
+
+fn remedy(most: Option<u64>) -> &'static str {
+    match most {
+        None => "mend it, or pass --bad-rows skip to leave out such rows",
+        Some(_) => "mend them, or pass --bad-rows with more",
     }
 }
 

@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read};
 use flate2::bufread::GzDecoder;
 
 use super::Compression;
+use super::decoder::{Decoder, Garbage};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 
@@ -23,14 +24,6 @@ pub(super) struct GzipStream {
     garbage: Option<Garbage>,
 }
 
-/// Bytes behind the last member that are neither zeros nor another one.
-#[derive(Clone, Copy)]
-pub(super) struct Garbage {
-    /// Where they begin.
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
-}
-
 /// What comes behind a member.
 enum Next {
     Member,
@@ -42,31 +35,6 @@ impl GzipStream {
     pub(super) fn new(file: PlainFile) -> Self {
         let length = file.length();
         GzipStream { member: Some(GzDecoder::new(Stored::new(file))), length, garbage: None }
-    }
-
-    /// Compressed bytes taken so far.
-    pub(super) fn position(&self) -> u64 {
-        self.member.as_ref().map_or(self.length, |member| member.get_ref().position())
-    }
-
-    /// What was ignored at the end of the file: once, when the end was reached.
-    pub(super) fn take_garbage(&mut self) -> Option<Garbage> {
-        self.garbage.take()
-    }
-
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
-        while let Some(member) = &mut self.member {
-            match member.read(into) {
-                Ok(0) if !into.is_empty() => self.go_on()?,
-                Ok(read) => return Ok(read),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let stored = member.get_mut();
-                    return Err(stored.take_trouble().unwrap_or_else(|| damaged(stored.position(), &error)));
-                }
-            }
-        }
-        Ok(0)
     }
 
     /// Goes on with what follows the member that has ended. As gzip(1) has it, zeros up to the end are padding, and
@@ -81,6 +49,31 @@ impl GzipStream {
             Next::Garbage => self.garbage = Some(Garbage { offset, bytes: self.length - offset }),
         }
         Ok(())
+    }
+}
+
+impl Decoder for GzipStream {
+    fn position(&self) -> u64 {
+        self.member.as_ref().map_or(self.length, |member| member.get_ref().position())
+    }
+
+    fn take_garbage(&mut self) -> Option<Garbage> {
+        self.garbage.take()
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+        while let Some(member) = &mut self.member {
+            match member.read(into) {
+                Ok(0) if !into.is_empty() => self.go_on()?,
+                Ok(read) => return Ok(read),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let stored = member.get_mut();
+                    return Err(stored.take_trouble().unwrap_or_else(|| damaged(stored.position(), &error)));
+                }
+            }
+        }
+        Ok(0)
     }
 }
 

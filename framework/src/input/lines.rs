@@ -14,7 +14,7 @@ use super::window::Window;
 use super::{InputError, Split};
 
 /// Reads a split as blocks of whole lines, one buffer-full at a time.
-pub(super) struct LineBlocks {
+pub(crate) struct LineBlocks {
     source: Source,
     window: Window,
     split_offset: u64,
@@ -32,10 +32,8 @@ pub(super) struct LineBlocks {
 }
 
 impl LineBlocks {
-    pub(super) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        // The byte before tells whether a line begins at the offset.
-        let first = offset.saturating_sub(1);
-        let source = Source::open(split, first, memory)?;
+    pub(crate) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
+        let (source, first, inside_line) = Source::open_lines(split, offset, memory)?;
         let compressed = source.is_compressed();
         let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
         let line = match source.compressed_position() {
@@ -51,7 +49,7 @@ impl LineBlocks {
             split_offset: split.offset,
             end: if compressed { u64::MAX } else { split.end() },
             limit: memory,
-            inside_line: offset > 0,
+            inside_line,
             searched: 0,
             block: 0,
             line,
@@ -59,7 +57,7 @@ impl LineBlocks {
     }
 
     /// Moves on to the next block of lines; `false` at the end of the split.
-    pub(super) fn advance(&mut self) -> Result<bool, InputError> {
+    pub(crate) fn advance(&mut self) -> Result<bool, InputError> {
         self.window.take(std::mem::take(&mut self.block));
         if self.inside_line && !self.pass_over_line()? {
             self.line.set(if self.source.is_compressed() { self.window.offset() } else { self.end });
@@ -77,7 +75,7 @@ impl LineBlocks {
                 self.block = available;
             } else {
                 self.searched = available;
-                if !self.window.fill(&mut self.source, self.end)? {
+                if !self.fill()? {
                     return Err(self.too_long());
                 }
                 continue;
@@ -86,6 +84,13 @@ impl LineBlocks {
             self.enter_block();
             return Ok(self.block > 0);
         }
+    }
+
+    /// Of a split of compressed blocks it is seen only now where it ends.
+    fn fill(&mut self) -> Result<bool, InputError> {
+        let filled = self.window.fill(&mut self.source, self.end)?;
+        self.end = self.source.end().unwrap_or(self.end);
+        Ok(filled)
     }
 
     /// Of a compressed file, the lines of a block stand for the compressed bytes that were read for it.
@@ -127,29 +132,35 @@ impl LineBlocks {
             if self.window.ended() {
                 break;
             }
-            self.window.fill(&mut self.source, self.end)?;
+            self.fill()?;
         }
         Ok(false)
     }
 
     /// The current block, its offset and, to be kept up to date, that of the current line.
     #[inline]
-    pub(super) fn block(&self) -> (&[u8], u64, &ReadPosition) {
+    pub(crate) fn block(&self) -> (&[u8], u64, &ReadPosition) {
         (&self.window.available()[..self.block], self.window.offset(), &self.line)
     }
 
+    /// Where the first line of the file begins.
+    #[cfg(any(feature = "csv", feature = "json-lines"))]
+    pub(crate) fn file_start(&self) -> Option<u64> {
+        self.source.file_start()
+    }
+
     /// Where the current line begins, for other threads.
-    pub(super) fn position(&self) -> ReadPosition {
+    pub(crate) fn position(&self) -> ReadPosition {
         self.line.clone()
     }
 
     /// Where the current line begins.
-    pub(super) fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.line.get()
     }
 
     /// Bytes of the split that are done.
-    pub(super) fn consumed(&self) -> u64 {
+    pub(crate) fn consumed(&self) -> u64 {
         match self.source.compressed_position() {
             Some(position) => position,
             None => self.line.get().min(self.end).saturating_sub(self.split_offset),
@@ -157,7 +168,7 @@ impl LineBlocks {
     }
 
     #[cold]
-    pub(super) fn not_text(&self, at: usize) -> InputError {
+    pub(crate) fn not_text(&self, at: usize) -> InputError {
         InputError::NotText { path: self.source.path().to_owned(), offset: self.window.offset() + at as u64 }
     }
 
@@ -175,7 +186,7 @@ impl LineBlocks {
 /// that, while the block is lent to whoever packs keys that lie in it. `line` is kept at the offset of the line that is
 /// handed out, and is left behind the last one.
 #[inline]
-pub(super) fn for_each_line<E>(
+pub(crate) fn for_each_line<E>(
     block: &[u8],
     base: u64,
     line: &ReadPosition,

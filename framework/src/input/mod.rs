@@ -12,13 +12,23 @@
 //! assert_eq!(JobTest::new(job).input("to be\n").run().text(), "5\n");
 //! ```
 
+mod bad_rows;
+#[cfg(feature = "bzip2")]
+mod bzip2;
 mod compression;
+mod decoder;
 mod error;
 mod fixed;
 mod gzip;
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+mod hadoop_blocks;
 mod lines;
+#[cfg(feature = "lz4")]
+mod lz4;
 mod newlines;
 mod paths;
+#[cfg(feature = "snappy")]
+mod snappy;
 mod source;
 mod splits;
 mod stamps;
@@ -26,19 +36,30 @@ mod stored;
 mod text;
 mod whole;
 mod window;
+#[cfg(feature = "xz")]
+mod xz;
 mod zstd;
 
 use std::path::Path;
 
+pub use self::bad_rows::BadRows;
 pub use self::compression::Compression;
+#[cfg(feature = "csv")]
+pub(crate) use self::compression::lines_splitting;
 pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
+#[cfg(any(feature = "csv", feature = "json-lines"))]
+pub(crate) use self::lines::{LineBlocks, for_each_line};
 pub(crate) use self::paths::{InputFile, expand};
+#[cfg(any(feature = "csv", feature = "json-lines"))]
+pub(crate) use self::source::Source;
 pub use self::splits::Splitting;
 pub(crate) use self::splits::{combine, plan_splits};
 pub(crate) use self::stamps::{check_unchanged, stamp};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
+#[cfg(any(feature = "csv", feature = "json-lines"))]
+pub(crate) use self::window::Window;
 pub(crate) use napreduce_live::InputSplit;
 
 /// Where a reader stands inside a batch: what of it is done, so that progress is told while a batch takes
@@ -139,16 +160,16 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
 
     /// Refuses a file that would be read as other bytes than are meant; asked of each file before the job begins.
     ///
-    /// Unless said otherwise, such are files in a compression that is not undone while reading (`.bz2`, `.xz` and others,
-    /// by name and by their first bytes), and those in one that is, whose names do not say so.
+    /// Unless said otherwise, such are files in a compression that is not undone while reading (`.7z`, `.br` and others,
+    /// by name and by their first bytes; `.bz2`, `.xz`, `.lz4` and `.snappy` without the features of these names), and those in one that is, whose names do not say so.
     ///
     /// ```
     /// use napreduce::input::{InputError, InputFormat, TextLines};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// let path = folder.path().join("data.bz2");
-    /// std::fs::write(&path, b"BZh9...")?;
-    /// assert!(matches!(TextLines.check(&path), Err(InputError::NotDecompressed { compression: "bzip2", .. })));
+    /// let path = folder.path().join("data.7z");
+    /// std::fs::write(&path, b"7z...")?;
+    /// assert!(matches!(TextLines.check(&path), Err(InputError::NotDecompressed { compression: "7z", .. })));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     fn check(&self, path: &Path) -> Result<(), InputError> {
@@ -159,6 +180,17 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     /// [`RecordReader::offset`] said after a batch. For one huge record the reader may grow a buffer up to
     /// `memory` bytes.
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<Self::Reader, InputError>;
+
+    /// Takes over what is to become of bad rows (`--bad-rows`); of no concern to formats that have none.
+    ///
+    /// ```
+    /// use napreduce::input::{BadRows, InputFormat, TextLines};
+    ///
+    /// TextLines.take_bad_rows(BadRows::Skip);
+    /// ```
+    fn take_bad_rows(&mut self, bad_rows: BadRows) {
+        let _ = bad_rows;
+    }
 
     /// A reader of all records of `split`.
     fn open(&self, split: &Split, memory: usize) -> Result<Self::Reader, InputError> {

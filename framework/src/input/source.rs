@@ -10,79 +10,137 @@ use std::path::{Path, PathBuf};
 
 use napreduce_live::progress;
 
-use super::gzip::{Garbage, GzipStream};
+#[cfg(feature = "bzip2")]
+use super::bzip2::Bzip2Stream;
+use super::decoder::{Decoder, Garbage};
+use super::gzip::GzipStream;
+#[cfg(feature = "lz4")]
+use super::lz4;
+#[cfg(feature = "snappy")]
+use super::snappy;
+#[cfg(feature = "xz")]
+use super::xz::XzStream;
 use super::zstd::ZstdStream;
 use super::{Compression, InputError, Split};
 
 /// Decompressed bytes that are thrown away at a time on the way to an offset.
 const DISCARD_BYTES: usize = 64 << 10;
 
-/// A stream of the decompressed bytes of one file.
-pub(super) struct Source {
+/// A stream of the decompressed bytes of one file, or of the compressed blocks of a split.
+///
+/// Offsets are those of the file. In a compressed file they are those of the decompressed one; in a split of it that begins
+/// with a later block, the place where the split begins plus the decompressed bytes behind the start of that block.
+pub(crate) struct Source {
     path: PathBuf,
     stream: Stream,
+    split_offset: u64,
+    split_length: u64,
 }
 
 enum Stream {
     Plain(PlainFile),
-    Gzip(Box<GzipStream>),
-    Zstd(Box<ZstdStream>),
+    Compressed(Box<dyn Decoder>),
 }
 
 impl Source {
     /// The bytes of the file of `split` from `offset` on. A decoder may use up to `memory` bytes.
-    pub(super) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        let file = File::open(&split.path).map_err(|error| InputError::unreadable(&split.path, error))?;
-        let file = PlainFile { file, position: 0, planned: split.file_length };
-        // An empty file is empty, whatever its name says.
-        let stream = match Compression::of(&split.path).filter(|_| split.file_length > 0) {
-            None => Stream::Plain(PlainFile { position: offset, ..file }),
-            Some(Compression::Gzip) => Stream::Gzip(Box::new(GzipStream::new(file))),
-            Some(Compression::Zstd) => Stream::Zstd(Box::new(ZstdStream::new(file, memory))),
-        };
-        let mut source = Source { path: split.path.clone(), stream };
+    pub(crate) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
+        let mut source = Source::open_split(split, offset, memory)?;
         if source.is_compressed() {
-            source.discard(offset)?;
+            source.discard(offset.saturating_sub(split.offset))?;
         }
         Ok(source)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    fn open_split(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
+        let file = File::open(&split.path).map_err(|error| InputError::unreadable(&split.path, error))?;
+        let file = PlainFile { file, position: 0, planned: split.file_length };
+        // An empty file is empty, whatever its name says.
+        let compression = Compression::of(&split.path).filter(|_| split.file_length > 0);
+        let stream = match compression {
+            None => Ok(Stream::Plain(PlainFile { position: offset, ..file })),
+            Some(compression) => decoder(compression, file, split, memory).map(Stream::Compressed),
+        };
+        let path = split.path.clone();
+        let stream = stream.map_err(|trouble| trouble.in_file(&path))?;
+        Ok(Source { path, stream, split_offset: split.offset, split_length: split.length })
+    }
+
+    /// The bytes of a split from `offset` on, for whoever reads lines; also where they begin, and whether inside a line that
+    /// began before.
+    ///
+    /// A line that begins in the first byte of a split's first block belongs to the split before, since nobody knows here
+    /// whether the byte before is a newline.
+    pub(crate) fn open_lines(
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<(Self, u64, bool), InputError> {
+        // The byte before tells whether a line begins at the offset.
+        let before = offset.saturating_sub(1);
+        if offset > split.offset || Compression::of(&split.path).is_none() {
+            return Ok((Source::open(split, before, memory)?, before, offset > 0));
+        }
+        let source = Source::open(split, offset, memory)?;
+        let inside = source.file_start().is_none();
+        Ok((source, offset, inside))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn is_compressed(&self) -> bool {
+    pub(crate) fn is_compressed(&self) -> bool {
         !matches!(self.stream, Stream::Plain(_))
     }
 
-    /// Compressed bytes read so far; `None` where the file is not compressed.
-    pub(super) fn compressed_position(&self) -> Option<u64> {
+    /// Compressed bytes of the split read so far; `None` where the file is not compressed.
+    pub(crate) fn compressed_position(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,
-            Stream::Gzip(stream) => Some(stream.position()),
-            Stream::Zstd(stream) => Some(stream.position()),
+            Stream::Compressed(decoder) => {
+                Some(decoder.position().saturating_sub(self.split_offset).min(self.split_length))
+            }
+        }
+    }
+
+    /// The offset of the file's first byte; `None` in a split of compressed blocks that are not its first.
+    pub(crate) fn file_start(&self) -> Option<u64> {
+        match &self.stream {
+            Stream::Plain(_) => Some(0),
+            Stream::Compressed(decoder) => decoder.starts_file().then_some(self.split_offset),
+        }
+    }
+
+    /// Lines of a compressed split that begin here or later belong to the next one; `None` while that is not known, or where
+    /// the file ends before.
+    pub(crate) fn end(&self) -> Option<u64> {
+        match &self.stream {
+            Stream::Plain(_) => None,
+            Stream::Compressed(decoder) => decoder.end().map(|end| self.split_offset + end + 1),
         }
     }
 
     /// Reads at most `into.len()` bytes, at least one unless the file has ended.
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
         let read = match &mut self.stream {
             Stream::Plain(file) => file.read(into),
-            Stream::Gzip(stream) => {
-                let read = stream.read(into);
-                if let Some(Garbage { offset, bytes }) = stream.take_garbage() {
+            Stream::Compressed(decoder) => {
+                let read = decoder.read(into);
+                if let Some(Garbage { offset, bytes }) = decoder.take_garbage() {
+                    let name = Compression::of(&self.path).map(|compression| compression.to_string());
                     eprintln!(
-                        "{}: trailing garbage ignored: {bytes} bytes behind the gzip data, from byte {offset} on",
-                        self.path.display()
+                        "{}: trailing garbage ignored: {bytes} bytes behind the {} data, from byte {offset} on",
+                        self.path.display(),
+                        name.unwrap_or_default()
                     );
                 }
                 read
             }
-            Stream::Zstd(stream) => stream.read(into),
         };
         // A long way to an offset, or to the end of a huge record, is no standstill.
         progress();
-        read.map_err(|trouble| self.error(trouble))
+        read.map_err(|trouble| trouble.in_file(&self.path))
     }
 
     fn discard(&mut self, mut bytes: u64) -> Result<(), InputError> {
@@ -97,11 +155,46 @@ impl Source {
         }
         Ok(())
     }
+}
 
+fn decoder(
+    compression: Compression,
+    file: PlainFile,
+    split: &Split,
+    memory: usize,
+) -> Result<Box<dyn Decoder>, Trouble> {
+    Ok(match compression {
+        Compression::Gzip => Box::new(GzipStream::new(file)),
+        Compression::Zstd => Box::new(ZstdStream::open(file, split, memory)?),
+        #[cfg(feature = "bzip2")]
+        Compression::Bzip2 => Box::new(Bzip2Stream::open(file, split)?),
+        #[cfg(feature = "xz")]
+        Compression::Xz => Box::new(XzStream::open(file, split, memory)?),
+        #[cfg(feature = "lz4")]
+        Compression::Lz4 => lz4::open(file, memory)?,
+        #[cfg(feature = "snappy")]
+        Compression::Snappy => snappy::open(file, memory)?,
+        #[allow(unreachable_patterns, reason = "without all features some are left")]
+        other => {
+            let reason = "cannot be read by this program".to_owned();
+            return Err(Trouble::Damaged { compression: other, offset: 0, reason });
+        }
+    })
+}
+
+/// What goes wrong while reading, before it is known of which file.
+pub(crate) enum Trouble {
+    Unreadable(io::Error),
+    Shortened { planned: u64, found: u64 },
+    WindowTooLarge { window: u64 },
+    Damaged { compression: Compression, offset: u64, reason: String },
+}
+
+impl Trouble {
     #[cold]
-    fn error(&self, trouble: Trouble) -> InputError {
-        let path = self.path.clone();
-        match trouble {
+    pub(super) fn in_file(self, path: &Path) -> InputError {
+        let path = path.to_owned();
+        match self {
             Trouble::Unreadable(error) => InputError::Unreadable { path, error },
             Trouble::Shortened { planned, found } => InputError::Shortened { path, planned, found },
             Trouble::WindowTooLarge { window } => InputError::WindowTooLarge { path, window },
@@ -112,32 +205,53 @@ impl Source {
     }
 }
 
-/// What goes wrong while reading, before it is known of which file.
-pub(super) enum Trouble {
-    Unreadable(io::Error),
-    Shortened { planned: u64, found: u64 },
-    WindowTooLarge { window: u64 },
-    Damaged { compression: Compression, offset: u64, reason: String },
-}
-
 /// A file as it is stored, up to the size it had when the splits were planned.
-pub(super) struct PlainFile {
+pub(crate) struct PlainFile {
     file: File,
     position: u64,
     planned: u64,
 }
 
 impl PlainFile {
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
+    /// A file as long as it is now.
+    pub(crate) fn open(path: &Path) -> Result<Self, Trouble> {
+        let file = File::open(path).map_err(Trouble::Unreadable)?;
+        let planned = file.metadata().map_err(Trouble::Unreadable)?.len();
+        Ok(PlainFile { file, position: 0, planned })
+    }
+
+    /// Fills all of `into` with what stands at `position`, and goes on behind it.
+    pub(crate) fn read_exact_at(&mut self, into: &mut [u8], position: u64) -> Result<(), Trouble> {
+        self.position = position;
+        let mut filled = 0;
+        while filled < into.len() {
+            let read = self.read(&mut into[filled..])?;
+            if read == 0 {
+                return Err(Trouble::Shortened {
+                    planned: position + into.len() as u64,
+                    found: self.position,
+                });
+            }
+            filled += read;
+        }
+        Ok(())
+    }
+
+    /// Reads on from there.
+    pub(crate) fn seek(&mut self, position: u64) {
+        self.position = position;
+    }
+
     /// Bytes in all, when the splits were planned.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.planned
     }
 
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
         let left = usize::try_from(self.planned.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let wanted = into.len().min(left);
         if wanted == 0 {

@@ -37,6 +37,8 @@ pub enum Splitting {
     Compressed(Compression),
     /// Nowhere, because the file is one record.
     Whole,
+    /// Nowhere, because a record may look like the middle of another one to whoever has not read from the start.
+    FromStart,
 }
 
 impl Splitting {
@@ -49,6 +51,9 @@ impl Splitting {
                 Some(format!("{} is compressed with {compression} and cannot be split", path.display()))
             }
             Splitting::Whole => Some(format!("{} is one record and cannot be split", path.display())),
+            Splitting::FromStart => {
+                Some(format!("{} may have records over several lines and cannot be split", path.display()))
+            }
         }
     }
 }
@@ -67,8 +72,8 @@ pub fn plan_splits<F: InputFormat>(
             Splitting::Multiples(length) => {
                 cut(file, checked_multiple(file, split_size, length)?, &mut splits);
             }
-            Splitting::Compressed(_) if file.size == 0 => {}
-            Splitting::Compressed(_) | Splitting::Whole => {
+            Splitting::Compressed(_) | Splitting::FromStart if file.size == 0 => {}
+            Splitting::Compressed(_) | Splitting::FromStart | Splitting::Whole => {
                 splits.push(Split::whole(&file.path, file.size));
             }
         }

@@ -16,17 +16,38 @@ pub(super) struct Stored {
     taken: usize,
     filled: usize,
     ended: bool,
+    starved: bool,
     trouble: Option<Trouble>,
 }
 
 impl Stored {
     pub(super) fn new(file: PlainFile) -> Self {
-        Stored { file, buffer: vec![0; BUFFER_BYTES], taken: 0, filled: 0, ended: false, trouble: None }
+        Stored {
+            file,
+            buffer: vec![0; BUFFER_BYTES],
+            taken: 0,
+            filled: 0,
+            ended: false,
+            starved: false,
+            trouble: None,
+        }
+    }
+
+    /// The file, for another decoder.
+    #[cfg(feature = "xz")]
+    pub(super) fn into_file(self) -> PlainFile {
+        self.file
     }
 
     /// Bytes that the decoder took.
     pub(super) fn position(&self) -> u64 {
         self.file.position() - (self.filled - self.taken) as u64
+    }
+
+    /// Whether a decoder asked for more than there is.
+    #[cfg(any(feature = "lz4", feature = "snappy"))]
+    pub(super) fn is_starved(&self) -> bool {
+        self.starved
     }
 
     /// Whether the file has ended, with all its bytes taken.
@@ -86,8 +107,10 @@ impl Read for Stored {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let available = self.fill_buf()?;
         let read = available.len().min(into.len());
+        let starved = read == 0 && !into.is_empty();
         into[..read].copy_from_slice(&available[..read]);
         self.consume(read);
+        self.starved |= starved;
         Ok(read)
     }
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use napreduce_live::ReadPosition;
 
+use super::compression::lines_splitting;
 use super::lines::{LineBlocks, for_each_line};
-use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
+use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Lines of UTF-8 text, as `&str`.
 ///
@@ -80,16 +81,12 @@ pub struct ByteLineReader {
     blocks: LineBlocks,
 }
 
-fn splitting(path: &Path) -> Splitting {
-    Compression::of(path).map_or(Splitting::Anywhere, Splitting::Compressed)
-}
-
 impl InputFormat for TextLines {
     type Record<'a> = &'a str;
     type Reader = TextLineReader;
 
     fn splitting(&self, path: &Path) -> Splitting {
-        splitting(path)
+        lines_splitting(path)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<TextLineReader, InputError> {
@@ -102,7 +99,7 @@ impl InputFormat for ByteLines {
     type Reader = ByteLineReader;
 
     fn splitting(&self, path: &Path) -> Splitting {
-        splitting(path)
+        lines_splitting(path)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<ByteLineReader, InputError> {

@@ -7,7 +7,7 @@ use super::InputError;
 use super::source::Source;
 
 /// What a buffer usually holds; it is larger only for a record that needs it.
-pub(super) const BUFFER_BYTES: usize = 256 << 10;
+pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 /// The share of the memory limit that a buffer usually takes at most.
 const MEMORY_SHARE: usize = 16;
 /// A buffer doubles up to here and then grows by a quarter: what a huge record does not need counts in its memory too.
@@ -16,7 +16,7 @@ const DOUBLED_BYTES: usize = 4 << 20;
 const SLACK: usize = 16;
 
 /// A buffer-full of a file.
-pub(super) struct Window {
+pub(crate) struct Window {
     /// All of it is initialised; `start..filled` is read and not taken yet.
     bytes: Vec<u8>,
     start: usize,
@@ -31,7 +31,7 @@ pub(super) struct Window {
 impl Window {
     /// A buffer for what begins at `offset`, of at most `limit` bytes. No more than `expected` bytes will be
     /// read, if that is known. It holds a multiple of `unit` bytes, and at least one.
-    pub(super) fn new(offset: u64, expected: Option<u64>, unit: usize, limit: usize) -> Self {
+    pub(crate) fn new(offset: u64, expected: Option<u64>, unit: usize, limit: usize) -> Self {
         let share = (limit / MEMORY_SHARE).clamp(1, BUFFER_BYTES);
         // One byte of room more than is there, to see the end without growing.
         let expected = expected.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
@@ -49,30 +49,30 @@ impl Window {
 
     /// What is read and not taken.
     #[inline]
-    pub(super) fn available(&self) -> &[u8] {
+    pub(crate) fn available(&self) -> &[u8] {
         &self.bytes[self.start..self.filled]
     }
 
     /// Where in the file [`available`](Window::available) begins.
     #[inline]
-    pub(super) fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.base + self.start as u64
     }
 
     /// Whether the source has ended, so that nothing will follow what is available.
-    pub(super) fn ended(&self) -> bool {
+    pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
     /// Marks the first `bytes` of what is available as done.
     #[inline]
-    pub(super) fn take(&mut self, bytes: usize) {
+    pub(crate) fn take(&mut self, bytes: usize) {
         self.start += bytes;
     }
 
     /// Reads on until the buffer is full, the source ends, or the file is read up to `end`; then at least a
     /// little. Returns `false` where the buffer is as large as it may get and full.
-    pub(super) fn fill(&mut self, source: &mut Source, end: u64) -> Result<bool, InputError> {
+    pub(crate) fn fill(&mut self, source: &mut Source, end: u64) -> Result<bool, InputError> {
         if !self.make_room() {
             return Ok(false);
         }

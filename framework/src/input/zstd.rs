@@ -1,15 +1,17 @@
 //! Zstandard input.
 //!
-//! Owns the decompression of all frames of a file, one after another, their checksums and the bound on their
-//! windows. Does not own the file.
+//! Owns the decompression of all frames of a file or a split, one after another, their checksums, the bound on their
+//! windows, and the seek table that says where they begin. Does not own the file.
 
 use std::io::Read;
+use std::path::Path;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::Compression;
+use super::decoder::{BlockEnd, Decoder};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
+use super::{Compression, Split};
 
 /// The longest header of a frame.
 const HEADER_BYTES_MAX: usize = 18;
@@ -25,24 +27,45 @@ pub(super) struct ZstdStream {
     stored: Stored,
     frame: Option<FrameDecoder>,
     window_max: u64,
+    end: BlockEnd,
+    starts_file: bool,
 }
 
 impl ZstdStream {
-    /// Frames may look back at most `memory` bytes, or what is usual.
-    pub(super) fn new(file: PlainFile, memory: usize) -> Self {
-        ZstdStream {
+    /// The frames of `split`, which is the whole file or has a seek table. They may look back at most `memory` bytes, or
+    /// what is usual.
+    pub(super) fn open(mut file: PlainFile, split: &Split, memory: usize) -> Result<Self, Trouble> {
+        let mut starts_file = true;
+        if split.offset > 0 {
+            let frames = SeekTable::read(&mut file)?.map(|table| table.frames).unwrap_or_default();
+            let first = frames.iter().copied().find(|frame| *frame >= split.offset);
+            starts_file = first.is_some() && first == frames.first().copied();
+            file.seek(first.filter(|first| *first < split.end()).unwrap_or(split.file_length));
+        }
+        Ok(ZstdStream {
             stored: Stored::new(file),
             frame: None,
             window_max: (memory as u64).max(WINDOW_BYTES_ALWAYS),
-        }
+            end: BlockEnd::of(split),
+            starts_file,
+        })
     }
+}
 
-    /// Compressed bytes taken so far.
-    pub(super) fn position(&self) -> u64 {
+impl Decoder for ZstdStream {
+    fn position(&self) -> u64 {
         self.stored.position()
     }
 
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn starts_file(&self) -> bool {
+        self.starts_file
+    }
+
+    fn end(&self) -> Option<u64> {
+        self.end.end()
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
         loop {
             let Some(frame) = &mut self.frame else {
                 if !self.begin_frame()? {
@@ -51,7 +74,10 @@ impl ZstdStream {
                 continue;
             };
             if frame.can_collect() > 0 {
-                return frame.read(into).map_err(|error| self.damaged(format!("is not valid ({error})")));
+                let read =
+                    frame.read(into).map_err(|error| self.damaged(format!("is not valid ({error})")))?;
+                self.end.read(read);
+                return Ok(read);
             }
             if frame.is_finished() {
                 let (written, computed) = (frame.get_checksum_from_data(), frame.get_calculated_checksum());
@@ -66,7 +92,9 @@ impl ZstdStream {
             }
         }
     }
+}
 
+impl ZstdStream {
     /// Begins the next frame that holds data; `false` where the file has ended.
     fn begin_frame(&mut self) -> Result<bool, Trouble> {
         loop {
@@ -87,6 +115,7 @@ impl ZstdStream {
             if window > self.window_max {
                 return Err(Trouble::WindowTooLarge { window });
             }
+            self.end.begin(self.stored.position());
             let mut frame = FrameDecoder::new();
             if let Err(error) = frame.reset(&mut self.stored) {
                 return Err(self.failed(&error));
@@ -111,6 +140,55 @@ impl ZstdStream {
     fn damaged(&self, reason: String) -> Trouble {
         Trouble::Damaged { compression: Compression::Zstd, offset: self.position(), reason }
     }
+}
+
+/// Where the frames of a file begin, as its last frame says: zstd's `contrib/seekable_format`.
+struct SeekTable {
+    frames: Vec<u64>,
+}
+
+const SEEK_FOOTER_BYTES: u64 = 9;
+const SEEK_FOOTER_MAGIC: [u8; 4] = 0x8F92_EAB1_u32.to_le_bytes();
+const SEEK_TABLE_MAGIC: u32 = 0x184D_2A5E;
+const SEEK_FRAMES_MAX: u64 = 0x800_0000;
+
+impl SeekTable {
+    /// `None` where the file does not end with a table that fits it.
+    fn read(file: &mut PlainFile) -> Result<Option<SeekTable>, Trouble> {
+        let length = file.length();
+        let Some(at) = length.checked_sub(SEEK_FOOTER_BYTES) else { return Ok(None) };
+        let mut footer = [0; SEEK_FOOTER_BYTES as usize];
+        file.read_exact_at(&mut footer, at)?;
+        let [n0, n1, n2, n3, descriptor, magic @ ..] = footer;
+        let count = u64::from(u32::from_le_bytes([n0, n1, n2, n3]));
+        let entry_bytes = if descriptor & 0x80 == 0 { 8 } else { 12 };
+        let content = count * entry_bytes + SEEK_FOOTER_BYTES;
+        let Some(start) = length.checked_sub(content + SKIPPABLE_HEADER_BYTES) else { return Ok(None) };
+        if magic != SEEK_FOOTER_MAGIC || descriptor & 0x7c != 0 || count > SEEK_FRAMES_MAX {
+            return Ok(None);
+        }
+        let mut table = vec![0; (length - SEEK_FOOTER_BYTES - start) as usize];
+        file.read_exact_at(&mut table, start)?;
+        let (header, entries) = table.split_at(SKIPPABLE_HEADER_BYTES as usize);
+        if header[..4] != SEEK_TABLE_MAGIC.to_le_bytes()
+            || skippable_length(header).map(u64::from) != Some(content)
+        {
+            return Ok(None);
+        }
+        let mut at = 0;
+        let mut frames = Vec::new();
+        for entry in entries.chunks_exact(entry_bytes as usize) {
+            frames.push(at);
+            at += entry.first_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
+        }
+        Ok((at == start).then_some(SeekTable { frames }))
+    }
+}
+
+/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is seen soon enough.
+pub(super) fn has_several_frames(path: &Path) -> bool {
+    let table = PlainFile::open(path).and_then(|mut file| SeekTable::read(&mut file));
+    table.is_ok_and(|table| table.is_some_and(|table| table.frames.len() > 1))
 }
 
 fn skippable_length(header: &[u8]) -> Option<u32> {

@@ -224,6 +224,20 @@ impl<F: OutputFormat> Output<F> {
         self.part.end_record();
     }
 
+    /// As `record`, for what may not be writable; the reason then fails the task after the current record or group.
+    #[cfg(any(feature = "csv", feature = "json-lines"))]
+    pub(crate) fn try_record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>) -> Result<(), String>) {
+        let filled = self.part.buffer().len();
+        match write(&mut self.format, self.part.buffer()) {
+            Ok(()) => self.part.end_record(),
+            Err(reason) => {
+                self.part.buffer().truncate(filled);
+                let reason = format!("row {} cannot be written: {reason}", self.part.records + 1);
+                self.part.fail(io::Error::new(io::ErrorKind::InvalidData, reason));
+            }
+        }
+    }
+
     /// Records written so far.
     pub fn records(&self) -> u64 {
         self.part.records

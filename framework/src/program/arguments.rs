@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum}
 use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
 
 use super::cluster::ClusterArguments;
+use crate::input::BadRows;
 use crate::settings::SETTINGS_HELP;
 
 /// How the report at the end of a program is printed.
@@ -61,6 +62,11 @@ pub(crate) struct RunArguments {
     /// Memory that one task may use for records
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_task_memory)]
     pub task_memory: ByteSize,
+
+    /// Of jobs over rows, such as csv: what to do about rows that are not of the job's type: fail, skip, or N to
+    /// leave out at most so many in each map task; they are counted as BAD_ROWS
+    #[arg(long, value_name = "fail|skip|N", default_value = "fail")]
+    pub bad_rows: BadRows,
 
     /// Replace an existing output, once the job has succeeded
     #[arg(long)]

@@ -301,7 +301,7 @@ impl Program {
         let line = arguments::parse::<P>(&face);
         let name = face.name;
         let settings = match Settings::parse(&line.run.conf) {
-            Ok(settings) => settings,
+            Ok(settings) => Settings { bad_rows: line.run.bad_rows, ..settings },
             Err(error) => return report::failure(&name, &Error::from(error)),
         };
         let mut driver = match Driver::new(&self, &name, line.run, line.report, settings) {

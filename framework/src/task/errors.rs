@@ -129,6 +129,8 @@ impl From<InputError> for TaskError {
             | InputError::PartialRecord { .. }
             | InputError::NoRecordLength
             | InputError::BadRecords { .. }
+            | InputError::BadRow { .. }
+            | InputError::BadTable { .. }
             | InputError::Damaged { .. } => TaskError::fatal(message).at(FaultPlace::Input),
         }
     }

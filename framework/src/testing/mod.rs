@@ -30,6 +30,7 @@ mod preemption;
 use napreduce_live::CounterValues;
 
 use crate::builder::Job;
+use crate::input::BadRows;
 use attempts::Trial;
 use interruptions::Schedule;
 
@@ -61,6 +62,7 @@ pub struct JobTest<J> {
     split_size: u64,
     task_memory: u64,
     settings: Vec<String>,
+    bad_rows: BadRows,
 }
 
 /// What a job has made.
@@ -100,6 +102,7 @@ impl<J: Fn() -> Job> JobTest<J> {
             split_size: 64 << 20,
             task_memory: 4 << 20,
             settings: Vec::new(),
+            bad_rows: BadRows::default(),
         }
     }
 
@@ -145,6 +148,24 @@ impl<J: Fn() -> Job> JobTest<J> {
     /// A setting as with `--conf`, such as `fan-in=2` for several merges.
     pub fn setting(mut self, setting: &str) -> Self {
         self.settings.push(setting.to_owned());
+        self
+    }
+
+    /// What becomes of rows that are not of the job's type, as with `--bad-rows`.
+    ///
+    /// ```
+    /// # #[cfg(feature = "csv")] {
+    /// use napreduce::Job;
+    /// use napreduce::input::BadRows;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let sums = || Job::csv::<(u64, u64)>().map_only(|(one, other), out| out.emit(one + other, ()));
+    /// let output = JobTest::new(sums).input("one,other\n1,2\n3,x\n").bad_rows(BadRows::Skip).run();
+    /// assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("3\n", 1));
+    /// # }
+    /// ```
+    pub fn bad_rows(mut self, bad_rows: BadRows) -> Self {
+        self.bad_rows = bad_rows;
         self
     }
 

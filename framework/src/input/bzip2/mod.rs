@@ -1,0 +1,308 @@
+//! Bzip2 input, also of a split: blocks begin at any bit with a mark of 48 bits.
+//!
+//! Owns which blocks belong to a split, their decompression one by one, and the words for what is wrong with a file. A mark
+//! that stands in compressed data by chance (one in 2^48 bits) is no block, and is seen not to be one. Hadoop does the same.
+//! Does not own the bits (`marks`).
+
+mod marks;
+
+use bzip2::{Decompress, Status};
+
+use self::marks::{Bits, CRC_BITS, Kind, MARK_BITS, Mark};
+use super::decoder::{BlockEnd, Decoder, Garbage};
+use super::source::{PlainFile, Trouble};
+use super::{Compression, Split};
+
+/// Bytes that a compressed block has at most: 900,000 symbols of 20 bits each, and its tables.
+const BLOCK_BYTES_MAX: u64 = 3 << 20;
+const HEAD_BYTES: u64 = 4;
+const TOO_SHORT: &str = "ends too early; the file is incomplete";
+
+/// The decompressed bytes of the blocks of a split, and of those behind them.
+pub(super) struct Bzip2Stream {
+    bits: Bits,
+    block: Option<Block>,
+    /// What comes behind the block.
+    next: Option<Mark>,
+    end: BlockEnd,
+    starts_file: bool,
+    position: u64,
+    /// The checksum of the stream so far, if it was read from its start.
+    combined: Option<u32>,
+    garbage: Option<Garbage>,
+}
+
+struct Block {
+    mark: u64,
+    decoder: Decompress,
+    /// A file with this block only.
+    file: Vec<u8>,
+    taken: usize,
+    /// A block gives no byte before all of it was taken.
+    given: bool,
+    /// Whether it was given whole, and has its checksum.
+    whole: bool,
+}
+
+/// What a stream has behind its head or its end.
+enum Behind {
+    Mark(Mark),
+    Nothing,
+    Garbage(u64),
+}
+
+impl Bzip2Stream {
+    pub(super) fn open(file: PlainFile, split: &Split) -> Result<Self, Trouble> {
+        let mut stream = Bzip2Stream {
+            bits: Bits::new(file),
+            block: None,
+            next: None,
+            end: BlockEnd::of(split),
+            starts_file: false,
+            position: split.offset,
+            combined: None,
+            garbage: None,
+        };
+        let first = stream.first_block()?;
+        let (from, until) = (split.offset * 8, split.end().saturating_mul(8));
+        stream.starts_file = first.map_or(split.offset == 0, |first| (from..until).contains(&first.bit));
+        if stream.starts_file {
+            stream.next = first;
+        } else {
+            stream.combined = None;
+            stream.garbage = None;
+            if let Some(first) = first.filter(|first| first.bit < from) {
+                stream.search(from.max(first.bit + 1), until)?;
+            }
+            if stream.block.is_none() {
+                stream.position = split.end();
+            }
+        }
+        Ok(stream)
+    }
+
+    /// The first block of the file, which empty streams may come before.
+    fn first_block(&mut self) -> Result<Option<Mark>, Trouble> {
+        match self.behind_head(0)? {
+            Behind::Mark(Mark { kind: Kind::End, bit }) => self.end_stream(bit)?,
+            Behind::Mark(block) => self.next = Some(block),
+            Behind::Nothing => return Err(self.damaged(0, TOO_SHORT)),
+            Behind::Garbage(_) => {
+                return Err(self.damaged(0, "is not valid (it does not begin with BZh and a digit)"));
+            }
+        }
+        while let Some(Mark { kind: Kind::End, bit }) = self.next {
+            self.end_stream(bit)?;
+        }
+        Ok(self.next.take())
+    }
+
+    /// Begins with the first block whose mark lies between these bits, passing over marks that are none.
+    fn search(&mut self, from: u64, until: u64) -> Result<(), Trouble> {
+        let mut from = from;
+        self.bits.go_to(from / 8);
+        while let Some(mark) = self.bits.find(from, until)? {
+            from = mark.bit + 1;
+            let begun = match mark.kind {
+                Kind::Block => self.begin(mark.bit),
+                Kind::End => continue,
+            };
+            match begun {
+                Ok(()) if self.is_block()? => return Ok(()),
+                // Whoever reads the block before comes to this one too, and knows whether it is one.
+                Ok(()) | Err(Trouble::Damaged { .. }) => {}
+                Err(trouble) => return Err(trouble),
+            }
+            self.block = None;
+            self.next = None;
+            self.bits.go_to(from / 8);
+        }
+        Ok(())
+    }
+
+    /// Whether the block that was begun is one, as far as that can be seen before its first byte.
+    fn is_block(&mut self) -> Result<bool, Trouble> {
+        loop {
+            match self.decode(&mut []) {
+                Ok(Decoded::Wanting) => {}
+                Ok(_) => return Ok(true),
+                Err(_) => return Ok(false),
+            }
+            if !self.extend()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads the head of a stream at this byte.
+    fn behind_head(&mut self, byte: u64) -> Result<Behind, Trouble> {
+        let head = self.bits.peek(byte, HEAD_BYTES as usize)?;
+        match head {
+            [] => return Ok(Behind::Nothing),
+            [b'B', b'Z', b'h', b'1'..=b'9'] => {}
+            _ if b"BZh".starts_with(head) => return Err(self.cut_off()),
+            _ => return Ok(Behind::Garbage(byte)),
+        }
+        self.combined = Some(0);
+        let bit = (byte + HEAD_BYTES) * 8;
+        match self.bits.mark_at(bit)? {
+            Some(mark) => Ok(Behind::Mark(mark)),
+            None if self.bits.bits(bit, MARK_BITS)?.is_none() => Err(self.cut_off()),
+            None => Err(self.damaged(bit / 8, "is not valid (no block begins there)")),
+        }
+    }
+
+    /// Checks the end of a stream, and goes on with what follows it.
+    fn end_stream(&mut self, mark: u64) -> Result<(), Trouble> {
+        let Some(crc) = self.bits.bits(mark + MARK_BITS, CRC_BITS)? else { return Err(self.cut_off()) };
+        if self.combined.is_some_and(|combined| u64::from(combined) != crc) {
+            return Err(self.damaged(mark / 8, "does not match its checksum"));
+        }
+        let behind = (mark + MARK_BITS + CRC_BITS).div_ceil(8);
+        self.bits.go_to(behind);
+        self.position = behind;
+        self.next = None;
+        match self.behind_head(behind)? {
+            Behind::Mark(mark) => self.next = Some(mark),
+            Behind::Nothing => {}
+            Behind::Garbage(offset) => {
+                let length = self.bits.file_length();
+                self.position = length;
+                self.garbage = Some(Garbage { offset, bytes: length - offset });
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the block at this bit.
+    fn begin(&mut self, mark: u64) -> Result<(), Trouble> {
+        self.bits.go_to(mark / 8);
+        self.block = None;
+        let next = self.find_next(mark, mark + MARK_BITS + CRC_BITS)?;
+        self.start(mark, next)
+    }
+
+    fn start(&mut self, mark: u64, next: Mark) -> Result<(), Trouble> {
+        let file = self.bits.stand_alone(mark, next.bit)?;
+        self.block =
+            Some(Block { mark, decoder: Decompress::new(false), file, taken: 0, given: false, whole: false });
+        self.position = next.bit / 8;
+        self.next = Some(next);
+        Ok(())
+    }
+
+    fn find_next(&mut self, mark: u64, from: u64) -> Result<Mark, Trouble> {
+        let until = mark + BLOCK_BYTES_MAX * 8;
+        match self.bits.find(from, until)? {
+            Some(next) => Ok(next),
+            None if self.bits.read_up_to() * 8 < until => Err(self.cut_off()),
+            None => Err(self.damaged(mark / 8, "is not valid (a block has no end)")),
+        }
+    }
+
+    /// Takes the mark behind a block that is not whole for a part of it; false where there is no other.
+    fn extend(&mut self) -> Result<bool, Trouble> {
+        let (Some(block), Some(next)) = (&self.block, self.next) else { return Ok(false) };
+        let mark = block.mark;
+        match self.bits.find(next.bit + 1, mark + BLOCK_BYTES_MAX * 8)? {
+            Some(later) => self.start(mark, later).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn decode(&mut self, into: &mut [u8]) -> Result<Decoded, ()> {
+        let Some(block) = &mut self.block else { return Ok(Decoded::Whole) };
+        while !block.whole {
+            let (taken, given) = (block.decoder.total_in(), block.decoder.total_out());
+            let status = block.decoder.decompress(&block.file[block.taken..], into).map_err(drop)?;
+            let took = (block.decoder.total_in() - taken) as usize;
+            let gave = (block.decoder.total_out() - given) as usize;
+            block.taken += took;
+            block.whole = status == Status::StreamEnd;
+            if gave > 0 {
+                block.given = true;
+                return Ok(Decoded::Bytes(gave));
+            }
+            if took == 0 && !block.whole {
+                let is_ready = block.taken < block.file.len();
+                return Ok(if is_ready { Decoded::Ready } else { Decoded::Wanting });
+            }
+        }
+        Ok(Decoded::Whole)
+    }
+
+    /// The block has been given whole, and has its checksum.
+    fn end_block(&mut self) -> Result<(), Trouble> {
+        let Some(block) = self.block.take() else { return Ok(()) };
+        let crc = self.bits.bits(block.mark + MARK_BITS, CRC_BITS)?.unwrap_or_default();
+        self.combined = self.combined.map(|combined| combined.rotate_left(1) ^ crc as u32);
+        Ok(())
+    }
+
+    #[cold]
+    fn cut_off(&self) -> Trouble {
+        self.damaged(self.bits.file_length(), TOO_SHORT)
+    }
+
+    #[cold]
+    fn damaged(&self, offset: u64, reason: &str) -> Trouble {
+        Trouble::Damaged { compression: Compression::Bzip2, offset, reason: reason.to_owned() }
+    }
+}
+
+enum Decoded {
+    Bytes(usize),
+    /// There are bytes to be given.
+    Ready,
+    /// All that there is was taken, and no byte was given.
+    Wanting,
+    /// The block is whole, and was given.
+    Whole,
+}
+
+impl Decoder for Bzip2Stream {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+        loop {
+            let Some(block) = &self.block else {
+                match self.next {
+                    None => return Ok(0),
+                    Some(Mark { kind: Kind::End, bit }) => self.end_stream(bit)?,
+                    Some(Mark { kind: Kind::Block, bit }) => {
+                        self.end.begin(bit / 8);
+                        self.begin(bit)?;
+                    }
+                }
+                continue;
+            };
+            let (mark, given) = (block.mark, block.given);
+            match self.decode(into) {
+                Ok(Decoded::Bytes(bytes)) => {
+                    self.end.read(bytes);
+                    return Ok(bytes);
+                }
+                Ok(Decoded::Whole) => self.end_block()?,
+                Ok(Decoded::Ready) => return Ok(0),
+                Ok(Decoded::Wanting) | Err(()) if !given && self.extend()? => {}
+                Ok(Decoded::Wanting) | Err(()) => {
+                    return Err(self.damaged(mark / 8, "is not valid, or does not match its checksum"));
+                }
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn take_garbage(&mut self) -> Option<Garbage> {
+        self.garbage.take()
+    }
+
+    fn starts_file(&self) -> bool {
+        self.starts_file
+    }
+
+    fn end(&self) -> Option<u64> {
+        self.end.end()
+    }
+}

@@ -1,0 +1,70 @@
+//! What every decompression is to a source, and which blocks of a compressed file belong to a split.
+//!
+//! Owns that seam. Does not own any compression.
+
+use super::Split;
+use super::source::Trouble;
+
+/// The decompressed bytes of a compressed file, or of the blocks that belong to a split.
+pub(super) trait Decoder {
+    /// Reads at most `into.len()` bytes, at least one unless there are no more.
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble>;
+
+    /// Compressed bytes of the file taken so far.
+    fn position(&self) -> u64;
+
+    /// What was ignored at the end of the file: once, when the end was reached.
+    fn take_garbage(&mut self) -> Option<Garbage> {
+        None
+    }
+
+    /// Whether the first byte of the file is the first one that is read, or would be if there were one.
+    fn starts_file(&self) -> bool {
+        true
+    }
+
+    /// How many bytes were read before the first block of the next split, once that is known.
+    fn end(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Bytes behind compressed data that are neither padding nor more of it.
+#[derive(Clone, Copy)]
+pub(super) struct Garbage {
+    /// Where they begin.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// Where the blocks of a split end. A block belongs to the split that holds its first byte; a reader goes on behind that for
+/// the rest of its last record.
+pub(super) struct BlockEnd {
+    /// Blocks from here on belong to the next split, in compressed bytes.
+    limit: u64,
+    produced: u64,
+    end: Option<u64>,
+}
+
+impl BlockEnd {
+    pub(super) fn of(split: &Split) -> Self {
+        BlockEnd { limit: split.end(), produced: 0, end: None }
+    }
+
+    /// A block begins in this byte of the file.
+    pub(super) fn begin(&mut self, at: u64) {
+        if at >= self.limit {
+            self.end.get_or_insert(self.produced);
+        }
+    }
+
+    /// So many more bytes were read.
+    pub(super) fn read(&mut self, bytes: usize) {
+        self.produced += bytes as u64;
+    }
+
+    /// As [`Decoder::end`].
+    pub(super) fn end(&self) -> Option<u64> {
+        self.end
+    }
+}

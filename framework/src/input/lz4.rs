@@ -1,0 +1,126 @@
+//! Lz4 input: frames, and the blocks that Hadoop writes, told apart by their first bytes.
+//!
+//! Owns what stands between frames and the words for what is wrong. Does not own the decompression (lz4_flex).
+
+use std::io::{ErrorKind, Read};
+
+use lz4_flex::frame::FrameDecoder;
+
+use super::Compression;
+use super::decoder::Decoder;
+use super::hadoop_blocks::HadoopBlocks;
+use super::source::{PlainFile, Trouble};
+use super::stored::Stored;
+
+const MAGIC: u32 = 0x184D_2204;
+const LEGACY_MAGIC: u32 = 0x184C_2102;
+/// Frames with a magic number between these carry no data of the file.
+const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
+const SKIPPABLE_HEADER_BYTES: usize = 8;
+/// No lz4 data grows by more than this when it is decompressed.
+const GROWTH: usize = 255;
+const TOO_SHORT: &str = "ends too early; the file is incomplete";
+
+/// A decoder for what the file holds.
+pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, Trouble> {
+    let mut stored = Stored::new(file);
+    let magic = stored.peek(4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    Ok(match magic {
+        Some(magic) if magic != MAGIC && magic != LEGACY_MAGIC && !SKIPPABLE_MAGIC.contains(&magic) => {
+            Box::new(HadoopBlocks::new(stored, Compression::Lz4, decompress_block, memory))
+        }
+        _ => Box::new(Lz4Frames { between: Some(stored), frame: None }),
+    })
+}
+
+fn decompress_block(compressed: &[u8], into: &mut Vec<u8>, room: usize) -> Result<usize, String> {
+    into.resize(room.min(compressed.len().saturating_mul(GROWTH)), 0);
+    lz4_flex::block::decompress_into(compressed, into).map_err(|error| error.to_string())
+}
+
+/// The decompressed bytes of all frames of a file, one after another.
+struct Lz4Frames {
+    /// The file, between two frames.
+    between: Option<Stored>,
+    /// The file, in a frame.
+    frame: Option<FrameDecoder<Stored>>,
+}
+
+impl Lz4Frames {
+    /// Begins the next frame that holds data; `false` where the file has ended.
+    fn begin_frame(&mut self) -> Result<bool, Trouble> {
+        let Some(stored) = &mut self.between else { return Ok(false) };
+        loop {
+            let header = stored.peek(SKIPPABLE_HEADER_BYTES)?;
+            if header.is_empty() {
+                return Ok(false);
+            }
+            let number = |at: usize| header.get(at..at + 4)?.first_chunk().map(|b| u32::from_le_bytes(*b));
+            let (magic, length) = (number(0), number(4));
+            let held = header.len() as u64;
+            match (magic, length) {
+                (Some(MAGIC), _) => break,
+                (Some(magic), Some(length)) if SKIPPABLE_MAGIC.contains(&magic) => {
+                    let wanted = SKIPPABLE_HEADER_BYTES as u64 + u64::from(length);
+                    if stored.skip(wanted)? < wanted {
+                        return Err(damaged(stored, TOO_SHORT.to_owned()));
+                    }
+                }
+                (Some(LEGACY_MAGIC), _) => {
+                    let reason =
+                        "is in lz4's legacy format, which does not say where it ends; compress it anew";
+                    return Err(damaged(stored, reason.to_owned()));
+                }
+                (Some(magic), _) if !SKIPPABLE_MAGIC.contains(&magic) => {
+                    return Err(damaged(stored, "is not valid (no frame begins there)".to_owned()));
+                }
+                _ => {
+                    stored.skip(held)?;
+                    return Err(damaged(stored, TOO_SHORT.to_owned()));
+                }
+            }
+        }
+        self.frame = self.between.take().map(FrameDecoder::new);
+        Ok(true)
+    }
+}
+
+#[cold]
+fn damaged(stored: &Stored, reason: String) -> Trouble {
+    Trouble::Damaged { compression: Compression::Lz4, offset: stored.position(), reason }
+}
+
+impl Decoder for Lz4Frames {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+        loop {
+            let Some(frame) = &mut self.frame else {
+                if !self.begin_frame()? {
+                    return Ok(0);
+                }
+                continue;
+            };
+            match frame.read(into) {
+                // The decoder takes the end of the file for the end of a frame.
+                Ok(0) if frame.get_ref().is_starved() => {
+                    return Err(damaged(frame.get_ref(), TOO_SHORT.to_owned()));
+                }
+                Ok(0) => self.between = self.frame.take().map(FrameDecoder::into_inner),
+                Ok(read) => return Ok(read),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let stored = frame.get_mut();
+                    let reason = match error.kind() {
+                        ErrorKind::UnexpectedEof => TOO_SHORT.to_owned(),
+                        _ => format!("is not valid ({error})"),
+                    };
+                    return Err(stored.take_trouble().unwrap_or_else(|| damaged(stored, reason)));
+                }
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        let stored = self.frame.as_ref().map(FrameDecoder::get_ref).or(self.between.as_ref());
+        stored.map_or(0, Stored::position)
+    }
+}

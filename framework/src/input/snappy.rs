@@ -1,0 +1,66 @@
+//! Snappy input: frames, and the blocks that Hadoop writes, told apart by their first bytes.
+//!
+//! Owns the words for what is wrong. Does not own the decompression (snap). A file of frames that was cut between two of them
+//! cannot be told from a whole one: the format has no end.
+
+use std::io::{ErrorKind, Read};
+
+use snap::raw;
+use snap::read::FrameDecoder;
+
+use super::Compression;
+use super::decoder::Decoder;
+use super::hadoop_blocks::HadoopBlocks;
+use super::source::{PlainFile, Trouble};
+use super::stored::Stored;
+
+const MAGIC: &[u8] = b"\xff\x06\0\0sNaPpY";
+const TOO_SHORT: &str = "ends too early; the file is incomplete";
+
+/// A decoder for what the file holds.
+pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, Trouble> {
+    let mut stored = Stored::new(file);
+    let first = stored.peek(MAGIC.len())?;
+    Ok(if first.starts_with(MAGIC) || MAGIC.starts_with(first) {
+        Box::new(SnappyFrames(FrameDecoder::new(stored)))
+    } else {
+        Box::new(HadoopBlocks::new(stored, Compression::Snappy, decompress_block, memory))
+    })
+}
+
+fn decompress_block(compressed: &[u8], into: &mut Vec<u8>, room: usize) -> Result<usize, String> {
+    let length = raw::decompress_len(compressed).map_err(|error| error.to_string())?;
+    if length > room {
+        return Err(format!("a chunk has {length} bytes where its block has {room} left"));
+    }
+    into.resize(length, 0);
+    raw::Decoder::new().decompress(compressed, into).map_err(|error| error.to_string())
+}
+
+/// The decompressed bytes of all frames of a file.
+struct SnappyFrames(FrameDecoder<Stored>);
+
+impl Decoder for SnappyFrames {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+        loop {
+            match self.0.read(into) {
+                Ok(read) => return Ok(read),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let stored = self.0.get_mut();
+                    let reason = match stored.is_starved() {
+                        true => TOO_SHORT.to_owned(),
+                        false => format!("is not valid ({error})"),
+                    };
+                    let offset = stored.position();
+                    let trouble = Trouble::Damaged { compression: Compression::Snappy, offset, reason };
+                    return Err(stored.take_trouble().unwrap_or(trouble));
+                }
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.0.get_ref().position()
+    }
+}

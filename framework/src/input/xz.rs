@@ -1,0 +1,327 @@
+//! Xz input, also of a split: the index at the end of each stream says where blocks begin.
+//!
+//! Owns the index, which blocks belong to a split, and the words for what is wrong. Each block is decompressed as a stream
+//! of its own. Does not own the decompression (lzma-rust2).
+
+use std::io::{self, Cursor, ErrorKind, Read};
+use std::path::Path;
+
+use flate2::Crc;
+use lzma_rust2::XzReader;
+
+use super::decoder::{BlockEnd, Decoder};
+use super::source::{PlainFile, Trouble};
+use super::stored::Stored;
+use super::{Compression, Split};
+
+const HEADER_BYTES: u64 = 12;
+const FOOTER_BYTES: u64 = 12;
+const HEADER_MAGIC: &[u8] = b"\xfd7zXZ\0";
+const FOOTER_MAGIC: &[u8] = b"YZ";
+/// Memory that a decoder is expected to have in any case; what `xz -6` asks for, in bytes.
+const MEMORY_ALWAYS: u64 = 16 << 20;
+const LZMA2: u64 = 0x21;
+const TOO_SHORT: &str = "ends too early; the file is incomplete";
+
+/// One block of a file.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    /// Where it begins.
+    at: u64,
+    /// Its bytes without padding.
+    unpadded: u64,
+    uncompressed: u64,
+    /// The two bytes that say which checksums its stream has.
+    flags: [u8; 2],
+}
+
+impl Block {
+    fn padded(&self) -> u64 {
+        self.unpadded.next_multiple_of(4)
+    }
+}
+
+/// The decompressed bytes of the blocks of a split, and of those behind them.
+pub(super) struct XzStream {
+    /// The file, between two blocks.
+    between: Option<PlainFile>,
+    /// The last one comes first.
+    blocks: Vec<Block>,
+    block: Option<XzReader<StandAlone>>,
+    /// Memory of a decoder, in KiB.
+    memory: u32,
+    end: BlockEnd,
+    starts_file: bool,
+    position: u64,
+}
+
+impl XzStream {
+    pub(super) fn open(mut file: PlainFile, split: &Split, memory: usize) -> Result<Self, Trouble> {
+        let mut blocks = read_blocks(&mut file)?;
+        let first = blocks.first().map(|block| block.at);
+        blocks.retain(|block| block.at >= split.offset);
+        let starts_file =
+            first.map_or(split.offset == 0, |first| (split.offset..split.end()).contains(&first));
+        if blocks.first().is_some_and(|block| block.at >= split.end()) {
+            blocks.clear();
+        }
+        blocks.reverse();
+        let memory = u32::try_from((memory as u64).max(MEMORY_ALWAYS) >> 10).unwrap_or(u32::MAX);
+        let (end, position) = (BlockEnd::of(split), split.offset);
+        Ok(XzStream { between: Some(file), blocks, block: None, memory, end, starts_file, position })
+    }
+
+    /// Begins the next block; false at the end of the file.
+    fn begin(&mut self) -> Result<bool, Trouble> {
+        let Some(block) = self.blocks.pop() else {
+            self.position = u64::MAX;
+            return Ok(false);
+        };
+        let Some(mut file) = self.between.take() else { return Ok(false) };
+        self.end.begin(block.at);
+        self.position = block.at + block.padded();
+        check_memory(&mut file, &block, self.memory)?;
+        file.seek(block.at);
+        self.block =
+            Some(XzReader::new_mem_limit(StandAlone::new(Stored::new(file), &block), false, self.memory));
+        Ok(true)
+    }
+}
+
+impl Decoder for XzStream {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+        loop {
+            let Some(reader) = &mut self.block else {
+                if !self.begin()? {
+                    return Ok(0);
+                }
+                continue;
+            };
+            match reader.read(into) {
+                Ok(0) if !into.is_empty() => {
+                    let ended = self.block.take().map(XzReader::into_inner);
+                    self.between = ended.map(|block| block.stored.into_file());
+                }
+                Ok(read) => {
+                    self.end.read(read);
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let stored = &mut reader.inner_mut().stored;
+                    let reason = format!("is not valid ({error})");
+                    let offset = stored.position();
+                    return Err(stored.take_trouble().unwrap_or_else(|| damaged(offset, &reason)));
+                }
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn starts_file(&self) -> bool {
+        self.starts_file
+    }
+
+    fn end(&self) -> Option<u64> {
+        self.end.end()
+    }
+}
+
+/// A block between a header and an end that make it a stream.
+struct StandAlone {
+    header: Cursor<Vec<u8>>,
+    stored: Stored,
+    left: u64,
+    footer: Cursor<Vec<u8>>,
+}
+
+impl StandAlone {
+    fn new(stored: Stored, block: &Block) -> Self {
+        let mut header = HEADER_MAGIC.to_vec();
+        header.extend_from_slice(&block.flags);
+        header.extend_from_slice(&crc32(&block.flags));
+        let mut index = vec![0, 1];
+        write_number(block.unpadded, &mut index);
+        write_number(block.uncompressed, &mut index);
+        index.resize(index.len().next_multiple_of(4), 0);
+        let sum = crc32(&index);
+        index.extend_from_slice(&sum);
+        let mut sized = (index.len() as u32 / 4 - 1).to_le_bytes().to_vec();
+        sized.extend_from_slice(&block.flags);
+        index.extend_from_slice(&crc32(&sized));
+        index.extend_from_slice(&sized);
+        index.extend_from_slice(FOOTER_MAGIC);
+        let left = block.padded();
+        StandAlone { header: Cursor::new(header), stored, left, footer: Cursor::new(index) }
+    }
+}
+
+impl Read for StandAlone {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.header.read(into)?;
+        if read > 0 {
+            return Ok(read);
+        }
+        if self.left > 0 {
+            let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
+            let read = self.stored.read(&mut into[..wanted])?;
+            self.left -= read as u64;
+            return Ok(read);
+        }
+        self.footer.read(into)
+    }
+}
+
+fn crc32(bytes: &[u8]) -> [u8; 4] {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc.sum().to_le_bytes()
+}
+
+fn write_number(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Takes a number off the front, of at most nine bytes, as the format has it.
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..63).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cold]
+fn damaged(offset: u64, reason: &str) -> Trouble {
+    Trouble::Damaged { compression: Compression::Xz, offset, reason: reason.to_owned() }
+}
+
+/// All blocks of all streams, found from the end of the file.
+fn read_blocks(file: &mut PlainFile) -> Result<Vec<Block>, Trouble> {
+    let mut end = file.length();
+    let mut first = [0; HEADER_MAGIC.len()];
+    if end >= HEADER_BYTES {
+        file.read_exact_at(&mut first, 0)?;
+    }
+    if first != HEADER_MAGIC {
+        let start = first.len().min(end as usize);
+        file.read_exact_at(&mut first[..start], 0)?;
+        let cut = HEADER_MAGIC.starts_with(&first[..start]);
+        return Err(if cut {
+            damaged(end, TOO_SHORT)
+        } else {
+            damaged(0, "is not valid (it does not begin as xz data)")
+        });
+    }
+    let mut streams = Vec::new();
+    while end > 0 {
+        let mut padding = [0; 4];
+        if end >= 4 {
+            file.read_exact_at(&mut padding, end - 4)?;
+            // Streams are a multiple of four bytes, and so is the padding behind them.
+            if padding == [0; 4] {
+                end -= 4;
+                continue;
+            }
+        }
+        let blocks = read_stream(file, &mut end)?;
+        streams.push(blocks);
+    }
+    Ok(streams.into_iter().rev().flatten().collect())
+}
+
+/// The blocks of the stream that ends at `end`, which is moved to where it begins.
+fn read_stream(file: &mut PlainFile, end: &mut u64) -> Result<Vec<Block>, Trouble> {
+    let length = file.length();
+    let cut_off = || damaged(length, TOO_SHORT);
+    let footer_at = end.checked_sub(FOOTER_BYTES).filter(|at| *at >= HEADER_BYTES).ok_or_else(cut_off)?;
+    let mut footer = [0; FOOTER_BYTES as usize];
+    file.read_exact_at(&mut footer, footer_at)?;
+    if &footer[10..] != FOOTER_MAGIC || footer[..4] != crc32(&footer[4..10]) {
+        return Err(cut_off());
+    }
+    let [.., size0, size1, size2, size3, flags0, flags1, _, _] = footer;
+    let index_bytes = (u64::from(u32::from_le_bytes([size0, size1, size2, size3])) + 1) * 4;
+    let flags = [flags0, flags1];
+    let index_at = footer_at
+        .checked_sub(index_bytes)
+        .filter(|at| *at >= HEADER_BYTES)
+        .ok_or_else(|| damaged(footer_at, "is not valid (its index is larger than the file)"))?;
+    let mut index = vec![0; index_bytes as usize];
+    file.read_exact_at(&mut index, index_at)?;
+    let bad_index = || damaged(index_at, "is not valid (its index is damaged)");
+    let (records, sum) = index.split_at(index.len() - 4);
+    let (mut rest, valid) =
+        (records.get(1..).unwrap_or_default(), sum == crc32(records) && records.first() == Some(&0));
+    let count = take_number(&mut rest).filter(|_| valid).ok_or_else(bad_index)?;
+    let mut blocks = Vec::new();
+    let mut stored = 0u64;
+    for _ in 0..count {
+        let unpadded = take_number(&mut rest).filter(|unpadded| *unpadded >= 5).ok_or_else(bad_index)?;
+        let uncompressed = take_number(&mut rest).ok_or_else(bad_index)?;
+        let block = Block { at: stored, unpadded, uncompressed, flags };
+        stored = stored.checked_add(block.padded()).filter(|sum| *sum <= index_at).ok_or_else(bad_index)?;
+        blocks.push(block);
+    }
+    let start = index_at.checked_sub(stored + HEADER_BYTES).ok_or_else(bad_index)?;
+    let mut header = [0; HEADER_BYTES as usize];
+    file.read_exact_at(&mut header, start)?;
+    if &header[..6] != HEADER_MAGIC || header[6..8] != flags || header[8..] != crc32(&flags) {
+        return Err(damaged(start, "is not valid (no stream begins where its end says)"));
+    }
+    for block in &mut blocks {
+        block.at += start + HEADER_BYTES;
+    }
+    *end = start;
+    Ok(blocks)
+}
+
+/// Refuses a block whose decoder needs more memory than there is, and says how much.
+fn check_memory(file: &mut PlainFile, block: &Block, memory: u32) -> Result<(), Trouble> {
+    let mut header = vec![0; usize::try_from(block.unpadded.min(1024)).unwrap_or(1024)];
+    file.read_exact_at(&mut header, block.at)?;
+    let Some(window) = dictionary_bytes(&header) else { return Ok(()) };
+    if window >> 10 > u64::from(memory) {
+        return Err(Trouble::WindowTooLarge { window });
+    }
+    Ok(())
+}
+
+/// How far an lzma2 block looks back; `None` of a header that the decoder refuses.
+fn dictionary_bytes(header: &[u8]) -> Option<u64> {
+    let (&[_, flags], mut rest) = header.split_first_chunk::<2>()?;
+    for present in [0x40, 0x80] {
+        if flags & present != 0 {
+            take_number(&mut rest)?;
+        }
+    }
+    for _ in 0..=flags & 3 {
+        let id = take_number(&mut rest)?;
+        let size = usize::try_from(take_number(&mut rest)?).ok()?;
+        let (properties, after) = rest.split_at_checked(size)?;
+        if id == LZMA2 {
+            let bits = u32::from(*properties.first()?);
+            return (bits <= 40).then(|| (2 | u64::from(bits & 1)) << (bits / 2 + 11));
+        }
+        rest = after;
+    }
+    None
+}
+
+/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is seen soon enough.
+pub(super) fn has_several_blocks(path: &Path) -> bool {
+    let blocks = PlainFile::open(path).and_then(|mut file| read_blocks(&mut file));
+    blocks.is_ok_and(|blocks| blocks.len() > 1)
+}

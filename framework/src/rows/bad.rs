@@ -1,0 +1,106 @@
+//! Rows that are not of the job's type: refused, or left out and counted.
+//!
+//! Owns the count, the limit, and the words that say where such a row stands. Does not own why it is bad.
+
+use std::path::{Path, PathBuf};
+
+use napreduce_live::{UserCounter, counter};
+
+use crate::input::{BadRows, InputError, Source, Split};
+
+/// Rows that are left out, in the report of a job.
+const COUNTER: &str = "BAD_ROWS";
+/// Bytes of a row that are quoted.
+const QUOTED_BYTES: usize = 200;
+const READ_BYTES: usize = 64 << 10;
+
+/// What is done about the bad rows of one split.
+pub(super) struct BadRowGate {
+    choice: BadRows,
+    counter: UserCounter,
+    split: Split,
+    memory: usize,
+}
+
+/// A row that cannot be read: where it begins, what stands there and what is wrong with it.
+pub(super) struct BadRow<'a> {
+    pub(super) offset: u64,
+    pub(super) row: &'a [u8],
+    pub(super) reason: String,
+}
+
+impl BadRowGate {
+    pub(super) fn new(choice: BadRows, split: &Split, memory: usize) -> Self {
+        BadRowGate { choice, counter: counter(COUNTER), split: split.clone(), memory }
+    }
+
+    /// Lets a bad row pass uncounted into the job's output, or refuses it. The count is that of the task, and goes on
+    /// after a checkpoint.
+    #[cold]
+    pub(super) fn pass(&self, bad: BadRow<'_>) -> Result<(), InputError> {
+        let before = self.counter.get();
+        match self.choice {
+            BadRows::Fail => return Err(self.error(bad, None)),
+            BadRows::AtMost(most) if before >= most => return Err(self.error(bad, Some(most))),
+            BadRows::AtMost(_) | BadRows::Skip => {}
+        }
+        if before == 0 {
+            eprintln!(
+                "{}: left out a bad row at {}: {}; the row is {}; others are only counted, as {COUNTER}",
+                self.split.path.display(),
+                self.place(bad.offset),
+                bad.reason,
+                quoted(bad.row)
+            );
+        }
+        self.counter.add(1);
+        Ok(())
+    }
+
+    fn error(&self, bad: BadRow<'_>, most: Option<u64>) -> InputError {
+        InputError::BadRow {
+            path: self.split.path.clone(),
+            place: self.place(bad.offset),
+            reason: bad.reason,
+            row: quoted(bad.row),
+            most,
+        }
+    }
+
+    /// The line, counted from the start of the split, so that it takes no longer to find than the split to read.
+    fn place(&self, offset: u64) -> String {
+        match (self.newlines_before(offset), self.split.offset) {
+            (Some(newlines), 0) => format!("line {}", newlines + 1),
+            (Some(newlines), start) => format!("byte {offset}, {newlines} lines behind byte {start}"),
+            (None, _) => format!("byte {offset}"),
+        }
+    }
+
+    /// `None` where the file cannot be read again, which is not what is wrong here.
+    fn newlines_before(&self, offset: u64) -> Option<usize> {
+        let mut source = Source::open(&self.split, self.split.offset, self.memory).ok()?;
+        let mut left = offset.checked_sub(self.split.offset)?;
+        let mut buffer = vec![0; READ_BYTES];
+        let mut newlines = 0;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES);
+            let read = source.read(&mut buffer[..wanted]).ok().filter(|read| *read > 0)?;
+            newlines += memchr::memchr_iter(b'\n', &buffer[..read]).count();
+            left -= read as u64;
+        }
+        Some(newlines)
+    }
+}
+
+/// The beginning of a row, as text on one line.
+fn quoted(row: &[u8]) -> String {
+    let cut = &row[..row.len().min(QUOTED_BYTES)];
+    let dots = if cut.len() < row.len() { "..." } else { "" };
+    format!("{:?}{dots}", String::from_utf8_lossy(cut))
+}
+
+/// What a format of rows is made with, in errors about the file as a whole.
+#[cfg(feature = "csv")]
+pub(super) fn bad_table(path: &Path, offset: u64, reason: String) -> InputError {
+    InputError::BadTable { path: PathBuf::from(path), offset, reason }
+}

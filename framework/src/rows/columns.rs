@@ -1,0 +1,109 @@
+//! Which columns a row type asks for.
+//!
+//! Owns a deserializer that answers nothing: asked for a struct it hears the names of its fields. Does not own what a
+//! format makes of them.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::TypedRow;
+
+/// The fields of `R`, under the names that serde knows them by; `None` where it is no struct, and so takes all columns.
+pub(super) fn columns<R: TypedRow>() -> Option<&'static [&'static str]> {
+    let mut heard = None;
+    // It fails, as it must: there is nothing to make a row of.
+    drop(R::Of::deserialize(Asked { heard: &mut heard }));
+    heard
+}
+
+struct Asked<'h> {
+    heard: &'h mut Option<&'static [&'static str]>,
+}
+
+/// There is no row.
+#[derive(Debug)]
+struct NoRow;
+
+impl fmt::Display for NoRow {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("only the names of columns were asked for")
+    }
+}
+
+impl std::error::Error for NoRow {}
+
+impl Error for NoRow {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        NoRow
+    }
+}
+
+impl<'de> Deserializer<'de> for Asked<'_> {
+    type Error = NoRow;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, NoRow> {
+        Err(NoRow)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, NoRow> {
+        *self.heard = Some(fields);
+        Err(NoRow)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, NoRow> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Flight<'a> {
+        #[serde(rename = "Carrier")]
+        carrier: &'a str,
+        delay: Option<i64>,
+        #[serde(skip)]
+        seen: bool,
+    }
+
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Wrapped<'a>(#[serde(borrow)] Flight<'a>);
+
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Open {
+        delay: i64,
+        #[serde(flatten)]
+        rest: std::collections::BTreeMap<String, String>,
+    }
+
+    #[test]
+    fn a_struct_asks_for_its_fields_and_anything_else_for_all() {
+        assert_eq!(columns::<crate::borrowed!(Flight)>(), Some(&["Carrier", "delay"][..]));
+        assert_eq!(columns::<crate::borrowed!(Wrapped)>(), Some(&["Carrier", "delay"][..]));
+        assert_eq!(columns::<(String, u64)>(), None);
+        assert_eq!(columns::<Vec<String>>(), None);
+        assert_eq!(columns::<Open>(), None, "it takes whatever there is");
+    }
+}

@@ -1,0 +1,139 @@
+//! Writing rows of comma-separated values.
+//!
+//! Owns the output format. Does not own quoting, which is that of the csv crate: RFC 4180, where it is needed.
+
+use std::io::{self, Write};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use crate::output::{Output, OutputFormat};
+use crate::state::Save;
+use crate::task::TaskError;
+
+/// Lines of comma-separated values, one for each serde value; of structs, each part file begins with a line that
+/// names the columns.
+///
+/// A field that holds a separator, a quote or a newline is put in quotes, as RFC 4180 has it. Lines end in `\n`.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::rows::Csv;
+/// use napreduce::testing::JobTest;
+/// use serde::Serialize;
+///
+/// #[derive(Serialize)]
+/// struct Measured<'a> {
+///     line: &'a str,
+///     length: usize,
+/// }
+///
+/// let job = || {
+///     Job::text().map_only_to(Csv::default(), |line: &str, out| {
+///         out.emit(&Measured { line, length: line.len() });
+///     })
+/// };
+/// let test = JobTest::new(job).input("to be, or\nnot\n");
+/// assert_eq!(test.run().text(), "line,length\n\"to be, or\",9\nnot,3\n");
+/// test.assert_preemption_safe();
+///
+/// let plain = || {
+///     Job::text().map_only_to(Csv::default().delimiter(b'\t').without_header(), |line: &str, out| out.emit(&(line, 1)))
+/// };
+/// assert_eq!(JobTest::new(plain).input("to be\n").run().text(), "to be\t1\n");
+/// ```
+pub struct Csv {
+    delimiter: u8,
+    header: bool,
+    /// Whether there is a row in this part already.
+    begun: bool,
+    writer: Option<csv::Writer<Lines>>,
+    lines: Lines,
+}
+
+/// Where the csv crate leaves its lines.
+#[derive(Default, Clone)]
+struct Lines {
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Default for Csv {
+    fn default() -> Self {
+        Csv { delimiter: b',', header: true, begun: false, writer: None, lines: Lines::default() }
+    }
+}
+
+/// A clone is a fresh format: what was begun stays where it was begun.
+impl Clone for Csv {
+    fn clone(&self) -> Self {
+        Csv { delimiter: self.delimiter, header: self.header, ..Csv::default() }
+    }
+}
+
+impl Csv {
+    /// What stands between fields instead of a comma: `b'\t'` or `b';'`.
+    pub fn delimiter(mut self, delimiter: u8) -> Self {
+        self.delimiter = delimiter;
+        self
+    }
+
+    /// Parts begin with their first row.
+    pub fn without_header(mut self) -> Self {
+        self.header = false;
+        self
+    }
+
+    fn write<T: Serialize + ?Sized>(&mut self, row: &T, out: &mut Vec<u8>) -> Result<(), String> {
+        let writer = self.writer.get_or_insert_with(|| {
+            csv::WriterBuilder::new()
+                .delimiter(self.delimiter)
+                .has_headers(self.header && !self.begun)
+                .from_writer(self.lines.clone())
+        });
+        self.begun = true;
+        writer.serialize(row).map_err(|error| error.to_string())?;
+        writer.flush().map_err(|error| error.to_string())?;
+        out.append(&mut mem::take(&mut *self.lines.lock()));
+        Ok(())
+    }
+}
+
+impl OutputFormat for Csv {
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.push(u8::from(self.begun));
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        match state {
+            [begun @ (0 | 1)] => self.begun = *begun == 1,
+            _ => return Err(TaskError::task("csv output was saved in another form than this program's")),
+        }
+        Ok(())
+    }
+}
+
+impl Output<Csv> {
+    /// Writes one row. A row that cannot be one line of fields fails the task, such as one that holds a map.
+    pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
+        self.try_record(|format, out| format.write(row, out));
+    }
+}

@@ -1,0 +1,190 @@
+//! Rows that are a JSON value on each line, in both directions.
+//!
+//! Owns both formats. Does not own JSON (serde_json) nor lines (`input`).
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+use napreduce_live::ReadPosition;
+use serde::Serialize;
+
+use super::bad::{BadRow, BadRowGate};
+use super::{TypedRow, without_mark};
+use crate::input::{
+    BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines, for_each_line,
+};
+use crate::output::{Output, OutputFormat};
+use crate::state::Save;
+use crate::task::TaskError;
+
+/// Rows that are a JSON value on each line, as values of the serde type `R`; made by
+/// [`Job::json_lines`](crate::Job::json_lines).
+///
+/// Members that a struct has no field for are passed over, and so are empty lines. A borrowed `&str` takes strings
+/// without escapes only; `#[serde(borrow)] Cow<str>` takes all.
+///
+/// ```
+/// use napreduce::rows::JsonRows;
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Job, borrowed};
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct Visit<'a> {
+///     page: &'a str,
+///     millis: u64,
+/// }
+///
+/// let slow = || {
+///     Job::input(JsonRows::<borrowed!(Visit)>::default()).map_only(|visit, out| {
+///         if visit.millis > 100 {
+///             out.emit(visit.page, visit.millis);
+///         }
+///     })
+/// };
+/// let test = JobTest::new(slow).input("{\"page\":\"/\",\"millis\":250}\n{\"millis\":5,\"page\":\"/a\",\"by\":[1]}\n");
+/// assert_eq!(test.run().text(), "/\t250\n");
+/// ```
+pub struct JsonRows<R> {
+    bad_rows: BadRows,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R> Default for JsonRows<R> {
+    fn default() -> Self {
+        JsonRows { bad_rows: BadRows::default(), row: PhantomData }
+    }
+}
+
+/// Reads [`JsonRows`].
+///
+/// ```
+/// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
+/// use napreduce::rows::{JsonRowReader, JsonRows};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("input");
+/// # std::fs::write(&path, b"[\"a\",1]\n")?;
+/// let format = JsonRows::<(String, u64)>::default();
+/// let mut reader: JsonRowReader<(String, u64)> = format.open(&Split::whole(&path, 8), 1 << 20)?;
+/// let mut rows = Vec::new();
+/// while reader.read_batch(&mut |row| -> Result<(), InputError> {
+///     rows.push(row);
+///     Ok(())
+/// })? {}
+/// assert_eq!(rows, [("a".to_owned(), 1)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct JsonRowReader<R> {
+    lines: LineBlocks,
+    gate: BadRowGate,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R: TypedRow> InputFormat for JsonRows<R> {
+    type Record<'a> = R::Of<'a>;
+    type Reader = JsonRowReader<R>;
+
+    fn splitting(&self, path: &Path) -> Splitting {
+        TextLines.splitting(path)
+    }
+
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<JsonRowReader<R>, InputError> {
+        let lines = LineBlocks::open(split, offset, memory)?;
+        Ok(JsonRowReader { lines, gate: BadRowGate::new(self.bad_rows, split, memory), row: PhantomData })
+    }
+
+    fn take_bad_rows(&mut self, bad_rows: BadRows) {
+        self.bad_rows = bad_rows;
+    }
+}
+
+impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if !self.lines.advance()? {
+            return Ok(false);
+        }
+        let file_start = self.lines.file_start();
+        let (block, base, line) = self.lines.block();
+        for_each_line(block, base, line, |range| {
+            let row = &block[range];
+            let row = if Some(line.get()) == file_start { without_mark(row) } else { row };
+            if row.trim_ascii().is_empty() {
+                return Ok(());
+            }
+            match serde_json::from_slice::<R::Of<'_>>(row) {
+                Ok(row) => each(row),
+                Err(error) => {
+                    let bad = BadRow { offset: line.get(), row, reason: reason(&error) };
+                    Ok(self.gate.pass(bad)?)
+                }
+            }
+        })?;
+        Ok(true)
+    }
+
+    fn offset(&self) -> u64 {
+        self.lines.offset()
+    }
+
+    fn consumed(&self) -> u64 {
+        self.lines.consumed()
+    }
+
+    fn position(&self) -> Option<ReadPosition> {
+        Some(self.lines.position())
+    }
+}
+
+/// For serde_json every row is line 1.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" at line 1 column ") {
+        Some((what, column)) => format!("{what}, at column {column}"),
+        None => text,
+    }
+}
+
+/// A JSON value on each line, one for each serde value.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::rows::JsonLines;
+/// use napreduce::testing::JobTest;
+/// use serde::Serialize;
+///
+/// #[derive(Serialize)]
+/// struct Measured<'a> {
+///     line: &'a str,
+///     length: usize,
+/// }
+///
+/// let job = || {
+///     Job::text().map_only_to(JsonLines, |line: &str, out| out.emit(&Measured { line, length: line.len() }))
+/// };
+/// let test = JobTest::new(job).input("to \"be\"\n");
+/// assert_eq!(test.run().text(), "{\"line\":\"to \\\"be\\\"\",\"length\":7}\n");
+/// test.assert_preemption_safe();
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JsonLines;
+
+impl OutputFormat for JsonLines {
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Stateless)
+    }
+}
+
+impl Output<JsonLines> {
+    /// Writes one row. A value that JSON has no form for fails the task, such as a map whose keys are no strings.
+    pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
+        self.try_record(|_, out| {
+            serde_json::to_writer(&mut *out, row).map_err(|error| error.to_string())?;
+            out.push(b'\n');
+            Ok(())
+        });
+    }
+}

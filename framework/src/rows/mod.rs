@@ -1,0 +1,128 @@
+//! Typed rows: the records of table-like files as values of a serde type.
+//!
+//! Owns what a row type is, which columns it asks for, and what becomes of rows that are not of it. Each format has a
+//! module of its own and is a feature of this crate. Does not own where the lines of a file begin (`input`).
+//!
+//! ```
+//! # #[cfg(feature = "csv")] {
+//! use napreduce::testing::JobTest;
+//! use napreduce::{Emit, Job};
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize)]
+//! struct Flight {
+//!     carrier: String,
+//!     delay: i64,
+//! }
+//!
+//! let worst = || {
+//!     Job::csv::<Flight>()
+//!         .map(|flight: Flight, out: &mut Emit<String, i64>| out.emit(&flight.carrier, flight.delay))
+//!         .reduce(|carrier, delays, out| out.emit(carrier, delays.owned().max()))
+//! };
+//! let test = JobTest::new(worst).input("from,carrier,delay\nTXL,LH,7\n\"SXF\",\"U2\",12\nTXL,LH,9\n");
+//! assert_eq!(test.run().text(), "LH\t9\nU2\t12\n");
+//! # }
+//! ```
+//!
+//! Only the columns that the type names are decoded. A type that borrows is named by [`borrowed!`](crate::borrowed), and
+//! nothing is allocated for its rows. What becomes of a row that is not of the type is said with `--bad-rows`
+//! ([`BadRows`](crate::input::BadRows)).
+
+mod bad;
+mod columns;
+#[cfg(feature = "csv")]
+mod csv;
+#[cfg(feature = "json-lines")]
+mod json_lines;
+
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+#[cfg(feature = "csv")]
+pub use self::csv::{Csv, CsvRowReader, CsvRows};
+#[cfg(feature = "json-lines")]
+pub use self::json_lines::{JsonLines, JsonRowReader, JsonRows};
+
+/// A type of rows: any serde type that owns what it holds, or one that borrows, named by
+/// [`borrowed!`](crate::borrowed).
+///
+/// ```
+/// use napreduce::rows::TypedRow;
+///
+/// fn is_a_row<R: TypedRow>() {}
+/// is_a_row::<(String, u64)>();
+/// ```
+pub trait TypedRow: 'static {
+    /// One row, which may borrow from the reader's buffer.
+    type Of<'a>: Deserialize<'a>;
+}
+
+impl<T: DeserializeOwned + 'static> TypedRow for T {
+    type Of<'a> = T;
+}
+
+/// Rows that borrow, as [`borrowed!`](crate::borrowed) names them.
+///
+/// ```
+/// use napreduce::rows::{BorrowedRow, LendRow, TypedRow};
+///
+/// fn is_a_row<R: TypedRow>() {}
+/// is_a_row::<BorrowedRow<dyn for<'a> LendRow<'a, Of = (&'a str, u64)>>>();
+/// ```
+pub struct BorrowedRow<F: ?Sized> {
+    family: PhantomData<fn(Box<F>)>,
+}
+
+/// The type of a row that is lent for so long.
+///
+/// ```
+/// use napreduce::rows::{BorrowedRow, LendRow};
+///
+/// type Word = BorrowedRow<dyn for<'a> LendRow<'a, Of = &'a str>>;
+/// # let _ = std::any::type_name::<Word>();
+/// ```
+pub trait LendRow<'a> {
+    /// That type.
+    type Of: Deserialize<'a>;
+}
+
+impl<F: ?Sized + for<'a> LendRow<'a> + 'static> TypedRow for BorrowedRow<F> {
+    type Of<'a> = <F as LendRow<'a>>::Of;
+}
+
+/// Names a row type with one lifetime, so that its rows borrow from the reader's buffer.
+///
+/// ```
+/// use napreduce::{Job, borrowed};
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct Flight<'a> {
+///     carrier: &'a str,
+///     delay: i64,
+/// }
+///
+/// # #[cfg(feature = "csv")] {
+/// use napreduce::testing::JobTest;
+///
+/// let late = || Job::csv::<borrowed!(Flight)>().map_only(|flight, out| out.emit(flight.carrier, flight.delay));
+/// assert_eq!(JobTest::new(late).input("carrier,delay\nLH,7\n").run().text(), "LH\t7\n");
+/// # }
+/// # let _ = std::any::type_name::<borrowed!(Flight)>();
+/// # let _ = |flight: Flight| (flight.carrier.len(), flight.delay);
+/// ```
+#[macro_export]
+macro_rules! borrowed {
+    ($($row:ident)::+) => {
+        $crate::rows::BorrowedRow<dyn for<'row> $crate::rows::LendRow<'row, Of = $($row)::+<'row>>>
+    };
+}
+
+/// The bytes behind the mark (U+FEFF) with which some programs begin a file of UTF-8 text.
+#[cfg(any(feature = "csv", feature = "json-lines"))]
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}

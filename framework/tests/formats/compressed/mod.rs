@@ -1,0 +1,118 @@
+//! Lines in bzip2, xz, lz4, snappy and zstd with a seek table.
+//!
+//! Owns cuts between and inside blocks, damage, and what other programs write. Does not own gzip and plain zstd.
+
+#[cfg(feature = "bzip2")]
+mod bzip2;
+#[cfg(feature = "lz4")]
+mod lz4;
+mod seekable_zstd;
+#[cfg(feature = "snappy")]
+mod snappy;
+#[cfg(feature = "xz")]
+mod xz;
+
+use std::fs;
+
+use napreduce::input::{ByteLines, InputError, InputFormat, RecordReader, Split, Splitting};
+use napreduce::testing::JobTest;
+use napreduce::{Emit, Job};
+
+use super::kit::{TestFile, filtered, python, read, refused_or_intact, same_at_every_cut};
+
+fn show(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).into_owned()
+}
+
+/// Lines that do not compress to nothing, one of them long and one empty.
+fn content(lines: u64) -> Vec<u8> {
+    let line = |number: u64| match number % 97 {
+        13 => "\n".to_owned(),
+        50 => format!("{number} {}\n", "long ".repeat(300)),
+        _ => format!("{number} {:x}\n", number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+    };
+    (0..lines).map(line).collect::<String>().into_bytes()
+}
+
+fn lines_of(content: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = content.split(|byte| *byte == b'\n').map(show).collect();
+    if content.is_empty() || content.ends_with(b"\n") {
+        lines.pop();
+    }
+    lines
+}
+
+/// What the program makes of the content is read as that, in one piece and resumed.
+fn read_whole(name: &str, compressed: &[u8], content: &[u8]) {
+    let file = TestFile::new(name, compressed);
+    let expected = lines_of(content);
+    for resume in [false, true] {
+        let lines = read(&ByteLines, &file.whole(), resume, show).unwrap_or_else(|error| panic!("{error}"));
+        assert!(lines == expected, "{name}: {} lines instead of {}", lines.len(), expected.len());
+    }
+}
+
+/// A file cut anywhere is refused as incomplete, unless at `ends`.
+fn cut_anywhere(name: &str, compressed: &[u8], content: &[u8], ends: &[usize]) {
+    let intact = lines_of(content);
+    for cut in 1..compressed.len() {
+        let file = TestFile::new(name, &compressed[..cut]);
+        let said = refused_or_intact(&ByteLines, &file, &intact, show);
+        if ends.contains(&cut) {
+            assert_eq!(said, None, "{name} cut at {cut}");
+        } else {
+            let said = said.unwrap_or_else(|| panic!("{name} cut at byte {cut} is taken for whole"));
+            assert!(said.ends_with("ends too early; the file is incomplete"), "cut at byte {cut}: {said}");
+        }
+    }
+}
+
+/// The same, and a flipped bit never gives other lines. How many flips were seen.
+fn damage(name: &str, compressed: &[u8], content: &[u8], ends: &[usize]) -> usize {
+    cut_anywhere(name, compressed, content, ends);
+    let intact = lines_of(content);
+    let bits = (0..compressed.len() * 8).filter(|bit| {
+        let mut flipped = compressed.to_vec();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        refused_or_intact(&ByteLines, &TestFile::new(name, flipped), &intact, show).is_some()
+    });
+    bits.count()
+}
+
+fn by_first_letter() -> Job {
+    Job::bytes()
+        .map(|line: &[u8], out: &mut Emit<Vec<u8>, u64>| out.emit(&line[..line.len().min(1)], 1))
+        .reduce(|letter, counts, out| out.emit(show(letter), counts.sum()))
+}
+
+/// Preempted at random, and the same split by split.
+fn is_preemption_safe(extension: &str, compressed: &[u8], split_size: u64) {
+    let test = JobTest::new(by_first_letter).input(compressed).input_extension(extension);
+    let whole = test.run();
+    let test = test.split_size(split_size).setting("combine-files=false");
+    assert_eq!(test.run().text(), whole.text());
+    test.assert_safe_at_random(1, 8);
+}
+
+/// A stream of the kind that Hadoop writes: blocks of so much content, each in two chunks.
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+fn hadoop(content: &[u8], compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("a short one").to_be_bytes();
+    for block in content.chunks(1000) {
+        out.extend_from_slice(&length(block));
+        for chunk in block.chunks(700) {
+            let chunk = compress(chunk);
+            out.extend_from_slice(&length(&chunk));
+            out.extend_from_slice(&chunk);
+        }
+    }
+    out
+}
+
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+fn huge_blocks_are_refused(name: &str) {
+    let file = TestFile::new(name, b"\xf0\0\0\0\xf0\0\0\0\x01");
+    let error = read(&ByteLines, &file.whole(), false, show).expect_err("it is hostile").to_string();
+    assert!(error.ends_with(" needs 3840MiB to be decompressed; raise --task-memory"), "{error}");
+}

@@ -1,0 +1,219 @@
+//! Rows of comma-separated values.
+//!
+//! Owns headers, quotes, columns, bad rows and what other programs write. Does not own lines nor the parsing of fields.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use napreduce::input::{BadRows, InputFormat, Splitting};
+use napreduce::rows::{Csv, CsvRows, JsonLines};
+use napreduce::testing::JobTest;
+use napreduce::{Emit, Job, borrowed};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::kit::{TestFile, python, read, refused_or_intact, same_at_every_cut};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Flight<'a> {
+    carrier: &'a str,
+    delay: Option<i64>,
+}
+
+const FLIGHTS: &str = "from,carrier,note,delay\nTXL,LH,,7\n\"SXF\",\"U2\",\"fog, \"\"dense\"\"\",\n\r\nMUC,\"Ü\",x,-3\r\nHAM,LH,late,9";
+
+fn show(flight: Flight<'_>) -> String {
+    format!("{} {:?}", flight.carrier, flight.delay)
+}
+
+fn flights() -> CsvRows<borrowed!(Flight)> {
+    CsvRows::default()
+}
+
+#[test]
+fn every_cut_gives_each_row_once_and_the_header_never() {
+    let file = TestFile::new("flights.csv", FLIGHTS);
+    let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
+    assert_eq!(rows, ["LH Some(7)", "U2 None", "Ü Some(-3)", "LH Some(9)"]);
+}
+
+#[test]
+fn rows_in_quotes_over_several_lines_are_read_from_the_start_when_asked_for() {
+    let text = "text,count\n\"to be\nor \"\"not\"\"\n\",1\n,2\n\"a\r\nb\",3";
+    let file = TestFile::new("texts.csv", text);
+    let format = CsvRows::<(String, u64)>::default().multiline();
+    assert_eq!(format.splitting(&file.path), Splitting::FromStart);
+    let show = |(text, count): (String, u64)| format!("{text:?} {count}");
+    let rows = ["\"to be\\nor \\\"not\\\"\\n\" 1", "\"\" 2", "\"a\\r\\nb\" 3"];
+    for resume in [false, true] {
+        assert_eq!(read(&format, &file.whole(), resume, show).expect("it is intact"), rows);
+    }
+    let line_by_line = read(&CsvRows::<(String, u64)>::default(), &file.whole(), false, show);
+    let error = line_by_line.expect_err("the quote is not closed on its line").to_string();
+    assert!(
+        error.contains("a bad row at line 2: a quoted field is not closed on its line; where fields"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_task_may_be_preempted_before_every_row() {
+    let multiline = || {
+        Job::input(CsvRows::<borrowed!(Flight)>::default().multiline())
+            .map_only_to(Csv::default(), |flight: Flight<'_>, out| out.emit(&flight))
+    };
+    let by_carrier = || {
+        Job::csv::<borrowed!(Flight)>()
+            .map(|flight: Flight, out: &mut Emit<String, i64>| {
+                out.emit(flight.carrier, flight.delay.unwrap_or(0))
+            })
+            .output(Csv::default())
+            .reduce(|carrier, delays, out| out.emit(&(carrier, delays.sum())))
+    };
+    let bad = FLIGHTS.replace("MUC", "MUC,MUC");
+    JobTest::new(by_carrier).input(&bad).bad_rows(BadRows::AtMost(1)).split_size(40).assert_preemption_safe();
+    JobTest::new(multiline).input(&bad).bad_rows(BadRows::Skip).assert_preemption_safe();
+    let output = JobTest::new(multiline).input(FLIGHTS).run();
+    assert_eq!(output.text(), "carrier,delay\nLH,7\nU2,\nÜ,-3\nLH,9\n");
+}
+
+#[test]
+fn columns_are_found_by_name_and_others_are_not_looked_at() {
+    let file = TestFile::new("a.csv", b"junk,delay,carrier\n\xff\xfe,1,LH\n".as_slice());
+    assert_eq!(read(&flights(), &file.whole(), false, show).expect("it is intact"), ["LH Some(1)"]);
+
+    let all = CsvRows::<BTreeMap<String, String>>::default().delimiter(b';');
+    let file = TestFile::new("a.csv", "\u{feff}a;b\n1;2\n");
+    let rows = read(&all, &file.whole(), false, |row| format!("{row:?}")).expect("it is intact");
+    assert_eq!(rows, [r#"{"a": "1", "b": "2"}"#]);
+}
+
+fn message(text: &str) -> String {
+    let file = TestFile::new("a.csv", text);
+    let error = read(&flights(), &file.whole(), false, show).expect_err("it is refused").to_string();
+    error.replace(&file.path.display().to_string(), "a.csv")
+}
+
+#[test]
+fn what_is_no_row_is_quoted_with_its_line() {
+    let remedy = "; mend it, or pass --bad-rows skip to leave out such rows";
+    assert_eq!(
+        message("carrier,delay\nLH,1\nLH,late\n"),
+        format!(
+            "a.csv has a bad row at line 3: column delay: invalid digit found in string; the row is \"LH,late\"{remedy}"
+        )
+    );
+    assert_eq!(
+        message("carrier,delay\nLH\n"),
+        format!(
+            "a.csv has a bad row at line 2: it has 1 fields where the header has 2; the row is \"LH\"{remedy}"
+        )
+    );
+    assert!(message("delay\n1\n").starts_with("a.csv has a bad row at line 2: missing field `carrier`; "));
+    assert_eq!(
+        message("a;b\nLH;1\n"),
+        "a.csv cannot be read as rows at byte 0: none of the columns carrier, delay is in its header, which begins \
+         \"a;b\"; check the names, the separator, and whether there is a header"
+    );
+    assert_eq!(
+        message("carrier,\"delay\nLH,1\n"),
+        "a.csv cannot be read as rows at byte 0: the header has a quoted field that is not closed"
+    );
+}
+
+#[test]
+fn bad_rows_are_left_out_up_to_a_limit_and_counted() {
+    let text = "carrier,delay\nLH,1\nLH,x\nLH,2\nLH\nLH,3\n";
+    let delays = || Job::csv::<borrowed!(Flight)>().map_only(|flight, out| out.emit(flight.delay, ()));
+    for choice in [BadRows::Skip, BadRows::AtMost(2)] {
+        let output = JobTest::new(delays).input(text).bad_rows(choice).run();
+        assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("1\n2\n3\n", 2));
+    }
+    let mut format = flights();
+    format.take_bad_rows(BadRows::AtMost(0));
+    let file = TestFile::new("a.csv", text);
+    let error = read(&format, &file.whole(), false, show).expect_err("one is too many").to_string();
+    assert!(
+        error.contains(" has more bad rows than the 0 that may be left out, the last one at line 3: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn empty_cut_off_huge_and_hostile_files_are_read_or_refused() {
+    for text in ["", "carrier,delay", "carrier,delay\n", "carrier,delay\r\n\r\n\n"] {
+        let file = TestFile::new("a.csv", text);
+        assert_eq!(
+            read(&flights(), &file.whole(), false, show).expect("it has no rows"),
+            [""; 0],
+            "{text:?}"
+        );
+    }
+    // A row that was cut may be another row: what it says of a delay is missing then.
+    let intact =
+        ["LH Some(7)", "U2 None", "Ü Some(-3)", "LH Some(9)", "LH None", "Ü None"].map(str::to_owned);
+    for cut in 24..FLIGHTS.len() {
+        refused_or_intact(&flights(), &TestFile::new("a.csv", &FLIGHTS.as_bytes()[..cut]), &intact, show);
+    }
+    let huge = format!("carrier,delay\n{},1\n", "x".repeat(9 << 20));
+    assert!(message(&huge).starts_with("line at byte 14 of a.csv is longer than 8MiB"));
+    assert!(message(&"\0,".repeat(3000)).contains("cannot be read as rows at byte 0: none of the columns"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn rows_come_back_from_what_was_written(
+        rows in vec((any::<i64>(), "[a\",;é\t ]{0,6}"), 0..12), size in 1..60u64,
+    ) {
+        let lines: String = rows.iter().map(|(number, text)| serde_json::to_string(&(number, text)).expect("json") + "\n").collect();
+        let write = || Job::json_lines::<(i64, String)>().map_only_to(Csv::default().without_header(), |row, out| out.emit(&row));
+        let file = TestFile::new("a.csv", JobTest::new(write).input(lines).run().parts.concat());
+        let format = CsvRows::<(i64, String)>::default().without_header();
+        let found = same_at_every_cut(&format, &file, [size], |row| format!("{row:?}"));
+        let expected: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn pandas_like_programs_write_what_is_read_and_read_what_is_written() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let script = r#"
+import polars, pyarrow, pyarrow.csv
+flights = {"from": ["TXL", "a,b"], "carrier": ["say \"x\"", "Ü"], "delay": [7, None]}
+polars.DataFrame(flights).write_csv("polars.csv")
+pyarrow.csv.write_csv(pyarrow.table(flights), "pyarrow.csv")
+"#;
+    if python(&["polars", "pyarrow"], script, folder.path()).is_none() {
+        return;
+    }
+    for name in ["polars.csv", "pyarrow.csv"] {
+        let file = TestFile::new(name, fs::read(folder.path().join(name)).expect("Python wrote it"));
+        let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
+        assert_eq!(rows, ["say \"x\" Some(7)", "Ü None"]);
+    }
+
+    let copy =
+        || Job::csv::<borrowed!(Flight)>().map_only_to(Csv::default(), |row: Flight<'_>, out| out.emit(&row));
+    let written = JobTest::new(copy).input("carrier,delay\n\"a,\"\"b\"\"\",1\nÜ,\n").run().parts.concat();
+    fs::write(folder.path().join("ours.csv"), written).expect("a written file");
+    let script = "import polars; print(polars.read_csv('ours.csv').to_dicts())";
+    let read = python(&["polars"], script, folder.path()).expect("it was there before");
+    assert_eq!(read, "[{'carrier': 'a,\"b\"', 'delay': 1}, {'carrier': 'Ü', 'delay': None}]\n");
+}
+
+#[test]
+fn a_row_that_is_no_line_of_fields_fails_the_task_by_name() {
+    let unwritable =
+        || Job::text().map_only_to(Csv::default(), |line: &str, out| out.emit(&BTreeMap::from([(line, 1)])));
+    let panic =
+        std::panic::catch_unwind(|| JobTest::new(unwritable).input("a\n").run()).expect_err("it fails");
+    let message = panic.downcast_ref::<String>().expect("a message");
+    assert!(message.contains("row 1 cannot be written: "), "{message}");
+    let keyed =
+        || Job::text().map_only_to(JsonLines, |_: &str, out| out.emit(&BTreeMap::from([((1, 2), 1)])));
+    let panic = std::panic::catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
+    assert!(panic.downcast_ref::<String>().expect("a message").contains("key must be a string"));
+}
