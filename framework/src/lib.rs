@@ -248,6 +248,9 @@
 //! | feature | what it adds | where it belongs |
 //! |---|---|---|
 //! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
+//! | `avro`, `csv`, `json-lines` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
+//! | `sequence-file` | `sequence_file`: Hadoop's SequenceFiles, read | programs that read them |
+//! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | programs that read it |
 //!
 //! None is on by default. The crate compiles on Linux only, for kernels from 5.4 on, with Rust 1.95 or later;
 //! a newer compiler is asked for in a new minor version only. Until 1.0 a minor version may change the API,
@@ -273,8 +276,10 @@ mod must_use;
 pub mod output;
 pub mod program;
 pub mod records;
-#[cfg(any(feature = "csv", feature = "json-lines"))]
+#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines"))]
 pub mod rows;
+#[cfg(feature = "sequence-file")]
+pub mod sequence_file;
 mod settings;
 mod state;
 pub mod streaming;

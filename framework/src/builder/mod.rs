@@ -32,12 +32,16 @@ pub use stages::{MapStage, Source};
 use crate::codec::{Key, Value};
 use crate::input::{ByteLines, FixedRecords, InputFormat, TextLines, WholeFiles};
 use crate::records::TypedRecords;
+#[cfg(feature = "avro")]
+use crate::rows::AvroRows;
 #[cfg(feature = "csv")]
 use crate::rows::CsvRows;
 #[cfg(feature = "json-lines")]
 use crate::rows::JsonRows;
-#[cfg(any(feature = "csv", feature = "json-lines"))]
+#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines"))]
 use crate::rows::TypedRow;
+#[cfg(feature = "sequence-file")]
+use crate::sequence_file::{SequenceFiles, Writable};
 pub use crate::user_code::{
     CombineStage, Fold, MapClosure, NoCombine, Outcome, ReduceClosure, ResumableClosure,
 };
@@ -106,15 +110,57 @@ impl Job {
     }
 
     /// The same with tabs instead of commas.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || Job::tsv::<(String, u64)>().map_only(|(name, count), out| out.emit(name, count));
+    /// assert_eq!(JobTest::new(job).input("name\tcount\na,b\t1\n").run().text(), "a,b\t1\n");
+    /// ```
     #[cfg(feature = "csv")]
     pub fn tsv<R: TypedRow>() -> Source<CsvRows<R>> {
         Job::input(CsvRows::default().delimiter(b'\t'))
     }
 
     /// A JSON value on each line.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || Job::json_lines::<(String, u64)>().map_only(|(name, count), out| out.emit(name, count));
+    /// assert_eq!(JobTest::new(job).input("[\"a\",1]\n").run().text(), "a\t1\n");
+    /// ```
     #[cfg(feature = "json-lines")]
     pub fn json_lines<R: TypedRow>() -> Source<JsonRows<R>> {
         Job::input(JsonRows::default())
+    }
+
+    /// Rows of Avro container files; see [`AvroRows`](crate::rows::AvroRows).
+    ///
+    /// ```
+    /// use napreduce::Job;
+    ///
+    /// let job = Job::avro::<(String, u64)>().map_only(|(word, count), out| out.emit(word, count));
+    /// # let _ = job;
+    /// ```
+    #[cfg(feature = "avro")]
+    pub fn avro<R: TypedRow>() -> Source<AvroRows<R>> {
+        Job::input(AvroRows::default())
+    }
+
+    /// Hadoop's SequenceFiles, as pairs of key and value.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    ///
+    /// let job = Job::sequence_file::<String, i64>().map_only(|(word, count), out| out.emit(word, count));
+    /// # let _ = job;
+    /// ```
+    #[cfg(feature = "sequence-file")]
+    pub fn sequence_file<K: Writable, V: Writable>() -> Source<SequenceFiles<K, V>> {
+        Job::input(SequenceFiles::default())
     }
 
     /// An input format of one's own.

@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use napreduce_live::TaskError;
+use napreduce_live::{CounterValues, TaskError, set_user_counters, user_counters};
 
 use crate::emit::Emit;
 use crate::input::{InputError, InputFormat, InputSplit, RecordReader, Split};
@@ -44,10 +44,14 @@ pub(crate) fn cuts<M: Mapper>(
     let sampled = splits.len().min(SAMPLED_SPLITS);
     let wanted = SAMPLED_KEYS.div_ceil(sampled.max(1));
     let mut keys = Vec::new();
+    let counted = user_counters();
     for number in 0..sampled {
         let split = splits[number * splits.len() / sampled];
+        // As in a task of its own, which may leave out so many bad rows.
+        set_user_counters(&CounterValues::default());
         keys.extend(sample_split(input, mapper, split, wanted, memory)?);
     }
+    set_user_counters(&counted);
     if let Some(prefix_length) = grouping {
         for key in &mut keys {
             let length = prefix_length(key);
@@ -92,9 +96,9 @@ fn sample_split<M: Mapper>(
         Ok(result) => result?,
         Err(_) => {
             return Err(TaskError::task(format!(
-                "the map function panicked while the input was sampled, reading {} byte {}",
+                "the map function panicked while the input was sampled, reading {} {}",
                 split.path.display(),
-                reader.offset()
+                reader.place()
             )));
         }
     }

@@ -239,6 +239,22 @@ pub trait RecordReader<F: InputFormat> {
         0
     }
 
+    /// The same place for people, in the message of an error.
+    ///
+    /// ```
+    /// use napreduce::input::{InputFormat, RecordReader, Split, TextLines};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("input");
+    /// # std::fs::write(&path, b"one\ntwo")?;
+    /// let reader = TextLines.open(&Split::whole(&path, 7), 1 << 20)?;
+    /// assert_eq!(reader.place(), "byte 0");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn place(&self) -> String {
+        format!("byte {}", self.offset())
+    }
+
     /// Bytes of the split that are done; of a compressed file, compressed bytes.
     fn consumed(&self) -> u64;
 

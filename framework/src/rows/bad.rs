@@ -2,16 +2,20 @@
 //!
 //! Owns the count, the limit, and the words that say where such a row stands. Does not own why it is bad.
 
-use std::path::{Path, PathBuf};
+#[cfg(any(feature = "avro", feature = "csv"))]
+use std::path::Path;
 
 use napreduce_live::{UserCounter, counter};
 
-use crate::input::{BadRows, InputError, Source, Split};
+#[cfg(any(feature = "csv", feature = "json-lines"))]
+use crate::input::Source;
+use crate::input::{BadRows, InputError, Split};
 
 /// Rows that are left out, in the report of a job.
 const COUNTER: &str = "BAD_ROWS";
 /// Bytes of a row that are quoted.
 const QUOTED_BYTES: usize = 200;
+#[cfg(any(feature = "csv", feature = "json-lines"))]
 const READ_BYTES: usize = 64 << 10;
 
 /// What is done about the bad rows of one split.
@@ -19,19 +23,38 @@ pub(super) struct BadRowGate {
     choice: BadRows,
     counter: UserCounter,
     split: Split,
+    #[cfg(any(feature = "csv", feature = "json-lines"))]
     memory: usize,
 }
 
-/// A row that cannot be read: where it begins, what stands there and what is wrong with it.
+/// A row that cannot be read: where it stands, what stands there and what is wrong with it.
 pub(super) struct BadRow<'a> {
-    pub(super) offset: u64,
+    pub(super) place: Place,
     pub(super) row: &'a [u8],
     pub(super) reason: String,
 }
 
+/// Where a row stands.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// A line that begins at this offset.
+    #[cfg(any(feature = "csv", feature = "json-lines"))]
+    Offset(u64),
+    /// In words.
+    #[cfg(feature = "avro")]
+    Row(String),
+}
+
 impl BadRowGate {
     pub(super) fn new(choice: BadRows, split: &Split, memory: usize) -> Self {
-        BadRowGate { choice, counter: counter(COUNTER), split: split.clone(), memory }
+        let _ = memory;
+        BadRowGate {
+            choice,
+            counter: counter(COUNTER),
+            split: split.clone(),
+            #[cfg(any(feature = "csv", feature = "json-lines"))]
+            memory,
+        }
     }
 
     /// Lets a bad row pass uncounted into the job's output, or refuses it. The count is that of the task, and goes on
@@ -48,7 +71,7 @@ impl BadRowGate {
             eprintln!(
                 "{}: left out a bad row at {}: {}; the row is {}; others are only counted, as {COUNTER}",
                 self.split.path.display(),
-                self.place(bad.offset),
+                self.place(bad.place),
                 bad.reason,
                 quoted(bad.row)
             );
@@ -60,15 +83,25 @@ impl BadRowGate {
     fn error(&self, bad: BadRow<'_>, most: Option<u64>) -> InputError {
         InputError::BadRow {
             path: self.split.path.clone(),
-            place: self.place(bad.offset),
+            place: self.place(bad.place),
             reason: bad.reason,
             row: quoted(bad.row),
             most,
         }
     }
 
+    fn place(&self, place: Place) -> String {
+        match place {
+            #[cfg(any(feature = "csv", feature = "json-lines"))]
+            Place::Offset(offset) => self.line(offset),
+            #[cfg(feature = "avro")]
+            Place::Row(row) => row,
+        }
+    }
+
     /// The line, counted from the start of the split, so that it takes no longer to find than the split to read.
-    fn place(&self, offset: u64) -> String {
+    #[cfg(any(feature = "csv", feature = "json-lines"))]
+    fn line(&self, offset: u64) -> String {
         match (self.newlines_before(offset), self.split.offset) {
             (Some(newlines), 0) => format!("line {}", newlines + 1),
             (Some(newlines), start) => format!("byte {offset}, {newlines} lines behind byte {start}"),
@@ -76,6 +109,7 @@ impl BadRowGate {
         }
     }
 
+    #[cfg(any(feature = "csv", feature = "json-lines"))]
     /// `None` where the file cannot be read again, which is not what is wrong here.
     fn newlines_before(&self, offset: u64) -> Option<usize> {
         let mut source = Source::open(&self.split, self.split.offset, self.memory).ok()?;
@@ -100,7 +134,7 @@ fn quoted(row: &[u8]) -> String {
 }
 
 /// What a format of rows is made with, in errors about the file as a whole.
-#[cfg(feature = "csv")]
+#[cfg(any(feature = "avro", feature = "csv"))]
 pub(super) fn bad_table(path: &Path, offset: u64, reason: String) -> InputError {
-    InputError::BadTable { path: PathBuf::from(path), offset, reason }
+    InputError::BadTable { path: path.to_owned(), offset, reason }
 }

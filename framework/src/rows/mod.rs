@@ -29,18 +29,25 @@
 //! nothing is allocated for its rows. What becomes of a row that is not of the type is said with `--bad-rows`
 //! ([`BadRows`](crate::input::BadRows)).
 
+#[cfg(feature = "avro")]
+mod avro;
 mod bad;
+#[cfg(feature = "csv")]
 mod columns;
 #[cfg(feature = "csv")]
 mod csv;
 #[cfg(feature = "json-lines")]
 mod json_lines;
+#[cfg(feature = "csv")]
+mod shared;
 
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+#[cfg(feature = "avro")]
+pub use self::avro::{AvroRowReader, AvroRows};
 #[cfg(feature = "csv")]
 pub use self::csv::{Csv, CsvRowReader, CsvRows};
 #[cfg(feature = "json-lines")]

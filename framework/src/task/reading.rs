@@ -136,7 +136,7 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
         let more = match batch {
             Ok(Ok(more)) => more,
             Ok(Err(Stop::Input(error))) => return Err(error.into()),
-            Ok(Err(Stop::User(error))) => return Err(located(error, part, reader.offset())),
+            Ok(Err(Stop::User(error))) => return Err(located(error, part, &reader.place())),
             Ok(Err(Stop::Checkpoint)) => {
                 sink.check()?;
                 return Ok(Some(loop_state.at(&reader)));
@@ -227,7 +227,7 @@ impl RecordLoop<'_> {
     }
 }
 
-fn located(error: TaskError, split: &Split, offset: u64) -> TaskError {
-    let message = format!("{}, reading {} byte {offset}", error.message, split.path.display());
+fn located(error: TaskError, split: &Split, place: &str) -> TaskError {
+    let message = format!("{}, reading {} {place}", error.message, split.path.display());
     TaskError { message, ..error }
 }

@@ -2,12 +2,9 @@
 //!
 //! Owns the output format. Does not own quoting, which is that of the csv crate: RFC 4180, where it is needed.
 
-use std::io::{self, Write};
-use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use serde::Serialize;
 
+use super::super::shared::SharedBytes;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use crate::task::TaskError;
@@ -48,36 +45,13 @@ pub struct Csv {
     header: bool,
     /// Whether there is a row in this part already.
     begun: bool,
-    writer: Option<csv::Writer<Lines>>,
-    lines: Lines,
-}
-
-/// Where the csv crate leaves its lines.
-#[derive(Default, Clone)]
-struct Lines {
-    bytes: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Lines {
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    writer: Option<csv::Writer<SharedBytes>>,
+    lines: SharedBytes,
 }
 
 impl Default for Csv {
     fn default() -> Self {
-        Csv { delimiter: b',', header: true, begun: false, writer: None, lines: Lines::default() }
+        Csv { delimiter: b',', header: true, begun: false, writer: None, lines: SharedBytes::default() }
     }
 }
 
@@ -111,7 +85,7 @@ impl Csv {
         self.begun = true;
         writer.serialize(row).map_err(|error| error.to_string())?;
         writer.flush().map_err(|error| error.to_string())?;
-        out.append(&mut mem::take(&mut *self.lines.lock()));
+        out.append(&mut self.lines.lock());
         Ok(())
     }
 }

@@ -1,0 +1,333 @@
+//! Avro's binary encoding as serde sees it.
+//!
+//! Owns the decoding of one value by its schema, with bounds for hostile bytes. Texts and bytes are borrowed. Does not own
+//! schemas nor files.
+
+use std::fmt;
+
+use serde::de::value::{SeqDeserializer, StrDeserializer};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::schema::{Kind, Schema};
+
+/// Values inside of values that are followed: a schema may mean itself.
+const DEPTH_MAX: usize = 128;
+
+/// What is wrong with a value.
+#[derive(Debug)]
+pub(super) struct DatumError(String);
+
+impl fmt::Display for DatumError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DatumError {}
+
+impl serde::de::Error for DatumError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        DatumError(message.to_string())
+    }
+}
+
+#[cold]
+fn cut_off() -> DatumError {
+    DatumError("its bytes end too early".to_owned())
+}
+
+/// Takes a number off the front: zigzag, seven bits a byte.
+pub(super) fn take_long(bytes: &mut &[u8]) -> Option<i64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some((number >> 1) as i64 ^ -((number & 1) as i64));
+        }
+    }
+    None
+}
+
+fn take<'de>(bytes: &mut &'de [u8], count: usize) -> Result<&'de [u8], DatumError> {
+    let (taken, rest) = bytes.split_at_checked(count).ok_or_else(cut_off)?;
+    *bytes = rest;
+    Ok(taken)
+}
+
+fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DatumError> {
+    let (taken, rest) = bytes.split_first_chunk().ok_or_else(cut_off)?;
+    *bytes = rest;
+    Ok(*taken)
+}
+
+/// Bytes behind their length.
+fn take_counted<'de>(bytes: &mut &'de [u8]) -> Result<&'de [u8], DatumError> {
+    let length = take_long(bytes).ok_or_else(cut_off)?;
+    take(bytes, usize::try_from(length).map_err(|_| DatumError(format!("{length} is no length")))?)
+}
+
+fn take_text<'de>(bytes: &mut &'de [u8]) -> Result<&'de str, DatumError> {
+    std::str::from_utf8(take_counted(bytes)?).map_err(|_| DatumError("a text is not UTF-8".to_owned()))
+}
+
+/// One value at the front of the bytes, which is taken off as it is read.
+pub(super) struct Datum<'a, 'de> {
+    schema: &'a Schema,
+    kind: usize,
+    bytes: &'a mut &'de [u8],
+    depth: usize,
+}
+
+impl<'a, 'de> Datum<'a, 'de> {
+    pub(super) fn new(schema: &'a Schema, bytes: &'a mut &'de [u8]) -> Self {
+        Datum { schema, kind: schema.root, bytes, depth: 0 }
+    }
+
+    fn inner(&mut self, kind: usize) -> Result<Datum<'_, 'de>, DatumError> {
+        if self.depth >= DEPTH_MAX {
+            return Err(DatumError("its values are nested too deeply".to_owned()));
+        }
+        Ok(Datum { schema: self.schema, kind, bytes: self.bytes, depth: self.depth + 1 })
+    }
+
+    fn kind(&self) -> &'a Kind {
+        self.schema.kind(self.kind)
+    }
+
+    /// The value itself, of the branch that it says it is of.
+    fn resolve(mut self) -> Result<Self, DatumError> {
+        while let Kind::Union(branches) = self.kind() {
+            let branch = take_long(self.bytes).ok_or_else(cut_off)?;
+            let kind = usize::try_from(branch).ok().and_then(|branch| branches.get(branch));
+            self.kind = *kind.ok_or_else(|| DatumError(format!("its union has no branch {branch}")))?;
+            self.depth += 1;
+            if self.depth >= DEPTH_MAX {
+                return Err(DatumError("its values are nested too deeply".to_owned()));
+            }
+        }
+        Ok(self)
+    }
+
+    fn symbol(&mut self, symbols: &'a [String]) -> Result<&'a str, DatumError> {
+        let number = take_long(self.bytes).ok_or_else(cut_off)?;
+        let symbol = usize::try_from(number).ok().and_then(|number| symbols.get(number));
+        symbol.map(String::as_str).ok_or_else(|| DatumError(format!("its enum has no symbol {number}")))
+    }
+}
+
+impl<'de> Deserializer<'de> for Datum<'_, 'de> {
+    type Error = DatumError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DatumError> {
+        let mut datum = self.resolve()?;
+        match datum.kind() {
+            Kind::Null => visitor.visit_unit(),
+            Kind::Boolean => match take_array(datum.bytes)? {
+                [0] => visitor.visit_bool(false),
+                [1] => visitor.visit_bool(true),
+                [byte] => Err(DatumError(format!("{byte} is no boolean"))),
+            },
+            Kind::Int | Kind::Long => visitor.visit_i64(take_long(datum.bytes).ok_or_else(cut_off)?),
+            Kind::Float => visitor.visit_f32(f32::from_le_bytes(take_array(datum.bytes)?)),
+            Kind::Double => visitor.visit_f64(f64::from_le_bytes(take_array(datum.bytes)?)),
+            Kind::Bytes => visitor.visit_borrowed_bytes(take_counted(datum.bytes)?),
+            Kind::String => visitor.visit_borrowed_str(take_text(datum.bytes)?),
+            Kind::Fixed(size) => visitor.visit_borrowed_bytes(take(datum.bytes, *size)?),
+            Kind::Enum(symbols) => visitor.visit_str(datum.symbol(symbols)?),
+            Kind::Record(fields) => visitor.visit_map(Fields { datum, fields, next: 0 }),
+            Kind::Array(item) => all(visitor, Blocks { datum, item: *item, left: 0, ended: false }),
+            Kind::Map(value) => visitor.visit_map(Blocks { datum, item: *value, left: 0, ended: false }),
+            Kind::Union(_) => Err(DatumError("its union is of unions".to_owned())),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DatumError> {
+        let datum = self.resolve()?;
+        match datum.kind() {
+            Kind::Null => visitor.visit_none(),
+            _ => visitor.visit_some(datum),
+        }
+    }
+
+    /// A record is also the list of its fields, and bytes are the list of them.
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DatumError> {
+        let datum = self.resolve()?;
+        match datum.kind() {
+            Kind::Record(fields) => all(visitor, Fields { datum, fields, next: 0 }),
+            Kind::Bytes => {
+                visitor.visit_seq(SeqDeserializer::new(take_counted(datum.bytes)?.iter().copied()))
+            }
+            Kind::Fixed(size) => {
+                visitor.visit_seq(SeqDeserializer::new(take(datum.bytes, *size)?.iter().copied()))
+            }
+            _ => datum.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DatumError> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, DatumError> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DatumError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    /// A symbol or a text is a variant without anything in it.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DatumError> {
+        let mut datum = self.resolve()?;
+        let variant = match datum.kind() {
+            Kind::Enum(symbols) => datum.symbol(symbols)?,
+            Kind::String => take_text(datum.bytes)?,
+            other => return Err(DatumError(format!("a value of {other:?} is no enum"))),
+        };
+        visitor.visit_enum(Variant(variant))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct map struct
+        identifier ignored_any
+    }
+}
+
+/// Hands a list to a visitor, and passes over what that leaves of it.
+fn all<'de, V: Visitor<'de>, S: SeqAccess<'de, Error = DatumError>>(
+    visitor: V,
+    mut items: S,
+) -> Result<V::Value, DatumError> {
+    let value = visitor.visit_seq(&mut items)?;
+    while items.next_element::<IgnoredAny>()?.is_some() {}
+    Ok(value)
+}
+
+struct Variant<'v>(&'v str);
+
+impl<'de, 'v> EnumAccess<'de> for Variant<'v> {
+    type Error = DatumError;
+    type Variant = <StrDeserializer<'v, DatumError> as EnumAccess<'de>>::Variant;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), DatumError> {
+        let name: StrDeserializer<'v, DatumError> = self.0.into_deserializer();
+        name.variant_seed(seed)
+    }
+}
+
+/// The fields of a record, in the order of its schema.
+struct Fields<'a, 'de> {
+    datum: Datum<'a, 'de>,
+    fields: &'a [(String, usize)],
+    next: usize,
+}
+
+impl<'de> MapAccess<'de> for Fields<'_, 'de> {
+    type Error = DatumError;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, DatumError> {
+        let Some((name, _)) = self.fields.get(self.next) else { return Ok(None) };
+        let name: StrDeserializer<'_, DatumError> = name.as_str().into_deserializer();
+        seed.deserialize(name).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DatumError> {
+        let field = self.fields.get(self.next).map(|(name, kind)| (name, *kind));
+        let (name, kind) = field.ok_or_else(|| DatumError("there is no other field".to_owned()))?;
+        self.next += 1;
+        let value = seed.deserialize(self.datum.inner(kind)?);
+        value.map_err(|error| DatumError(format!("field {name}: {error}")))
+    }
+}
+
+impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
+    type Error = DatumError;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, DatumError> {
+        if self.next == self.fields.len() { Ok(None) } else { self.next_value_seed(seed).map(Some) }
+    }
+}
+
+/// The items of an array or a map, which come in counted blocks, an empty one at the end.
+struct Blocks<'a, 'de> {
+    datum: Datum<'a, 'de>,
+    item: usize,
+    left: u64,
+    ended: bool,
+}
+
+impl Blocks<'_, '_> {
+    /// Whether there is another item.
+    fn advance(&mut self) -> Result<bool, DatumError> {
+        if self.left == 0 && !self.ended {
+            let count = take_long(self.datum.bytes).ok_or_else(cut_off)?;
+            if count < 0 {
+                // Then the bytes of the block follow, for whoever wants to skip it.
+                take_long(self.datum.bytes).ok_or_else(cut_off)?;
+            }
+            self.left = count.unsigned_abs();
+            self.ended = count == 0;
+            if self.left > self.datum.bytes.len() as u64 {
+                let held = self.datum.bytes.len();
+                return Err(DatumError(format!("{} items cannot be in {held} bytes", self.left)));
+            }
+        }
+        if self.ended {
+            return Ok(false);
+        }
+        self.left -= 1;
+        Ok(true)
+    }
+}
+
+impl<'de> SeqAccess<'de> for Blocks<'_, 'de> {
+    type Error = DatumError;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, DatumError> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        seed.deserialize(self.datum.inner(self.item)?).map(Some)
+    }
+}
+
+impl<'de> MapAccess<'de> for Blocks<'_, 'de> {
+    type Error = DatumError;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, DatumError> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        let key = take_text(self.datum.bytes)?;
+        seed.deserialize(serde::de::value::BorrowedStrDeserializer::new(key)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DatumError> {
+        seed.deserialize(self.datum.inner(self.item)?)
+    }
+}

@@ -1,0 +1,150 @@
+//! Hadoop's SequenceFiles, read: pairs of a key and a value.
+//!
+//! Owns the input format, and which of Hadoop's types are known. Does not own the container (`header`, `reader`).
+//!
+//! ```
+//! use napreduce::Job;
+//!
+//! // Files of (LongWritable, Text), whatever their compression.
+//! let job = Job::sequence_file::<i64, String>().map_only(|(number, text), out| out.emit(number, text));
+//! # let _ = job;
+//! ```
+
+mod codec;
+mod header;
+mod reader;
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+pub use self::reader::SequenceReader;
+use crate::input::{InputError, InputFormat, Split, Splitting};
+
+/// Records of SequenceFiles, as pairs of key and value; made by [`Job::sequence_file`](crate::Job::sequence_file).
+///
+/// Records and blocks may be compressed by Hadoop's DefaultCodec, GzipCodec and ZStandardCodec, and with the feature `bzip2`
+/// by its BZip2Codec. Records belong to the split that holds the first byte of the
+/// marker before them.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::sequence_file::SequenceFiles;
+///
+/// let job = Job::input(SequenceFiles::<String, i32>::default()).map_only(|(word, count), out| out.emit(word, count));
+/// # let _ = job;
+/// ```
+pub struct SequenceFiles<K, V> {
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Default for SequenceFiles<K, V> {
+    fn default() -> Self {
+        SequenceFiles { types: PhantomData }
+    }
+}
+
+impl<K: Writable, V: Writable> InputFormat for SequenceFiles<K, V> {
+    type Record<'a> = (K::Of<'a>, V::Of<'a>);
+    type Reader = SequenceReader<K, V>;
+
+    fn splitting(&self, _: &Path) -> Splitting {
+        Splitting::Anywhere
+    }
+
+    fn check(&self, path: &Path) -> Result<(), InputError> {
+        reader::check(path)
+    }
+
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<SequenceReader<K, V>, InputError> {
+        SequenceReader::open(split, offset, memory)
+    }
+}
+
+/// One of Hadoop's types of keys and values: `String` is Text, `Vec<u8>` BytesWritable, `i32` IntWritable, `i64`
+/// LongWritable, `()` NullWritable. Another one may be added for a type of one's own.
+///
+/// ```
+/// use napreduce::sequence_file::Writable;
+///
+/// assert_eq!(i32::decode(&[0, 0, 1, 0]), Ok(256));
+/// assert_eq!(String::decode(b"\x02be"), Ok("be"));
+///
+/// struct Double;
+///
+/// impl Writable for Double {
+///     const CLASS: &'static str = "org.apache.hadoop.io.DoubleWritable";
+///     type Of<'a> = f64;
+///
+///     fn decode(bytes: &[u8]) -> Result<f64, String> {
+///         let bytes = bytes.try_into().map_err(|_| format!("a double of {} bytes", bytes.len()))?;
+///         Ok(f64::from_be_bytes(bytes))
+///     }
+/// }
+/// # assert_eq!(Double::decode(&1.5_f64.to_be_bytes()), Ok(1.5));
+/// # assert!(Double::CLASS.ends_with("DoubleWritable"));
+/// ```
+pub trait Writable: 'static {
+    /// The class that files name.
+    const CLASS: &'static str;
+
+    /// What a record is received as; it may borrow from the reader's buffer.
+    type Of<'a>;
+
+    /// The value that these bytes are; what is wrong with them, if they are none.
+    fn decode(bytes: &[u8]) -> Result<Self::Of<'_>, String>;
+}
+
+impl Writable for String {
+    const CLASS: &'static str = "org.apache.hadoop.io.Text";
+    type Of<'a> = &'a str;
+
+    fn decode(bytes: &[u8]) -> Result<&str, String> {
+        let mut rest = bytes;
+        let length = header::take_number(&mut rest).ok_or("a text without its length")?;
+        if usize::try_from(length) != Ok(rest.len()) {
+            return Err(format!("a text of {length} bytes in {}", rest.len()));
+        }
+        std::str::from_utf8(rest).map_err(|_| "a text is not UTF-8".to_owned())
+    }
+}
+
+impl Writable for Vec<u8> {
+    const CLASS: &'static str = "org.apache.hadoop.io.BytesWritable";
+    type Of<'a> = &'a [u8];
+
+    fn decode(bytes: &[u8]) -> Result<&[u8], String> {
+        match bytes.split_first_chunk() {
+            Some((length, rest)) if u32::from_be_bytes(*length) as usize == rest.len() => Ok(rest),
+            _ => Err(format!("{} bytes are not what they say", bytes.len())),
+        }
+    }
+}
+
+impl Writable for i32 {
+    const CLASS: &'static str = "org.apache.hadoop.io.IntWritable";
+    type Of<'a> = i32;
+
+    fn decode(bytes: &[u8]) -> Result<i32, String> {
+        let number = bytes.try_into().map(i32::from_be_bytes);
+        number.map_err(|_| format!("an int of {} bytes", bytes.len()))
+    }
+}
+
+impl Writable for i64 {
+    const CLASS: &'static str = "org.apache.hadoop.io.LongWritable";
+    type Of<'a> = i64;
+
+    fn decode(bytes: &[u8]) -> Result<i64, String> {
+        let number = bytes.try_into().map(i64::from_be_bytes);
+        number.map_err(|_| format!("a long of {} bytes", bytes.len()))
+    }
+}
+
+impl Writable for () {
+    const CLASS: &'static str = "org.apache.hadoop.io.NullWritable";
+    type Of<'a> = ();
+
+    fn decode(bytes: &[u8]) -> Result<(), String> {
+        if bytes.is_empty() { Ok(()) } else { Err(format!("nothing of {} bytes", bytes.len())) }
+    }
+}

@@ -1,0 +1,233 @@
+//! Rows in Avro container files.
+//!
+//! Owns blocks, compressions, types, damage and what fastavro writes. Does not own schemas by themselves.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use napreduce::input::{BadRows, InputFormat};
+use napreduce::rows::AvroRows;
+use napreduce::testing::JobTest;
+use napreduce::{Emit, Job, borrowed};
+use serde::Deserialize;
+
+use super::kit::{TestFile, python, read, refused_or_intact, same_at_every_cut};
+
+#[derive(Debug, Deserialize)]
+struct Flight<'a> {
+    carrier: &'a str,
+    delay: Option<i64>,
+}
+
+type Flights = borrowed!(Flight);
+
+fn show(flight: Flight<'_>) -> String {
+    format!("{} {:?}", flight.carrier, flight.delay)
+}
+
+fn flights() -> AvroRows<Flights> {
+    AvroRows::default()
+}
+
+const MARKER: &[u8; 16] = b"0123456789abcdef";
+
+fn long(number: i64, out: &mut Vec<u8>) {
+    let mut rest = ((number << 1) ^ (number >> 63)) as u64;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+fn counted(bytes: &[u8], out: &mut Vec<u8>) {
+    long(i64::try_from(bytes.len()).expect("a short one"), out);
+    out.extend_from_slice(bytes);
+}
+
+fn head(schema: &str, codec: &str) -> Vec<u8> {
+    let mut file = b"Obj\x01".to_vec();
+    long(2, &mut file);
+    for (key, value) in [("avro.schema", schema), ("avro.codec", codec)] {
+        counted(key.as_bytes(), &mut file);
+        counted(value.as_bytes(), &mut file);
+    }
+    long(0, &mut file);
+    file.extend_from_slice(MARKER);
+    file
+}
+
+const SCHEMA: &str = r#"{"type":"record","name":"F","fields":[{"name":"gate","type":{"type":"array","items":"int"}},
+    {"name":"delay","type":["null","long"]},{"name":"carrier","type":"string"}]}"#;
+
+/// Blocks of three rows, written by hand.
+fn by_hand(rows: i64) -> Vec<u8> {
+    let mut file = head(SCHEMA, "null");
+    let numbers: Vec<i64> = (0..rows).collect();
+    for block in numbers.chunks(3) {
+        let mut content = Vec::new();
+        for row in block {
+            [1, *row, 0].iter().for_each(|number| long(*number, &mut content));
+            long(row % 2, &mut content);
+            if row % 2 == 1 {
+                long(-row, &mut content);
+            }
+            counted(format!("Ü{row}").as_bytes(), &mut content);
+        }
+        long(block.len() as i64, &mut file);
+        counted(&content, &mut file);
+        file.extend_from_slice(MARKER);
+    }
+    file
+}
+
+fn expected(rows: i64) -> Vec<String> {
+    (0..rows).map(|row| format!("Ü{row} {:?}", (row % 2 == 1).then_some(-row))).collect()
+}
+
+#[test]
+fn every_cut_gives_each_row_once() {
+    let file = TestFile::new("a.avro", by_hand(10));
+    let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
+    assert_eq!(rows, expected(10));
+    for rows in [0, 1] {
+        let file = TestFile::new("a.avro", by_hand(rows));
+        assert_eq!(same_at_every_cut(&flights(), &file, [1, 100], show), expected(rows));
+    }
+    let empty = TestFile::new("a.avro", "");
+    assert_eq!(read(&flights(), &empty.whole(), false, show).expect("it is empty"), [""; 0]);
+}
+
+#[test]
+fn a_task_may_be_preempted_before_every_row() {
+    let sums = || {
+        Job::avro::<Flights>()
+            .map(|flight, out: &mut Emit<bool, i64>| {
+                out.emit(flight.delay.is_some(), flight.delay.unwrap_or(1))
+            })
+            .reduce(|known, delays, out| out.emit(known, delays.sum()))
+    };
+    JobTest::new(sums).input(by_hand(11)).split_size(60).assert_preemption_safe();
+
+    let known = || Job::avro::<(Vec<i32>, i64)>().map_only(|(gate, delay), out| out.emit(gate[0], delay));
+    let test = JobTest::new(known).input(by_hand(7)).bad_rows(BadRows::AtMost(4));
+    let output = test.run();
+    assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("1\t-1\n3\t-3\n5\t-5\n", 4));
+    test.assert_preemption_safe();
+}
+
+#[test]
+fn a_bad_row_is_told_by_its_number() {
+    let file = TestFile::new("a.avro", by_hand(2));
+    let error = read(&AvroRows::<(Vec<i32>, i64)>::default(), &file.whole(), false, |row| format!("{row:?}"));
+    let error = error.expect_err("the first row has no delay").to_string();
+    assert!(
+        error.contains(
+            " has a bad row at row 1: field delay: invalid type: unit value, expected i64; the row is "
+        ) && error.contains(r#"\"carrier\":\"Ü0\""#),
+        "{error}"
+    );
+}
+
+#[test]
+fn damaged_and_hostile_files_are_refused_by_name() {
+    let bytes = by_hand(4);
+    let first = head(SCHEMA, "null").len();
+    let second = bytes.len() - 16 - bytes[first..].windows(16).position(|at| at == MARKER).expect("a marker");
+    for cut in 1..bytes.len() {
+        let file = TestFile::new("a.avro", &bytes[..cut]);
+        let said = refused_or_intact(&flights(), &file, &expected(4), show);
+        let whole_block = bytes[..cut].ends_with(MARKER);
+        assert_eq!(
+            said.is_none(),
+            whole_block,
+            "cut at byte {cut} of {}, after {second}: {said:?}",
+            bytes.len()
+        );
+    }
+    let all = AvroRows::<BTreeMap<String, serde_json::Value>>::default();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x15;
+        let file = TestFile::new("a.avro", changed);
+        if let Err(error) = read(&all, &file.whole(), false, |row| format!("{row:?}")) {
+            assert!(error.to_string().contains(&file.path.display().to_string()), "{error}");
+        }
+    }
+    let said = |bytes: &[u8]| {
+        let file = TestFile::new("a.avro", bytes);
+        let error = read(&flights(), &file.whole(), false, show).expect_err("it is refused").to_string();
+        error.replace(&file.path.display().to_string(), "a")
+    };
+    let block = |schema: &str, rows: i64, content: &[u8]| {
+        let mut file = head(schema, "null");
+        long(rows, &mut file);
+        counted(content, &mut file);
+        [&file[..], MARKER].concat()
+    };
+    let itself = r#"{"type":"record","name":"F","fields":[{"name":"f","type":"F"}]}"#;
+    assert!(said(&block(itself, 1, b"")).ends_with("its values are nested too deeply"));
+    assert!(
+        said(&block("\"null\"", i64::MAX, b""))
+            .ends_with("it is damaged: a block of 9223372036854775807 rows")
+    );
+    let many = said(&block(r#"{"type":"array","items":"null"}"#, 1, b"\xfe\xff\xff\xff\x0f\0"));
+    assert!(many.ends_with("it is damaged: 2147483647 items cannot be in 1 bytes"), "{many}");
+    assert!(
+        said(&head(SCHEMA, "lzo"))
+            .ends_with("compressed with \"lzo\", which is not read; write it with deflate or zstandard")
+    );
+    assert!(said(b"carrier,delay\n").ends_with("it does not begin as an Avro container file"));
+    assert!(flights().check(&TestFile::new("a", by_hand(1)).path).is_ok());
+}
+
+#[test]
+fn what_fastavro_writes_is_read() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let script = r#"
+import fastavro
+schema = {"type": "record", "name": "Flight", "namespace": "air", "fields": [
+    {"name": "carrier", "type": "string"}, {"name": "delay", "type": ["null", "long"]},
+    {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["Day", "Night"]}},
+    {"name": "id", "type": {"type": "fixed", "name": "Id", "size": 2}},
+    {"name": "marks", "type": {"type": "map", "values": "double"}},
+    {"name": "first", "type": ["null", "Flight"]}]}
+def flight(number, first):
+    return {"carrier": f"Ü{number}", "delay": -number if number % 2 else None, "kind": "Night", "id": b"ab",
+            "marks": {"a": 0.5}, "first": first}
+rows = [flight(number, flight(number, None) if number % 3 else None) for number in range(500)]
+for codec in ["null", "deflate"]:
+    fastavro.writer(open(f"{codec}.avro", "wb"), fastavro.parse_schema(schema), rows, codec=codec, sync_interval=400)
+"#;
+    if python(&["fastavro"], script, folder.path()).is_none() {
+        return;
+    }
+    for codec in ["null", "deflate"] {
+        let bytes = fs::read(folder.path().join(format!("{codec}.avro"))).expect("Python wrote it");
+        let file = TestFile::new("a.avro", bytes);
+        let sizes = [97, 400, 1000, 5003, file.size - 1];
+        assert_eq!(same_at_every_cut(&flights(), &file, sizes, show), expected(500));
+
+        #[derive(Debug, Deserialize)]
+        enum Kind {
+            Day,
+            Night,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Whole {
+            kind: Kind,
+            id: Vec<u8>,
+            marks: BTreeMap<String, f64>,
+            first: Option<Box<Whole>>,
+        }
+        let tell = |row: Whole| {
+            let Whole { kind, id, marks, first } = row;
+            assert!(
+                matches!(kind, Kind::Night) && !matches!(kind, Kind::Day) && id == b"ab" && marks["a"] == 0.5
+            );
+            first.is_some().to_string()
+        };
+        let firsts = read(&AvroRows::<Whole>::default(), &file.whole(), false, tell).expect("it is intact");
+        assert_eq!(firsts[..4], ["false", "true", "true", "false"]);
+    }
+}
