@@ -19,7 +19,7 @@ use crate::input::{InputError, RecordReader, Split};
 
 const SEARCH_BYTES: usize = 64 << 10;
 /// Records of a batch that are not in a block.
-const BATCH_RECORDS: usize = 1024;
+const BATCH_RECORDS: u64 = 1024;
 const LENGTH_BYTES: usize = 4;
 /// What stands where a length belongs, before a marker.
 const ESCAPE: [u8; LENGTH_BYTES] = [0xff; LENGTH_BYTES];
@@ -346,15 +346,15 @@ impl<K: Writable, V: Writable> RecordReader<SequenceFiles<K, V>> for SequenceRea
         &mut self,
         each: &mut impl FnMut(Pair<'_, K, V>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        for _ in 0..BATCH_RECORDS {
+        // Records that are passed over make no batch: a reader opened behind them would begin with the same.
+        let begin = self.position.get();
+        let wanted = if matches!(self.layout, Layout::Blocks(_)) { 1 } else { BATCH_RECORDS };
+        while self.position.get() < begin + wanted {
             if !self.begin_records()? {
                 return Ok(false);
             }
             match self.layout {
-                Layout::Blocks(_) => {
-                    self.block(each)?;
-                    break;
-                }
+                Layout::Blocks(_) => self.block(each)?,
                 Layout::Plain | Layout::Records(_) => self.record(each)?,
             }
         }
