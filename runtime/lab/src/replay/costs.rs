@@ -51,12 +51,12 @@ pub fn measure(
     binaries: &Path,
     session: &Session,
 ) -> Result<Costs, LabError> {
-    let mut costs = Costs::default();
-    costs.launch = match (given.launch, plans.first()) {
+    let launched = match (given.launch, plans.first()) {
         (Some(launch), _) => launch,
         (None, Some(plan)) => launch(plan, bench, session)?,
         (None, None) => Span(0),
     };
+    let mut costs = Costs { launch: launched, ..Costs::default() };
     if !given.has_all_of_preemption() && preempts(plans, &costs)? {
         session.say("measuring what a suspend and a checkpoint cost");
         let work = WorkSettings { parent: Some(bench.work().to_owned()), keep: false };

@@ -113,7 +113,7 @@ impl LivePlan {
         coordinator.insert("queues".to_owned(), queues.into_iter().collect::<Vec<_>>().into());
         let mut file = toml::Table::new();
         file.insert("coordinator".to_owned(), coordinator.into());
-        let preemption = toml::Value::try_from(&self.preemption).map_err(refused)?;
+        let preemption = toml::Value::try_from(self.preemption).map_err(refused)?;
         file.insert("preemption".to_owned(), preemption);
         let tables = toml::Value::try_from(&self.policy.tables).map_err(refused)?;
         file.insert("scheduler".to_owned(), tables);
@@ -125,7 +125,7 @@ impl LivePlan {
         let mut settings = SimulationSettings::new(self.cluster.machines, self.cluster.slots());
         settings.map_machines = self.cluster.map_machines;
         (settings.seed, settings.engine.seed) = (self.seed, self.seed);
-        settings.engine.preemption = self.preemption.clone();
+        settings.engine.preemption = self.preemption;
         settings.progress_period = Some(self.heartbeat);
         let overheads = &mut settings.overheads;
         overheads.launch = costs.launch;

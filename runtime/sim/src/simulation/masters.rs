@@ -15,13 +15,16 @@ use super::jobs::Management;
 use crate::job::SimulatedJob;
 use crate::run::SimulationError;
 
+/// A job, and when it came.
+type Came = (SimulatedJob, Time);
+
 /// What is known of masters that have not started, and how many there are.
 #[derive(Debug, Default)]
 pub(super) struct Masters {
     /// Jobs for which there is no room yet, by queue: more important ones first, then as they came.
-    held_back: BTreeMap<Arc<str>, BTreeMap<(i64, u64), (SimulatedJob, Time)>>,
+    held_back: BTreeMap<Arc<str>, BTreeMap<(i64, u64), Came>>,
     /// Jobs whose master has not started, by its number.
-    starting: BTreeMap<u32, (SimulatedJob, Time)>,
+    starting: BTreeMap<u32, Came>,
     /// How many of each queue there are.
     there: BTreeMap<Arc<str>, u32>,
     /// When the last one that was ordered to start has.

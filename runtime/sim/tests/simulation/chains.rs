@@ -10,8 +10,11 @@ use napreduce_sim::{Ending, Run, Simulation, WorkloadFile};
 
 use super::{at, machines};
 
+/// Names of jobs, and their deadlines.
+type Deadlines = Vec<(String, Option<Time>)>;
+
 /// First in, first out; notes which deadlines it is told.
-struct Told(Fifo, Arc<Mutex<Vec<(String, Option<Time>)>>>);
+struct Told(Fifo, Arc<Mutex<Deadlines>>);
 
 impl Scheduler for Told {
     fn on_event(&mut self, _: Time, event: &Event, _: &ClusterView<'_>) {
