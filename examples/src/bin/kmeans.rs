@@ -38,6 +38,7 @@ fn round(Centres { centres }: &Centres) -> Job {
 
 fn drive(driver: &mut Driver, start: &Centres) -> Result<(), Box<dyn std::error::Error>> {
     let mut now = start.clone();
+    driver.expect_jobs(ROUNDS_MAX);
     for number in 1..ROUNDS_MAX {
         let output = driver.intermediate(&format!("round-{number}"));
         driver.job("round").parameters(&now).output(&output).reduces(1).run()?;

@@ -18,7 +18,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId};
-use crate::primitive_choice::Estimate;
 use crate::time::{Span, Time};
 
 /// How a slot is taken from an attempt.
@@ -75,6 +74,24 @@ pub enum Requester {
     Operator,
     /// The engine itself, by its settings.
     Engine,
+}
+
+/// What one way to take a slot is expected to cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The way.
+    pub primitive: Primitive,
+    /// How long the beneficiary waits for the slot, and for memory in it.
+    pub free: Span,
+    /// How much more slot time the victim takes because of it: work to be done again, or saved and read back.
+    pub victim: Span,
+}
+
+impl Estimate {
+    /// Both together: what the two jobs are later for it.
+    pub fn cost(&self) -> Span {
+        self.free + self.victim
+    }
 }
 
 /// How far an open request is.

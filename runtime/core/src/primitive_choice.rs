@@ -1,8 +1,7 @@
 //! Which primitive takes a slot when the settings say so and not the policy: always one, or for each victim the one that
 //! costs least.
 //!
-//! Owns the choice as a setting, what an estimate is, and what estimates came to. Does not own how a cost is estimated
-//! (the engine).
+//! Owns the choice as a setting, and what estimates came to. Does not own how a cost is estimated (the engine).
 
 use std::fmt;
 
@@ -102,24 +101,6 @@ impl AutoSettings {
     pub(crate) fn paging(&self, bytes: u64) -> Span {
         let micros = u128::from(bytes) * 1_000_000 / u128::from(self.page_bandwidth.max(1));
         Span(u64::try_from(micros).unwrap_or(u64::MAX))
-    }
-}
-
-/// What one way to take a slot is expected to cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The way.
-    pub primitive: Primitive,
-    /// How long the beneficiary waits for the slot, and for memory in it.
-    pub free: Span,
-    /// How much more slot time the victim takes because of it: work to be done again, or saved and read back.
-    pub victim: Span,
-}
-
-impl Estimate {
-    /// Both together: what the two jobs are later for it.
-    pub fn cost(&self) -> Span {
-        self.free + self.victim
     }
 }
 

@@ -241,9 +241,7 @@ impl Scene {
                 assert_eq!(attempt.active_time(self.now), millis(expected), "{line}");
             }
             ["declined", id] => {
-                let worker =
-                    self.engine.view().worker(worker(id.trim_end_matches(':'))).expect("a known worker");
-                assert_eq!(worker.declined(TaskKind::Map).unwrap_or(""), reason, "{line}");
+                assert_eq!(self.declined(worker(id.trim_end_matches(':'))), reason, "{line}");
             }
             ["why", of] => {
                 let id = task(of);
@@ -270,6 +268,11 @@ impl Scene {
         let mut lines = vec![explanation.state];
         lines.extend(explanation.reasons);
         lines
+    }
+
+    /// Why the map slot of a worker was left empty.
+    fn declined(&self, id: WorkerId) -> &str {
+        self.engine.view().worker(id).expect("a known worker").declined(TaskKind::Map).unwrap_or("")
     }
 
     fn handle(&mut self, event: Event) -> Vec<String> {

@@ -9,6 +9,7 @@ mod explain;
 mod faults;
 mod free_workers;
 mod gone;
+mod held_slots;
 mod id_map;
 mod image;
 mod job;
@@ -257,80 +258,12 @@ impl Cluster {
         }
     }
 
-    /// Gives a slot to an attempt of a job, the one reserved for it first.
-    pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
-        let mut used_one = false;
-        self.drop_reservations(worker, |_, kept| {
-            let mine = kept.job == job && kept.kind == kind && !used_one;
-            used_one |= mine;
-            mine
-        });
-        self.change_used(worker, kind, |used| used + 1);
-        self.held_slots[kind] += 1;
-        self.job_mut(job).holding[kind] += 1;
-        self.touch(job);
-    }
-
-    /// Takes back the slot of an attempt of a job.
-    pub fn vacate(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
-        self.change_used(worker, kind, |used| used - 1);
-        self.held_slots[kind] -= 1;
-        self.job_mut(job).holding[kind] -= 1;
-        self.touch(job);
-    }
-
-    /// The kinds whose free slots change with those of a kind.
-    fn kinds_with(&self, worker: WorkerId, kind: TaskKind) -> &'static [TaskKind] {
-        match (self.workers[&worker].shared, kind) {
-            (true, _) => &TaskKind::ALL,
-            (false, TaskKind::Map) => &[TaskKind::Map],
-            (false, TaskKind::Reduce) => &[TaskKind::Reduce],
-        }
-    }
-
     /// The policy has to be told of this job.
     pub fn touch(&mut self, id: JobId) {
         let told = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
         if told != Some(true) {
             self.changed.push(id);
         }
-    }
-
-    /// Keeps a free slot for a job until a time.
-    pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
-        self.deadlines.insert((reservation.until, Deadline::Reservation(worker)));
-        self.worker_mut(worker).reservations.push(reservation);
-        let job = self.job_mut(reservation.job);
-        job.reserved_on.insert(worker);
-        job.promised[reservation.kind] += 1;
-        self.touch(reservation.job);
-    }
-
-    /// Gives up the reservations on a worker that `unwanted` names.
-    pub fn drop_reservations(
-        &mut self,
-        worker: WorkerId,
-        mut unwanted: impl FnMut(&Cluster, &Reservation) -> bool,
-    ) {
-        if self.workers[&worker].reservations.is_empty() {
-            return;
-        }
-        let all = std::mem::take(&mut self.worker_mut(worker).reservations);
-        let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| unwanted(self, one));
-        for gone in &dropped {
-            if !kept.iter().any(|one| one.until == gone.until) {
-                self.deadlines.remove(&(gone.until, Deadline::Reservation(worker)));
-            }
-            let last = !kept.iter().any(|one| one.job == gone.job);
-            if let Some(job) = self.jobs.get_mut(&gone.job) {
-                job.promised[gone.kind] -= 1;
-                if last {
-                    job.reserved_on.remove(&worker);
-                }
-                self.touch(gone.job);
-            }
-        }
-        self.worker_mut(worker).reservations = kept;
     }
 
     /// Enters a worker that came up among those with free slots, or takes one that is lost out.
@@ -387,23 +320,5 @@ impl Cluster {
             }
         }
         changed.into_iter().for_each(|job| self.refresh(job));
-    }
-
-    fn change_used(&mut self, worker: WorkerId, kind: TaskKind, change: impl Fn(u32) -> u32) {
-        let known = self.worker_mut(worker);
-        let before = known.free(kind);
-        known.used[kind] = change(known.used[kind]);
-        let (after, up, listed) = (known.free(kind), known.takes_attempts(), known.listed);
-        for &kind in self.kinds_with(worker, kind) {
-            if listed[kind] {
-                self.free_slots[kind] = self.free_slots[kind] + u64::from(after) - u64::from(before);
-            }
-            if up && after > 0 {
-                self.free[kind].insert((Reverse(after), worker));
-            }
-            if after != before {
-                self.free[kind].remove(&(Reverse(before), worker));
-            }
-        }
     }
 }
