@@ -58,7 +58,7 @@ pub(crate) use self::splits::{combine, plan_splits};
 pub(crate) use self::stamps::{check_unchanged, stamp};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
-#[cfg(any(feature = "csv", feature = "json-lines"))]
+#[cfg(feature = "csv")]
 pub(crate) use self::window::Window;
 pub(crate) use napreduce_live::InputSplit;
 

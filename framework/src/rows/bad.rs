@@ -29,14 +29,14 @@ pub(super) struct BadRowGate {
 
 /// A row that cannot be read: where it stands, what stands there and what is wrong with it.
 pub(super) struct BadRow<'a> {
-    pub(super) place: Place,
+    pub(super) place: RowPlace,
     pub(super) row: &'a [u8],
     pub(super) reason: String,
 }
 
 /// Where a row stands.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum RowPlace {
     /// A line that begins at this offset.
     #[cfg(any(feature = "csv", feature = "json-lines"))]
     Offset(u64),
@@ -90,12 +90,12 @@ impl BadRowGate {
         }
     }
 
-    fn place(&self, place: Place) -> String {
+    fn place(&self, place: RowPlace) -> String {
         match place {
             #[cfg(any(feature = "csv", feature = "json-lines"))]
-            Place::Offset(offset) => self.line(offset),
+            RowPlace::Offset(offset) => self.line(offset),
             #[cfg(feature = "avro")]
-            Place::Row(row) => row,
+            RowPlace::Row(row) => row,
         }
     }
 

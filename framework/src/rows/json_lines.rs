@@ -8,7 +8,7 @@ use std::path::Path;
 use napreduce_live::ReadPosition;
 use serde::Serialize;
 
-use super::bad::{BadRow, BadRowGate, Place};
+use super::bad::{BadRow, BadRowGate, RowPlace};
 use super::{TypedRow, without_mark};
 use crate::input::{
     BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines, for_each_line,
@@ -118,7 +118,7 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
             match serde_json::from_slice::<R::Of<'_>>(row) {
                 Ok(row) => each(row),
                 Err(error) => {
-                    let bad = BadRow { place: Place::Offset(line.get()), row, reason: reason(&error) };
+                    let bad = BadRow { place: RowPlace::Offset(line.get()), row, reason: reason(&error) };
                     Ok(self.gate.pass(bad)?)
                 }
             }

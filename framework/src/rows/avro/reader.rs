@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::super::TypedRow;
-use super::super::bad::{BadRow, BadRowGate, Place, bad_table};
+use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
 use super::datum::{Datum, take_long};
 use super::schema::Schema;
 use super::{AvroRows, Codec};
@@ -307,7 +307,7 @@ impl<R: TypedRow> RecordReader<AvroRows<R>> for AvroRowReader<R> {
                     let passed = IgnoredAny::deserialize(Datum::new(schema, &mut rest));
                     passed.map_err(|error| file.bad(at, format!("it is damaged: {error}")))?;
                     let row = shown.map(|row| row.to_string()).unwrap_or_default();
-                    let place = Place::Row(row_in_words(position, split));
+                    let place = RowPlace::Row(row_in_words(position, split));
                     gate.pass(BadRow { place, row: row.as_bytes(), reason: error.to_string() })?;
                 }
             }

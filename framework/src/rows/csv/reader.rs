@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use csv::ByteRecord;
 use napreduce_live::ReadPosition;
 
-use super::super::bad::{BadRow, BadRowGate, Place, bad_table};
+use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
 use super::super::{TypedRow, without_mark};
 use super::{Dialect, Table};
 use crate::input::{BadRows, InputError, LineBlocks, RecordReader, Source, Split, Window, for_each_line};
@@ -174,7 +174,7 @@ impl Batch<'_> {
             Err(_) => (record.len(), unclosed.to_owned()),
         };
         let row = record[..taken].trim_ascii_end();
-        self.gate.pass(BadRow { place: Place::Offset(offset), row, reason })?;
+        self.gate.pass(BadRow { place: RowPlace::Offset(offset), row, reason })?;
         Ok(Some(taken + mark))
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns cuts between and inside blocks, damage, and what other programs write. Does not own gzip and plain zstd.
 
+#![allow(dead_code, unused_imports, reason = "each feature uses some of it")]
+
 #[cfg(feature = "bzip2")]
 mod bzip2;
 #[cfg(feature = "lz4")]
