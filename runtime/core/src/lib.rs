@@ -36,7 +36,7 @@ pub use event::{DEFAULT_RACK, Event, FailureClass, Report};
 pub use fault::FaultPlace;
 pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
-pub use preemption::{Estimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
+pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
 pub use scheduler::{Action, Actions, Offer, Preempt, Release, Scheduler};

@@ -78,7 +78,7 @@ pub enum Requester {
 
 /// What one way to take a slot is expected to cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct CostEstimate {
     /// The way.
     pub primitive: Primitive,
     /// How long the beneficiary waits for the slot, and for memory in it.
@@ -87,7 +87,7 @@ pub struct Estimate {
     pub victim: Span,
 }
 
-impl Estimate {
+impl CostEstimate {
     /// Both together: what the two jobs are later for it.
     pub fn cost(&self) -> Span {
         self.free + self.victim
@@ -134,7 +134,7 @@ pub struct PreemptRequest {
     pub state: RequestState,
     /// What it was expected to cost, where the costs decided how.
     #[serde(default)]
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<CostEstimate>,
 }
 
 impl PreemptRequest {

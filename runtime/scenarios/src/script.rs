@@ -203,16 +203,13 @@ impl Scene {
                 reason: reason.to_owned(),
             },
             ["pause", id] => Event::JobSuspendRequested { job: JobId(number(id)), reason: reason.to_owned() },
-            ["continue", id] => {
-                Event::JobResumeRequested { job: JobId(number(id)), reason: reason.to_owned() }
-            }
+            ["continue", id] => Event::JobResumeRequested { job: JobId(number(id)), reason: reason.into() },
             ["lost", id, ref how @ ..] => {
                 Event::WorkerLost { worker: worker(id), crashed: *how == ["crashed"] }
             }
             ["memory", id, bytes] => Event::WorkerMemory { worker: worker(id), bytes: number(bytes).into() },
             ["short", id] => {
-                let lacks = (!reason.is_empty()).then(|| reason.to_owned());
-                Event::WorkerShort { worker: worker(id), lacks }
+                Event::WorkerShort { worker: worker(id), lacks: (!reason.is_empty()).then(|| reason.into()) }
             }
             ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
             ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },

@@ -147,6 +147,12 @@ impl<'p> Driver<'p> {
     /// How many jobs this program will yet run. With `--deadline` on a cluster each job of a chain gets a deadline of
     /// its own, which leaves those after it as long as runs of the same definition took, or an equal part. Unless it
     /// is said, one more job is expected until one writes to `--output`.
+    ///
+    /// ```
+    /// fn drive(driver: &mut napreduce::Driver) {
+    ///     driver.expect_jobs(3);
+    /// }
+    /// ```
     pub fn expect_jobs(&mut self, jobs: u32) {
         if let Some(deadline) = &mut self.deadline {
             deadline.expect(jobs);

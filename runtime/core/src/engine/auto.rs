@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crate::cluster::{Attempt, Worker};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
-use crate::preemption::{Estimate, Primitive, Requester};
+use crate::preemption::{CostEstimate, Primitive, Requester};
 use crate::primitive_choice::{Judged, PrimitiveChoice};
 use crate::settings::{Conversion, Converted};
 use crate::states::AttemptState;
@@ -30,12 +30,12 @@ impl Engine {
 
     /// What each possible way to take the slot of an attempt is expected to cost, the cheapest first; of those that cost the
     /// same, the one that keeps the work, and rather that which can go on anywhere.
-    fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> Vec<Estimate> {
+    fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> Vec<CostEstimate> {
         let (auto, can) = (&self.settings.preemption.auto, self.can_do(attempt.id));
         let known = &self.cluster.costs[attempt.id.task.kind];
         let mut all = Vec::with_capacity(4);
         if can.checkpoint {
-            all.push(Estimate {
+            all.push(CostEstimate {
                 primitive: Primitive::Checkpoint,
                 free: self.saving(attempt.id),
                 victim: self.restoring(attempt.id),
@@ -43,18 +43,18 @@ impl Engine {
         }
         if can.suspend && self.why_full(attempt.worker).is_none() && !self.is_suspended_enough(attempt) {
             let paging = auto.paging(self.bytes_that_would_not_fit(attempt, beneficiary));
-            all.push(Estimate {
+            all.push(CostEstimate {
                 primitive: Primitive::Suspend,
                 free: known.suspend.unwrap_or(auto.suspend) + paging,
                 victim: known.resume.unwrap_or(auto.resume) + paging,
             });
         }
         if let Some(free) = self.left_to_do(attempt) {
-            all.push(Estimate { primitive: Primitive::Wait, free, victim: Span(0) });
+            all.push(CostEstimate { primitive: Primitive::Wait, free, victim: Span(0) });
         }
         let lost = attempt.active_time(self.cluster.now) + known.launch.unwrap_or(auto.launch);
         let free = known.kill.unwrap_or_default();
-        all.push(Estimate { primitive: Primitive::Kill, free, victim: lost });
+        all.push(CostEstimate { primitive: Primitive::Kill, free, victim: lost });
         let late = self.latest_for(attempt.id.task.kind, beneficiary);
         all.sort_by_key(|one| (late.is_some_and(|late| one.free > late), one.cost()));
         if all.iter().all(|one| late.is_some_and(|late| one.free > late)) {
@@ -117,7 +117,7 @@ impl Engine {
         &self,
         attempt: &Attempt,
         beneficiary: Option<JobId>,
-    ) -> Option<(Estimate, String)> {
+    ) -> Option<(CostEstimate, String)> {
         let estimates = self.estimates(attempt, beneficiary);
         let kind = attempt.id.task.kind;
         let keeps = matches!(estimates.first()?.primitive, Primitive::Suspend | Primitive::Checkpoint);
@@ -126,7 +126,7 @@ impl Engine {
             let why = format!("no {kind} was {}ed yet: this one is, to measure it", untried.primitive);
             return Some((*untried, why));
         }
-        let cost = |one: &Estimate| format!("{} {}", one.primitive, one.cost().to_text());
+        let cost = |one: &CostEstimate| format!("{} {}", one.primitive, one.cost().to_text());
         let said: Vec<String> = estimates.iter().map(cost).collect();
         Some((*estimates.first()?, format!("cheapest of {}", said.join(", "))))
     }
