@@ -5,10 +5,6 @@
 
 #[cfg(feature = "avro")]
 mod avro;
-#[cfg_attr(
-    not(all(feature = "bzip2", feature = "lz4", feature = "snappy", feature = "xz")),
-    allow(dead_code, unused_imports, reason = "what is for formats that are not compiled")
-)]
 mod compressed;
 #[cfg(feature = "csv")]
 mod csv;
