@@ -130,8 +130,14 @@ impl Scale {
         self,
         settings: &PreemptionSettings,
     ) -> Result<(PreemptionSettings, Vec<String>), WorkloadReplayError> {
-        let (mut table, mut told) = (toml::Value::Table(as_table(settings)?), Vec::new());
+        let (mut table, mut told) = (as_table(settings)?, Vec::new());
+        // What this cluster takes is what it takes, however quickly its jobs come.
+        let expected = table.remove("auto");
+        let mut table = toml::Value::Table(table);
         self.intervals(&mut table, "preemption", &mut told);
+        if let (Some(expected), Some(table)) = (expected, table.as_table_mut()) {
+            table.insert("auto".to_owned(), expected);
+        }
         let scaled = table
             .try_into()
             .map_err(|error: toml::de::Error| WorkloadReplayError::Policy(error.to_string()))?;
