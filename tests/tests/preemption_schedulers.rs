@@ -174,6 +174,18 @@ fn a_policy_that_may_only_wait_lets_everything_finish() {
     assert!(preemptions.iter().all(|known| known["end"] == "finished"), "{preemptions:#?}");
 }
 
+#[test]
+fn a_primitive_chosen_for_each_victim_keeps_the_outputs_and_says_why() {
+    for (scheduler, tables, phase) in [POLICIES[2], POLICIES[0]] {
+        let preemptions = run_preempted(scheduler, tables, phase, "auto");
+        let chosen = |known: &&Value| {
+            let reason = known["reason"].as_str().unwrap_or_default();
+            reason.contains("cheapest of ") || reason.contains("to measure it")
+        };
+        assert!(preemptions.iter().any(|known| chosen(&known)), "{scheduler}: {preemptions:#?}");
+    }
+}
+
 /// All that rules can do on a cluster: each of it to a task of one job.
 const RULES: &str = r#"
 [scheduler.trigger]

@@ -23,10 +23,8 @@ const MEMORY_ALWAYS: u64 = 16 << 20;
 const LZMA2: u64 = 0x21;
 const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
-/// One block of a file.
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// Where it begins.
     at: u64,
     /// Its bytes without padding.
     unpadded: u64,

@@ -40,7 +40,6 @@ pub(super) enum RowPlace {
     /// A line that begins at this offset.
     #[cfg(any(feature = "csv", feature = "json-lines"))]
     Offset(u64),
-    /// In words.
     #[cfg(feature = "avro")]
     Row(String),
 }

@@ -25,7 +25,6 @@ const LENGTH_BYTES: usize = 4;
 const ESCAPE: [u8; LENGTH_BYTES] = [0xff; LENGTH_BYTES];
 const TOO_SHORT: &str = "it ends too early; the file is incomplete";
 
-/// One record.
 type Pair<'a, K, V> = (<K as Writable>::Of<'a>, <V as Writable>::Of<'a>);
 
 /// Reads [`SequenceFiles`].
@@ -299,7 +298,6 @@ impl<K: Writable, V: Writable> SequenceReader<K, V> {
         Ok(())
     }
 
-    /// Reads one block.
     fn block<E: From<InputError>>(
         &mut self,
         each: &mut impl FnMut(Pair<'_, K, V>) -> Result<(), E>,
@@ -361,7 +359,6 @@ impl<K: Writable, V: Writable> RecordReader<SequenceFiles<K, V>> for SequenceRea
         Ok(true)
     }
 
-    /// Counts records.
     fn offset(&self) -> u64 {
         self.position.get()
     }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use napreduce_core::PrimitiveChoice;
 use napreduce_lab::paper::{
     Executor, Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection, SimulateError,
     Verdict, paper, paper_again, papers, plan, select, simulate,
@@ -108,6 +109,18 @@ fn a_policy_in_the_place_of_another_turns_verdicts_that_depend_on_it() {
         for (figure, verdict) in verdicts(swapped, figures, 30) {
             assert_eq!(verdict, Verdict::DoesNotHold, "{paper} {figure} with fifo in the place of {from}");
         }
+    }
+}
+
+#[test]
+fn a_choice_that_always_kills_is_not_taken_for_a_good_one() {
+    let mut fixed = paper_of("auto");
+    let campaigns = fixed.campaigns.values_mut();
+    for variant in campaigns.filter_map(|campaign| campaign.variants.get_mut("auto")) {
+        variant.primitive = Some(PrimitiveChoice::Kill);
+    }
+    for (figure, verdict) in verdicts(fixed, &["xl-s", "xl-l"], 30) {
+        assert_eq!(verdict, Verdict::DoesNotHold, "auto {figure} with kill in the place of auto");
     }
 }
 

@@ -42,11 +42,14 @@ impl RunningJobs {
     /// A job comes that these limits count, and waits if one of them is reached. Others that may run now: after
     /// a restart it is known what is left for them when the last of those that ran has been named.
     pub(crate) fn enter(&mut self, job: JobId, submitted: Time, limits: Vec<Limit>) -> Vec<JobId> {
-        if limits.is_empty() || self.running.contains_key(&job) {
+        if self.running.contains_key(&job) {
             return Vec::new();
         }
-        let is_over = self.remembered.len() == 1 && self.remembered.contains(&job);
-        if self.remembered.remove(&job) {
+        let ran = self.remembered.remove(&job);
+        let is_over = ran && self.remembered.is_empty();
+        // The limits of a job that ran may have been taken out of the configuration since.
+        if limits.is_empty() {
+        } else if ran {
             self.run(job, limits);
         } else {
             let any = (!self.remembered.is_empty()).then(|| limits[0].0.clone());
@@ -224,6 +227,16 @@ mod tests {
                 prop_assert_eq!(again.running(), jobs.running());
             }
         }
+    }
+
+    #[test]
+    fn jobs_wait_no_longer_for_one_whose_limits_are_gone_after_a_restart() {
+        let mut jobs = RunningJobs::default();
+        jobs.recall(vec![JobId(1)]);
+        assert_eq!(jobs.enter(JobId(2), Time(2), vec![(Group::Queue(4), 1)]), []);
+        assert!(jobs.is_waiting(JobId(2)));
+        assert_eq!(jobs.enter(JobId(1), Time(1), Vec::new()), [JobId(2)]);
+        assert_eq!(jobs.running(), [JobId(2)]);
     }
 
     #[test]

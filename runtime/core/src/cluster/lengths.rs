@@ -18,11 +18,9 @@ const NAMES_MAX: usize = 1_000;
 /// How long attempts were at work for some tasks, without work that was lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
-    /// How many tasks.
     pub tasks: u64,
     /// All of them together.
     pub total: Span,
-    /// The longest.
     pub longest: Span,
 }
 
@@ -41,7 +39,6 @@ impl Lengths {
     }
 }
 
-/// What is remembered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KnownLengths {
     /// Of the last job of each name, and when it ended.

@@ -131,6 +131,17 @@ impl Engine {
         Some((*estimates.first()?, format!("cheapest of {}", said.join(", "))))
     }
 
+    /// The choice for a victim that could not be suspended after all.
+    pub(super) fn cheapest_but_suspend(
+        &self,
+        id: AttemptId,
+        beneficiary: Option<JobId>,
+    ) -> Option<CostEstimate> {
+        let estimates = || self.estimates(&self.cluster.attempts[&id], beneficiary);
+        let all = if self.chooses() { estimates() } else { Vec::new() };
+        all.into_iter().find(|one| one.primitive != Primitive::Suspend)
+    }
+
     /// Whether this way to keep work was never chosen for a task of a kind. What is never tried is never measured, and what
     /// is not known to be cheap would never be tried.
     fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {

@@ -62,7 +62,9 @@ impl Engine {
         self.cluster.attempt_mut(id).recalled = false;
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
-        let instead = Primitive::from(self.settings.preemption.when_full);
+        // Where costs decide, they decide again, now without a suspend.
+        let cheapest = asked.and_then(|request| self.cheapest_but_suspend(id, request.beneficiary));
+        let instead = cheapest.map_or_else(|| self.settings.preemption.when_full.into(), |one| one.primitive);
         let instead = (by == Some(Requester::Policy)).then_some(instead);
         self.record(Record::SuspendRefused { attempt: id, instead, reason: why.to_owned() });
         // As after a resume: a commit that was asked for comes first.
@@ -77,7 +79,7 @@ impl Engine {
             request.reason = format!("{} ({primitive} instead of suspend: {why})", request.reason);
             (request.primitive, request.state) = (primitive, RequestState::Created);
             // The grace was for the suspend: see `preempt`.
-            (request.grace, request.earliest, request.estimate) = (None, None, None);
+            (request.grace, request.earliest, request.estimate) = (None, None, cheapest);
             self.open_request(request);
         }
         self.advance_request(id);

@@ -79,6 +79,19 @@ fn the_cheapest_of_what_is_possible_is_done_whatever_the_policy_prefers() {
 }
 
 #[test]
+fn what_cannot_be_suspended_after_all_does_what_is_cheapest_then() {
+    let refused = "suspend m0.1
+         refused m0.1: no memory
+             > record refused m0.1 so";
+    let saved = format!("{refused} checkpoint; record wanted checkpoint m0.1; checkpoint m0.1");
+    let killed = format!("{refused} kill; record wanted kill m0.1; kill m0.1");
+    let no_checkpoint = KindPreemption { suspend: true, checkpoint: false, ..NO_SUSPEND };
+    check(auto(), &(victim("progress m0.1 1/2") + "record wanted suspend m0.1; " + &saved));
+    let settings = PreemptionSettings { map: no_checkpoint, ..auto() };
+    check(settings, &(victim("progress m0.1 1/3") + "record wanted suspend m0.1; " + &killed));
+}
+
+#[test]
 fn what_was_measured_takes_the_place_of_what_was_set() {
     check(
         auto(),

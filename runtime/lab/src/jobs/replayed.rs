@@ -32,7 +32,6 @@ const MARK_ROUNDS: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskBody {
-    /// It sleeps.
     Sleep,
     /// It calculates, as much as the machine did in that time before.
     Cpu,

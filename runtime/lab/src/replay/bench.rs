@@ -26,7 +26,7 @@ use crate::workspace::{WorkError, WorkFolder, WorkSettings, remove};
 /// From the start of a run to its first submission.
 const LEAD: Duration = Duration::from_millis(50);
 /// Between two looks at all jobs.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(250);
 /// With less time until the next submission nothing else is asked of the coordinator.
 const ROOM: Duration = Duration::from_millis(100);
 /// Between two words about how far a run is.
@@ -65,7 +65,6 @@ pub struct LiveJob {
     pub identical: bool,
 }
 
-/// A run.
 #[derive(Clone, Debug)]
 pub struct LiveRun {
     /// In the order of their submission.
@@ -75,7 +74,6 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
-    /// The latest submission.
     pub fn late(&self) -> Span {
         self.jobs.iter().map(|job| job.late).max().unwrap_or_default()
     }

@@ -16,7 +16,6 @@ use super::monitor::{Pass, Victim, ideal};
 use super::snapshot;
 use super::watch::reason;
 
-/// The marked attempts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marks(BTreeSet<AttemptId>);
 
