@@ -71,10 +71,14 @@ impl OwnCluster {
         found[0]
     }
 
+    /// The processes of its workers.
+    pub fn workers(&self) -> Vec<Process> {
+        Process::children_of(self.process.id(), "worker")
+    }
+
     /// The processes of the tasks on all of its workers.
     pub fn tasks(&self) -> Vec<Process> {
-        let workers = Process::children_of(self.process.id(), "worker");
-        workers.iter().flat_map(|worker| Process::tasks_of(worker.number.unsigned_abs())).collect()
+        self.workers().iter().flat_map(|worker| Process::tasks_of(worker.number.unsigned_abs())).collect()
     }
 
     /// What a command of `nap` prints as JSON.

@@ -101,6 +101,7 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
             memory: context.memory() as usize,
             scratch: task.scratch.clone(),
             output: task.output.clone(),
+            memory_file: task.memory_file.clone().map(|memory| (memory.path, memory.bytes)),
             label: context.attempt().to_string(),
             encoding: encoding::<M::Key, M::Value>(),
             compression: settings.compression(),
@@ -119,6 +120,9 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         let (segment, statistics) = out.seal().map_err(|error| collect_error_after(error, restore))?;
         counters.add(Counter::MapOutputBytes, statistics.bytes_in);
         counters.add(Counter::MapOutputMaterializedBytes, segment.file_len);
+        if segment.is_in_memory {
+            counters.add(Counter::MapOutputMemoryBytes, segment.file_len);
+        }
         counters.add(Counter::SpilledRecords, statistics.spilled_records + statistics.records_out);
         counters.add(Counter::CombineInputRecords, statistics.combine_records_in);
         counters.add(Counter::CombineOutputRecords, statistics.combine_records_out);

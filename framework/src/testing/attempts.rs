@@ -252,6 +252,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             cuts: cuts.to_vec(),
             compress: self.settings.compress,
             output: self.output(attempt),
+            memory_file: None,
             scratch: self.folder.inner(&format!("scratch-{attempt}")),
             checkpoint: self.checkpoint(attempt),
             restore,

@@ -95,6 +95,7 @@ impl SavedFile {
             records: segment.records(),
             raw_len: segment.raw_len(),
             partitions: segment.partitions(),
+            is_in_memory: false,
             crc: segment.crc(),
         };
         TaskFile { sealed, saved: Some(self.clone()) }

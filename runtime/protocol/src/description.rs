@@ -48,6 +48,8 @@ pub struct MapTask {
     /// The sealed segment file to write; the part file when the job is map-only. Its directory exists.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
+    /// Memory that the worker keeps for the segment. `output` becomes a link to it if all of it fits.
+    pub memory_file: Option<MemoryFile>,
     /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
@@ -60,6 +62,16 @@ pub struct MapTask {
     pub restore: Option<PathBuf>,
     /// Whether what is saved is on the disk, not only in the page cache, before it counts.
     pub durable: bool,
+}
+
+/// Memory that has a place in the file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryFile {
+    /// An empty file that is there as long as the worker keeps it.
+    #[serde(with = "crate::path_bytes")]
+    pub path: PathBuf,
+    /// How long it may become.
+    pub bytes: u64,
 }
 
 /// What one reduce attempt does.

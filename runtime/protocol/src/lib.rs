@@ -33,7 +33,9 @@ pub use commands::{CommandOutcome, JobCommand, TaskCommand};
 pub use counters::{Counter, CounterValues, Counters};
 pub use data_connection::{BUFFER_BYTES, DataConnection};
 pub use data_network::{DataNetwork, FetchLimits};
-pub use description::{MapInput, MapTask, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work};
+pub use description::{
+    MapInput, MapTask, MemoryFile, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work,
+};
 pub use digest::{Digest, DigestError, Digester};
 pub use messages::*;
 pub use plan::{CheckpointSupport, JobPlan};

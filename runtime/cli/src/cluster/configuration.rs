@@ -84,6 +84,8 @@ pub struct WorkerTable {
     pub logs_bytes_max: Option<u64>,
     #[serde(deserialize_with = "size")]
     pub disk_reserve: Option<u64>,
+    #[serde(deserialize_with = "size")]
+    pub segment_memory: Option<u64>,
     #[serde(deserialize_with = "time")]
     pub task_silence_max: Option<Duration>,
     #[serde(deserialize_with = "time")]

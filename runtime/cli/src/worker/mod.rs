@@ -113,6 +113,10 @@ pub struct DaemonArguments {
     #[arg(long, value_name = "SIZE", env = "NAPREDUCE_DISK_RESERVE")]
     pub disk_reserve: Option<ByteSize>,
 
+    /// Map output that stays in memory; 0 for none [default: half of what there is to spare]
+    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_SEGMENT_MEMORY")]
+    pub segment_memory: Option<ByteSize>,
+
     /// A task process that says nothing for so long is ended
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_TASK_SILENCE_MAX")]
     pub task_silence_max: Option<Duration>,
@@ -195,6 +199,7 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         log_bytes_max,
         logs_bytes_max,
         disk_reserve,
+        segment_memory,
         task_silence_max,
         suspend_grace,
         suspend_bytes_max,
@@ -221,6 +226,7 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
     set(&mut chosen.log_bytes_max, bytes(arguments.log_bytes_max), log_bytes_max);
     set(&mut chosen.logs_bytes_max, bytes(arguments.logs_bytes_max), logs_bytes_max);
     chosen.disk_reserve = bytes(arguments.disk_reserve).or(disk_reserve);
+    chosen.segment_memory = bytes(arguments.segment_memory).or(segment_memory);
     set(&mut chosen.task_silence_max, arguments.task_silence_max, task_silence_max);
     let suspend = &mut chosen.suspend;
     set(&mut suspend.grace, arguments.suspend_grace, suspend_grace);

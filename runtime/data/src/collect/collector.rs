@@ -56,6 +56,7 @@ pub struct Collector<V> {
     /// What was done by the attempts before.
     before: CollectStatistics,
     output: PathBuf,
+    memory_file: Option<(PathBuf, u64)>,
     seal: Seal,
     fan_in: usize,
 }
@@ -128,6 +129,7 @@ impl<V> Collector<V> {
             bytes_in: 0,
             before,
             output: settings.output,
+            memory_file: settings.memory_file,
             seal: Seal { durable: settings.durable },
             fan_in: settings.fan_in,
         })
@@ -209,6 +211,7 @@ impl<V> Collector<V> {
         let parts = self.buffer.into_parts()?;
         let destination = Destination {
             output: &self.output,
+            memory: self.memory_file.as_ref(),
             seal: self.seal,
             fan_in: self.fan_in,
             fold: fold_of(combining.as_ref()),

@@ -77,7 +77,7 @@ pub(super) fn save_runs(
         // At once where it is to stay, which may be another file system than that of the other runs.
         let path = place.base.join(&place.folder).join(run_name(runs_begun));
         runs_begun += 1;
-        let (mut writer, _grant) = shape.writer_at(&path)?;
+        let (mut writer, _grant) = shape.writer_at(&path, None)?;
         write_sorted(&arena.sort(), fold, &mut writer)?;
         runs.push(Run::new(writer.finish(Seal { durable: place.durable })?));
     }

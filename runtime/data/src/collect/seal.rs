@@ -4,7 +4,7 @@
 //! segment by a rename, unless a checkpoint names it: then it stays, and is written anew under this attempt's
 //! label.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::collect::CollectError;
 use crate::collect::buffer::Parts;
@@ -17,6 +17,8 @@ use crate::segment::{Seal, SealedSegment, Segment, SegmentWriter};
 /// Where the segment goes, and how.
 pub(crate) struct Destination<'a> {
     pub output: &'a Path,
+    /// Memory for it, and how many bytes that has. A run that becomes the segment stays where it is.
+    pub memory: Option<&'a (PathBuf, u64)>,
     pub seal: Seal,
     pub fan_in: usize,
     /// What is done to equal keys when runs are merged.
@@ -42,7 +44,7 @@ pub(crate) fn seal(
     let Parts { mut runs, arena, mut runs_begun, shape } = parts;
     let fold_arena = if destination.fold_arena { destination.fold } else { &Keep };
     if runs.is_empty() {
-        let (mut writer, _grant) = shape.writer_at(destination.output)?;
+        let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
         if let Some(mut arena) = arena {
             write_sorted(&arena.sort(), fold_arena, &mut writer)?;
         }
@@ -81,7 +83,7 @@ fn merge_to_output(
     shape: &RunShape,
     destination: &Destination<'_>,
 ) -> Result<SealedSegment, CollectError> {
-    let (mut writer, _grant) = shape.writer_at(destination.output)?;
+    let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
     merge_runs(runs, destination.fold, &mut writer)?;
     Ok(writer.finish(destination.seal)?)
 }

@@ -19,6 +19,9 @@ pub struct CollectorSettings {
     pub scratch: PathBuf,
     /// The sealed segment file; its directory exists. Written under a temporary name beside it, then renamed.
     pub output: PathBuf,
+    /// Memory for the segment that somebody keeps: a file to write it to instead, and how many bytes that may have. `output`
+    /// is a link to it then. What does not fit, and what is to be durable, goes to the disk.
+    pub memory_file: Option<(PathBuf, u64)>,
     /// The attempt's id, for the segment's header and for errors. At most 4096 bytes.
     pub label: String,
     /// The layout of records.
@@ -37,7 +40,7 @@ pub struct CollectorSettings {
 }
 
 impl CollectorSettings {
-    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, not
+    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, on disk, not
     /// durable, nothing to resume.
     pub fn new(
         memory: usize,
@@ -49,6 +52,7 @@ impl CollectorSettings {
             memory,
             scratch: scratch.into(),
             output: output.into(),
+            memory_file: None,
             label: label.into(),
             encoding: RecordEncoding::Variable,
             compression: BlockCompression::None,

@@ -29,14 +29,18 @@ pub(crate) struct RunShape {
 impl RunShape {
     /// A writer of run number `number`, and the grant for its buffer.
     pub(crate) fn writer(&self, number: usize) -> Result<(SegmentWriter, Grant), WriteError> {
-        self.writer_at(&self.scratch.join(run_name(number)))
+        self.writer_at(&self.scratch.join(run_name(number)), None)
     }
 
-    /// A writer of any segment of this task.
-    pub(crate) fn writer_at(&self, path: &Path) -> Result<(SegmentWriter, Grant), WriteError> {
+    /// A writer of any segment of this task, into memory if it is given some.
+    pub(crate) fn writer_at(
+        &self,
+        path: &Path,
+        memory: Option<&(PathBuf, u64)>,
+    ) -> Result<(SegmentWriter, Grant), WriteError> {
         let buffer = self.budget.write_buffer();
         let grant = self.budget.take(buffer + BLOCK_BYTES);
-        Ok((SegmentWriter::create(path, self.segment.clone(), buffer)?, grant))
+        Ok((SegmentWriter::create(path, memory, self.segment.clone(), buffer)?, grant))
     }
 }
 

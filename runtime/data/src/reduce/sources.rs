@@ -63,7 +63,7 @@ impl Sources {
         let path = self.scratch.join(format!("merge-{:05}", self.statistics.intermediate_merges));
         let buffer = self.budget.write_buffer();
         let _grant = self.budget.take(buffer + BLOCK_BYTES + self.decompressing(range.clone()));
-        let mut writer = SegmentWriter::create(&path, shape, buffer)?;
+        let mut writer = SegmentWriter::create(&path, None, shape, buffer)?;
         let mut source = self.merge_of(range.clone())?;
         fold.merge(&mut source, &mut writer).map_err(|error| match error {
             FoldError::Source(error) => self.blame_in(range, error),

@@ -187,6 +187,7 @@ impl SegmentAssembly {
             records: entry.records,
             raw_len: entry.raw_len,
             partitions: self.extent.partitions(),
+            is_in_memory: false,
             crc: trailer.crc(),
         })
     }

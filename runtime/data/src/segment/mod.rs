@@ -7,6 +7,7 @@ mod assembly;
 mod check;
 mod consolidated;
 mod cursor;
+mod destination;
 mod error;
 mod extent;
 mod format;

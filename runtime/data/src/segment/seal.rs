@@ -20,6 +20,18 @@ pub(super) fn partial_name(target: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Copies what is left of a file to the end of another; how many bytes.
+pub(super) fn copy_on(source: &File, file: &mut File) -> io::Result<u64> {
+    let mut all = 0;
+    loop {
+        match io::copy(&mut source.take(COPY_BYTES), file)? {
+            0 => return Ok(all),
+            copied => all += copied,
+        }
+        block_moved();
+    }
+}
+
 /// How files are sealed in one task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seal {
@@ -56,13 +68,7 @@ impl Seal {
         let source = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
         let mut file =
             File::create(&partial).map_err(|source| WriteError::new("create", &partial, source))?;
-        loop {
-            let copied = io::copy(&mut (&source).take(COPY_BYTES), &mut file);
-            if copied.map_err(|source| WriteError::new("write", &partial, source))? == 0 {
-                break;
-            }
-            block_moved();
-        }
+        copy_on(&source, &mut file).map_err(|source| WriteError::new("write", &partial, source))?;
         self.publish(&file, &partial, to)?;
         fs::remove_file(from).map_err(|source| WriteError::new("remove", from, source))
     }

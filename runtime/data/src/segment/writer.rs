@@ -3,15 +3,15 @@
 //! Owns cutting records into blocks, their checksums and compression, and the write buffer. The caller brings
 //! records in their final order: partitions ascending, keys sorted within each.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use super::destination::SegmentDestination;
 use super::format::{
     BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Codec, Excerpt, Header,
     PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc,
 };
-use super::seal::{Seal, partial_name};
+use super::seal::Seal;
 use crate::activity::block_moved;
 use crate::key;
 use crate::record::{HEADER_MAX, RecordEncoding};
@@ -54,6 +54,8 @@ pub struct SealedSegment {
     /// Bytes of all records as encoded, before compression.
     pub raw_len: u64,
     pub partitions: u32,
+    /// Whether it is in memory that somebody keeps, and `path` a link to that.
+    pub is_in_memory: bool,
     /// The checksum of its trailer, which covers the footer's, which covers that of each block.
     pub crc: u32,
 }
@@ -72,10 +74,8 @@ pub(crate) struct SegmentShape {
 /// Writes one segment file.
 pub(crate) struct SegmentWriter {
     shape: SegmentShape,
-    file: File,
+    destination: SegmentDestination,
     target: PathBuf,
-    partial: PathBuf,
-    sealed: bool,
     /// Finished blocks and, from `block_start`, the open one.
     buffer: Vec<u8>,
     buffer_bytes: usize,
@@ -96,20 +96,15 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Creates the file under its temporary name. `buffer_bytes` is what is written at once; at least one
+    /// Begins the segment, in this memory if it fits there. `buffer_bytes` is what is written at once; at least one
     /// block.
     pub(crate) fn create(
         target: &Path,
+        memory: Option<&(PathBuf, u64)>,
         shape: SegmentShape,
         buffer_bytes: usize,
     ) -> Result<Self, WriteError> {
-        let partial = partial_name(target);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&partial)
-            .map_err(|source| WriteError::new("create", &partial, source))?;
+        let destination = SegmentDestination::create(target, memory)?;
         let buffer_bytes = buffer_bytes.max(BLOCK_BYTES);
         let header = Header {
             encoding: shape.encoding,
@@ -123,10 +118,8 @@ impl SegmentWriter {
         let partition = PartitionEntry { offset: buffer.len() as u64, ..PartitionEntry::default() };
         Ok(SegmentWriter {
             shape,
-            file,
+            destination,
             target: target.to_owned(),
-            partial,
-            sealed: false,
             block_start: buffer.len(),
             buffer,
             buffer_bytes,
@@ -237,7 +230,7 @@ impl SegmentWriter {
         let header_len = self.shape.encoding.header(key.len(), value.len(), &mut header);
         let (mut crc, mut len) = (0, 0);
         for part in [&header[..header_len], key, value] {
-            self.file.write_all(part).map_err(|source| WriteError::new("write", &self.partial, source))?;
+            self.destination.write(part)?;
             crc = crc32c::crc32c_append(crc, part);
             len += part.len();
         }
@@ -290,9 +283,7 @@ impl SegmentWriter {
     }
 
     fn flush(&mut self) -> Result<(), WriteError> {
-        self.file
-            .write_all(&self.buffer)
-            .map_err(|source| WriteError::new("write", &self.partial, source))?;
+        self.destination.write(&self.buffer)?;
         self.offset += self.buffer.len() as u64;
         self.buffer.clear();
         self.block_start = 0;
@@ -319,25 +310,15 @@ impl SegmentWriter {
         self.buffer.extend_from_slice(&self.index);
         self.buffer.extend_from_slice(&trailer.encode());
         self.flush()?;
-        seal.publish(&self.file, &self.partial, &self.target)?;
-        self.sealed = true;
+        let is_in_memory = self.destination.publish(seal)?;
         Ok(SealedSegment {
-            path: self.target.clone(),
+            path: self.target,
             file_len: self.offset,
             records: self.records,
             raw_len: self.raw_len,
             partitions: self.shape.partitions,
+            is_in_memory,
             crc: trailer.crc(),
         })
-    }
-}
-
-impl Drop for SegmentWriter {
-    fn drop(&mut self) {
-        if !self.sealed {
-            // A file without its trailer never existed; that it cannot be removed changes nothing about the
-            // first error.
-            let _ = fs::remove_file(&self.partial);
-        }
     }
 }

@@ -46,6 +46,8 @@ pub struct WorkerConfiguration {
     pub logs_jobs_max: usize,
     /// What must be free on the disk of its directory, or it takes no tasks; by the size of the disk, without.
     pub disk_reserve: Option<u64>,
+    /// How many bytes of map output stay in memory; half of what there is to spare, without.
+    pub segment_memory: Option<u64>,
     /// A task process that says nothing for so long is ended.
     pub task_silence_max: Duration,
     /// How long a coordinator that cannot be reached is asked again for a program before the attempt fails.
@@ -147,6 +149,7 @@ impl WorkerConfiguration {
             logs_bytes_max: 1 << 30,
             logs_jobs_max: 1_000,
             disk_reserve: None,
+            segment_memory: None,
             task_silence_max: TASK_SILENCE_MAX,
             fetch_patience: Duration::from_secs(60),
             suspend: SuspendRules::default(),

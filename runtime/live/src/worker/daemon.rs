@@ -19,13 +19,14 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::Instrument;
 
 use super::admission::Admission;
-use super::attempt::{AttemptEnd, AttemptEvent, Supervision};
+use super::attempt::{AttemptEnd, AttemptEvent, Leftovers, Supervision};
 use super::consolidation::{Consolidated, Consolidating};
 use super::disk::{Disk, LOOK_INTERVAL};
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::outfit::outfit;
 use super::preparation::{Prepared, prepare};
+use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use crate::spans;
 
@@ -301,10 +302,12 @@ impl Worker {
         let standstill = Duration::from_millis(job.description.task_timeout_millis);
         let standstill = (!standstill.is_zero()).then_some(standstill);
         let (orders, inbox) = unbounded_channel();
+        let memory = job.memory_for(&launching.work, &self.settings.segment_memory);
         let isolation = self.settings.environment.as_ref().map(|(environment, _)| &environment.isolation);
         let supervision = Supervision {
             bounds: isolation.and_then(|isolation| isolation.bounds(job.description.task_memory)),
-            description: job.describe(launching),
+            description: job.describe(launching, memory.as_ref().map(MemorySegment::place)),
+            memory,
             launch,
             limits: Limits { silence: self.settings.task_silence_max, standstill },
             logs,
@@ -334,20 +337,19 @@ impl Worker {
             AttemptEvent::SuspendWanted => {
                 self.tell(WorkerNews::Report(WorkerReport::SuspendWanted { attempt }));
             }
-            AttemptEvent::Ended { end, idle_scratch } => {
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.idle_scratch.extend(idle_scratch);
-                }
-                self.on_ended(attempt, end);
-            }
+            AttemptEvent::Ended { end, left } => self.on_ended(attempt, end, left),
         }
     }
 
-    fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd) {
+    fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd, left: Leftovers) {
         self.attempts.remove(&attempt);
+        let mut job = self.jobs.get_mut(&attempt.task.job);
+        if let Some(job) = &mut job {
+            job.idle_scratch.extend(left.idle_scratch);
+        }
         match end {
             AttemptEnd::Done { counters, part } => {
-                let next = self.jobs.get_mut(&attempt.task.job).and_then(|job| job.on_done(attempt));
+                let next = job.and_then(|job| job.on_done(attempt, left.sealing));
                 self.consolidate(next);
                 self.tell(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
             }

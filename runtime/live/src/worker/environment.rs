@@ -15,7 +15,7 @@ use super::disk::Disk;
 use super::isolation::Isolation;
 use super::logs::LogShelf;
 use super::paths::WorkerPaths;
-use super::worker_directory::is_within_sight;
+use super::worker_directory::{is_neighbour, is_within_sight};
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
 
@@ -58,7 +58,7 @@ impl WorkerEnvironment {
         let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
         let looked_at =
             holders.into_iter().filter_map(|holder| Some((holder, self.look_at(peers.get(&holder)?))));
-        let peers: BTreeMap<WorkerId, (&Peer, bool)> = looked_at.collect();
+        let peers: BTreeMap<WorkerId, (&Peer, Sight)> = looked_at.collect();
         let input = |output: MapOutput| {
             let place = self.place(own, output, &peers)?;
             Some(MapInput { attempt: output.attempt, place })
@@ -77,29 +77,47 @@ impl WorkerEnvironment {
         DataNetwork { token, encrypt, limits: FetchLimits::default() }
     }
 
-    /// Whether the directory of a worker can be seen from here.
-    fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, bool) {
+    /// What of a worker can be seen from here.
+    fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
         let seen = !self.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
-        (peer, seen)
+        let sight = match seen {
+            false => Sight::Nothing,
+            true if is_neighbour(&peer.directory) => Sight::Everything,
+            true => Sight::Disk,
+        };
+        (peer, sight)
     }
 
     fn place(
         &self,
         own: WorkerId,
         output: MapOutput,
-        peers: &BTreeMap<WorkerId, (&Peer, bool)>,
+        peers: &BTreeMap<WorkerId, (&Peer, Sight)>,
     ) -> Option<Place> {
         let MapOutput { attempt, worker } = output;
         if worker == own && !self.network_shuffle {
             return Some(Place::Local(self.paths.segment(attempt)));
         }
-        let (peer, seen) = peers.get(&worker)?;
-        Some(if *seen {
-            Place::Local(segment_of(peer, attempt))
-        } else {
-            Place::Remote(peer.address.clone())
-        })
+        let (peer, sight) = peers.get(&worker)?;
+        let path = segment_of(peer, attempt);
+        let seen = match sight {
+            Sight::Nothing => false,
+            // One in its memory is a link that leads nowhere from here.
+            Sight::Disk => !path.is_symlink(),
+            Sight::Everything => true,
+        };
+        Some(if seen { Place::Local(path) } else { Place::Remote(peer.address.clone()) })
     }
+}
+
+/// What of another worker can be seen from this one.
+#[derive(Debug, Clone, Copy)]
+enum Sight {
+    Nothing,
+    /// Its directory, on storage that both have.
+    Disk,
+    /// Its process, too.
+    Everything,
 }
 
 fn segment_of(peer: &Peer, attempt: AttemptId) -> PathBuf {

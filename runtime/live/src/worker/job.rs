@@ -11,16 +11,20 @@ use std::sync::Arc;
 
 use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId};
 use napreduce_protocol::{
-    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, OutputEntry, Peer, Place, ReduceTask,
-    ReduceWork, TaskDescription, Work,
+    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
+    ReduceTask, ReduceWork, TaskDescription, Work,
 };
 use napreduce_task::Variable;
 
 use super::consolidation::{Consolidating, Consolidation};
 use super::environment::WorkerEnvironment;
 use super::preparation::Prepared;
+use super::segment_memory::{MemorySegment, SegmentMemory};
 use crate::output::JobPaths;
 use crate::shuffle::OutputTable;
+
+/// Of what is expected of a map's output, so much more is taken: a share of one in so many.
+const OUTPUT_SPARE_SHARE: u128 = 8;
 
 /// A job that was defined and not yet forgotten.
 pub(super) struct KnownJob {
@@ -36,6 +40,10 @@ pub(super) struct KnownJob {
     outputs: OutputTable,
     /// Where the workers serve them.
     peers: BTreeMap<WorkerId, Peer>,
+    /// Map outputs that are in memory.
+    kept: Vec<MemorySegment>,
+    /// The most that a map of the job has written for what it read, in bytes.
+    written: Option<(u64, u64)>,
     /// In a cluster, whose workers keep map outputs until the job is forgotten.
     pub(super) consolidation: Consolidation,
 }
@@ -95,6 +103,8 @@ impl KnownJob {
             idle_scratch: Vec::new(),
             outputs: OutputTable::default(),
             peers: BTreeMap::new(),
+            kept: Vec::new(),
+            written: None,
             consolidation: Consolidation::default(),
         }
     }
@@ -148,8 +158,42 @@ impl KnownJob {
         reads.then(|| self.consolidation.on_reduce(attempt.task.job)).flatten()
     }
 
+    /// Memory for what an attempt is expected to write, and some more. How much that is is not known before a map of the job
+    /// is done.
+    pub(super) fn memory_for(&self, work: &LaunchWork, memory: &Arc<SegmentMemory>) -> Option<MemorySegment> {
+        let LaunchWork::Map { split } = work else { return None };
+        let ((written, read), description) = (self.written?, &self.description);
+        if description.reduces == 0 || description.durable {
+            return None;
+        }
+        let bytes = u128::from(split.length()) * u128::from(written) / u128::from(read);
+        memory.take(u64::try_from(bytes + bytes / OUTPUT_SPARE_SHARE).ok()?)
+    }
+
+    /// A map that read so many bytes has sealed its output, maybe to the memory that it had.
+    fn on_sealed(&mut self, attempt: AttemptId, read: u64, memory: Option<MemorySegment>) {
+        let segment = self.output(attempt, false);
+        self.kept.extend(memory.and_then(|memory| memory.keep(&segment)));
+        // One that is missing is noticed by whoever reads it.
+        let Ok(found) = fs::metadata(&segment) else { return };
+        let now = (found.len(), read.max(1));
+        let is_more = |(written, before): (u64, u64)| {
+            u128::from(now.0) * u128::from(before) > u128::from(written) * u128::from(now.1)
+        };
+        if self.written.is_none_or(is_more) {
+            self.written = Some(now);
+        }
+    }
+
     /// An attempt is done; the small outputs that are to be put together now.
-    pub(super) fn on_done(&mut self, attempt: AttemptId) -> Option<Consolidating> {
+    pub(super) fn on_done(
+        &mut self,
+        attempt: AttemptId,
+        (read, memory): (u64, Option<MemorySegment>),
+    ) -> Option<Consolidating> {
+        if attempt.task.kind == TaskKind::Map && self.description.reduces > 0 {
+            self.on_sealed(attempt, read, memory);
+        }
         let (environment, _) = self.environment.as_ref().filter(|_| attempt.task.kind == TaskKind::Map)?;
         let segment = environment.paths.segment(attempt);
         self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
@@ -164,7 +208,7 @@ impl KnownJob {
         }
     }
 
-    pub(super) fn describe(&self, launching: Launching) -> TaskDescription {
+    pub(super) fn describe(&self, launching: Launching, memory_file: Option<MemoryFile>) -> TaskDescription {
         let Launching { attempt, from, work, inputs } = launching;
         let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
             &*self.description;
@@ -183,6 +227,7 @@ impl KnownJob {
                 cuts: cuts.clone(),
                 compress: *compress,
                 output,
+                memory_file,
                 scratch,
                 checkpoint,
                 restore,

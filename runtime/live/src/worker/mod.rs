@@ -27,6 +27,7 @@ mod outfit;
 mod paths;
 mod preparation;
 mod registration;
+mod segment_memory;
 mod settings;
 mod start;
 mod start_error;

@@ -4,7 +4,7 @@
 //! what lies on storage that all workers share (`output`).
 //!
 //! ```text
-//! DIR/lock, name, incarnation, journal
+//! DIR/lock, name, incarnation, process, journal
 //! DIR/blobs/<sha256>                             programs and side files
 //! DIR/jobs/<job>/shuffle/<attempt>.segment       sealed map output
 //! DIR/jobs/<job>/scratch/<attempt>/              the attempt's alone; its process starts in it
@@ -46,6 +46,11 @@ impl WorkerPaths {
     /// Holds the number of this start of the daemon, in hexadecimal.
     pub(super) fn incarnation(&self) -> PathBuf {
         self.root.join("incarnation")
+    }
+
+    /// Says which process the daemon is.
+    pub(super) fn process(&self) -> PathBuf {
+        self.root.join("process")
     }
 
     /// Says by which coordinator's journal the jobs are numbered whose logs are here.

@@ -21,6 +21,7 @@ use tokio::task::spawn_blocking;
 use super::configuration::SuspendRules;
 use super::daemon::Worker;
 use super::environment::WorkerEnvironment;
+use super::segment_memory::SegmentMemory;
 use super::settings::WorkerSettings;
 use super::worker_directory::{clear_jobs, keep_logs_of};
 
@@ -29,6 +30,7 @@ pub(super) struct Resources {
     pub(super) environment: Arc<WorkerEnvironment>,
     pub(super) spawner: Arc<Spawner>,
     pub(super) task_silence_max: Duration,
+    pub(super) segment_memory: Arc<SegmentMemory>,
     pub(super) suspend: SuspendRules,
 }
 
@@ -59,6 +61,7 @@ impl Registration {
             heartbeat,
             task_silence_max: resources.task_silence_max,
             environment: Some((Arc::clone(&environment), worker)),
+            segment_memory: Arc::clone(&resources.segment_memory),
             suspend: resources.suspend,
         };
         let spawner = Arc::clone(&resources.spawner);

@@ -9,6 +9,7 @@ use napreduce_core::WorkerId;
 
 use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
 use super::environment::WorkerEnvironment;
+use super::segment_memory::SegmentMemory;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub(crate) struct WorkerSettings {
     pub(crate) task_silence_max: Duration,
     /// In a cluster: the worker's surroundings and its number.
     pub(super) environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
+    /// Where segments are kept as long as there is room.
+    pub(super) segment_memory: Arc<SegmentMemory>,
     /// How attempts are suspended.
     pub(super) suspend: SuspendRules,
 }
@@ -30,6 +33,7 @@ impl WorkerSettings {
             heartbeat,
             task_silence_max: TASK_SILENCE_MAX,
             environment: None,
+            segment_memory: SegmentMemory::new(None),
             suspend: SuspendRules::default(),
         }
     }

@@ -20,6 +20,7 @@ use super::isolation::Isolation;
 use super::link::{Introduction, Link};
 use super::logs::{LogBounds, LogShelf};
 use super::registration::Resources;
+use super::segment_memory::SegmentMemory;
 use super::worker_directory::{WorkerDirectory, host_name};
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
@@ -60,6 +61,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         environment,
         spawner: Arc::new(Spawner::adopting().map_err(WorkerError::io("take in what tasks leave behind"))?),
         task_silence_max: configuration.task_silence_max,
+        segment_memory: SegmentMemory::new(configuration.segment_memory),
         suspend: configuration.suspend,
     };
     // Borrowed, so that the handlers stay until the end: they are what a second signal meets.

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use napreduce_task::{Life, ProcessIdentity};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -82,6 +83,7 @@ impl WorkerDirectory {
         let directory = WorkerDirectory { paths, name, incarnation, _lock: lock };
         directory.clear_jobs()?;
         make(&directory.paths.logs())?;
+        write(&directory.paths.process(), &this_process()?)?;
         write(&directory.paths.incarnation(), &format!("{incarnation:016x}\n"))?;
         Ok(directory)
     }
@@ -115,6 +117,18 @@ pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, Wo
 pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
     let found = fs::read(WorkerPaths::new(directory).incarnation());
     found.is_ok_and(|found| found == format!("{incarnation:016x}\n").as_bytes())
+}
+
+/// Whether the daemon of a directory that is within sight is a process that can be seen from here, too.
+pub(super) fn is_neighbour(directory: &Path) -> bool {
+    let text = fs::read(WorkerPaths::new(directory).process()).unwrap_or_default();
+    let process = serde_json::from_slice::<ProcessIdentity>(&text).ok();
+    process.and_then(|process| process.life().ok()) == Some(Life::Alive)
+}
+
+fn this_process() -> Result<String, WorkerError> {
+    let identity = ProcessIdentity::this().and_then(|process| Ok(serde_json::to_string(&process)?));
+    identity.map(|text| text + "\n").map_err(WorkerError::io("say which process this is"))
 }
 
 /// The name of this host, as it knows itself.
@@ -260,6 +274,7 @@ mod tests {
         assert!(!directory.paths.jobs().join("job_0001").exists());
         assert!(is_within_sight(directory.paths.root(), directory.incarnation));
         assert!(!is_within_sight(directory.paths.root(), incarnation));
+        assert!(is_neighbour(directory.paths.root()) && !is_neighbour(place.path()));
     }
 
     #[test]

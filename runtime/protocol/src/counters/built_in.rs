@@ -61,8 +61,10 @@ counters! {
     MapOutputRecords = "MAP_OUTPUT_RECORDS",
     /// Bytes of keys and values emitted by the map function.
     MapOutputBytes = "MAP_OUTPUT_BYTES",
-    /// Bytes of sealed map output on disk.
+    /// Bytes of sealed map output.
     MapOutputMaterializedBytes = "MAP_OUTPUT_MATERIALIZED_BYTES",
+    /// Of these, bytes that were in memory instead of on a disk.
+    MapOutputMemoryBytes = "MAP_OUTPUT_MEMORY_BYTES",
     /// Records that went into a combiner.
     CombineInputRecords = "COMBINE_INPUT_RECORDS",
     /// Records that came out of a combiner.

@@ -23,6 +23,11 @@ pub fn raise_descriptors() -> u64 {
     }
 }
 
+/// How many files this process may have open.
+pub fn descriptors_max() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

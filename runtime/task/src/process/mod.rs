@@ -28,7 +28,7 @@ pub use family::Family;
 pub use heap::trim_heap;
 pub use identity::{Life, ProcessIdentity};
 pub use kernel::check_kernel;
-pub use limits::raise_descriptors;
+pub use limits::{descriptors_max, raise_descriptors};
 pub use members::await_stopped_members;
 pub use memory::{
     ProcessMemory, SpareMemory, bytes_of, oom_kills, oom_score_adjustment, set_oom_score_adjustment,

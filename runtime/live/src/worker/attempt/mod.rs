@@ -17,9 +17,9 @@ mod supervised;
 mod suspension;
 mod swap;
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::{fs, io};
 
 use napreduce_core::{AttemptId, FailureClass, FaultPlace, Order, Report};
 use napreduce_protocol::{
@@ -35,6 +35,7 @@ use super::admission::Admission;
 use super::hang::Limits;
 use super::isolation::Bounds;
 use super::logs::AttemptLogs;
+use super::segment_memory::MemorySegment;
 use super::start_error::explain_start;
 
 /// What a supervised attempt tells.
@@ -52,9 +53,17 @@ pub(super) enum AttemptEvent {
     SuspendWanted,
     Ended {
         end: AttemptEnd,
-        /// Its directory, empty, for another attempt to use.
-        idle_scratch: Option<PathBuf>,
+        left: Leftovers,
     },
+}
+
+/// What an ended attempt leaves.
+#[derive(Debug)]
+pub(super) struct Leftovers {
+    /// Its directory, empty, for another attempt to use.
+    pub(super) idle_scratch: Option<PathBuf>,
+    /// How many bytes of input it was to read, and the memory it had for its output.
+    pub(super) sealing: (u64, Option<MemorySegment>),
 }
 
 /// How an attempt ended; its process is gone.
@@ -77,6 +86,8 @@ pub(super) struct Supervision {
     pub(super) limits: Limits,
     /// What it may hold, in a cluster.
     pub(super) bounds: Option<Bounds>,
+    /// What it may write its output to.
+    pub(super) memory: Option<MemorySegment>,
     /// What it prints, in a cluster.
     pub(super) logs: Option<AttemptLogs>,
     /// The name of this host, in a cluster.
@@ -112,10 +123,16 @@ impl Supervision {
         }
         let end = self.blame(end).await;
         let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
-        self.tell(AttemptEvent::Ended { end, idle_scratch });
+        let read = match &self.description.work {
+            Work::Map(task) => task.split.length(),
+            Work::Reduce(_) => 0,
+        };
+        let left = Leftovers { idle_scratch, sealing: (read, self.memory.take()) };
+        self.tell(AttemptEvent::Ended { end, left });
     }
 
     async fn start(&mut self) -> Result<Supervised, TaskError> {
+        self.allocate().await;
         let start = ToTask::Start(Box::new(self.description.clone()));
         let line = ControlLine::begin(&start).map_err(|error| TaskError::fatal(error.to_string()))?;
         let launch = std::mem::take(&mut self.launch);
@@ -127,6 +144,24 @@ impl Supervision {
             bounds.admit(process.id());
         }
         Ok(Supervised::begin(process, line, self))
+    }
+
+    /// Whoever touches memory first is charged for it. A control group is used again by other attempts, while the memory stays.
+    async fn allocate(&mut self) {
+        if self.bounds.is_none() {
+            return;
+        }
+        let Some(memory) = self.memory.take() else { return };
+        let allocated = tokio::task::spawn_blocking(move || memory.allocate().map(|()| memory)).await;
+        match allocated.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(memory) => self.memory = Some(memory),
+            Err(error) => {
+                tracing::debug!(target: "worker", "no memory for a segment: {error}");
+                if let Work::Map(task) = &mut self.description.work {
+                    task.memory_file = None;
+                }
+            }
+        }
     }
 
     /// An input that cannot be opened from this host is not the fault of the task: another worker may see it.

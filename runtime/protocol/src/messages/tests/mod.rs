@@ -15,7 +15,7 @@ use super::*;
 use crate::counters::CounterValues;
 use crate::data_network::{DataNetwork, FetchLimits};
 use crate::description::{
-    MapInput, MapTask, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work,
+    MapInput, MapTask, MemoryFile, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work,
 };
 use crate::splits::Split;
 use crate::task_error::TaskError;
@@ -76,6 +76,7 @@ fn told_to_a_task() -> Vec<ToTask> {
         cuts: vec![vec![], vec![1, 2]],
         compress: true,
         output: odd.clone(),
+        memory_file: Some(MemoryFile { path: "/proc/7/fd/9".into(), bytes: 1 << 20 }),
         scratch: odd.clone(),
         checkpoint: odd.clone(),
         restore: None,

@@ -1,0 +1,153 @@
+//! Where the bytes of a segment go: to a file under a temporary name, or to memory that somebody else keeps for it.
+//!
+//! Owns the move from memory to the disk when there is too little, and the name that the segment gets at its end. Does
+//! not own what the bytes are (`writer`).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::seal::{Seal, copy_on, partial_name};
+use super::writer::WriteError;
+
+/// A segment that is being written.
+pub(super) struct SegmentDestination {
+    file: File,
+    target: PathBuf,
+    partial: PathBuf,
+    /// The memory that it is in, and how many bytes that has.
+    memory: Option<(PathBuf, u64)>,
+    written: u64,
+    sealed: bool,
+}
+
+impl SegmentDestination {
+    /// Opens the memory, if there is any, or creates the file under its temporary name.
+    pub(super) fn create(
+        target: &Path,
+        memory: Option<&(PathBuf, u64)>,
+    ) -> Result<SegmentDestination, WriteError> {
+        let partial = partial_name(target);
+        // Memory that cannot be reached from here is done without.
+        let opened = memory.and_then(|kept| {
+            let file = OpenOptions::new().write(true).open(&kept.0).ok()?;
+            Some((file, Some(kept.clone())))
+        });
+        let (file, memory) = match opened {
+            Some(opened) => opened,
+            None => (create_file(&partial)?, None),
+        };
+        let target = target.to_owned();
+        Ok(SegmentDestination { file, target, partial, memory, written: 0, sealed: false })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        if let Some((_, room)) = &self.memory
+            && self.written + bytes.len() as u64 > *room
+        {
+            self.move_to_disk()?;
+        }
+        self.file.write_all(bytes).map_err(|source| WriteError::new("write", self.place(), source))?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn place(&self) -> &Path {
+        self.memory.as_ref().map_or(&self.partial, |(memory, _)| memory)
+    }
+
+    fn move_to_disk(&mut self) -> Result<(), WriteError> {
+        let Some((memory, _)) = self.memory.take() else { return Ok(()) };
+        let so_far = File::open(&memory).map_err(|source| WriteError::new("open", &memory, source))?;
+        self.file = create_file(&self.partial)?;
+        let copied = copy_on(&so_far, &mut self.file)
+            .map_err(|source| WriteError::new("write", &self.partial, source))?;
+        if copied != self.written {
+            let other = io::Error::other(format!("it has {copied} bytes, not {}", self.written));
+            return Err(WriteError::new("read again", &memory, other));
+        }
+        Ok(())
+    }
+
+    /// Gives the complete segment its name: memory by a link to it. Whether it is there.
+    pub(super) fn publish(mut self, seal: Seal) -> Result<bool, WriteError> {
+        if seal.durable {
+            self.move_to_disk()?;
+        }
+        if let Some((memory, _)) = &self.memory {
+            symlink(memory, &self.partial)
+                .map_err(|source| WriteError::new("create", &self.partial, source))?;
+        }
+        seal.publish(&self.file, &self.partial, &self.target)?;
+        self.sealed = true;
+        Ok(self.memory.is_some())
+    }
+}
+
+fn create_file(partial: &Path) -> Result<File, WriteError> {
+    let created = OpenOptions::new().write(true).create(true).truncate(true).open(partial);
+    created.map_err(|source| WriteError::new("create", partial, source))
+}
+
+impl Drop for SegmentDestination {
+    fn drop(&mut self) {
+        if !self.sealed {
+            // A file without its trailer never existed; that it cannot be removed changes nothing about the
+            // first error.
+            let _ = fs::remove_file(&self.partial);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes three pieces with so much memory; whether the segment is in it at the end.
+    fn is_in_memory(room: u64, durable: bool) -> bool {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (target, memory) = (folder.path().join("segment"), folder.path().join("memory"));
+        File::create(&memory).expect("memory");
+        let mut destination =
+            SegmentDestination::create(&target, Some(&(memory, room))).expect("a destination");
+        for piece in ["one ", "two ", "three"] {
+            destination.write(piece.as_bytes()).expect("written");
+        }
+        let is_in_memory = destination.publish(Seal { durable }).expect("published");
+        assert_eq!(is_in_memory, target.is_symlink());
+        assert_eq!(fs::read(&target).expect("a segment"), b"one two three");
+        assert!(!partial_name(&target).exists());
+        is_in_memory
+    }
+
+    #[test]
+    fn a_segment_that_fits_stays_in_memory_and_any_other_moves_to_the_disk() {
+        assert!(is_in_memory(13, false));
+        for room in 0..13 {
+            assert!(!is_in_memory(room, false), "{room}");
+        }
+        assert!(!is_in_memory(13, true), "what is to be durable is not in memory");
+    }
+
+    #[test]
+    fn memory_that_cannot_be_reached_is_done_without() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("segment");
+        let gone = (folder.path().join("gone"), 100);
+        let mut destination = SegmentDestination::create(&target, Some(&gone)).expect("a destination");
+        destination.write(b"bytes").expect("written");
+        destination.publish(Seal { durable: false }).expect("published");
+        assert!(target.symlink_metadata().expect("a segment").is_file());
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_segment_that_was_given_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("segment");
+        let mut destination = SegmentDestination::create(&target, None).expect("a destination");
+        destination.write(b"bytes").expect("written");
+        drop(destination);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+}
