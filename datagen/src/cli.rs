@@ -5,12 +5,15 @@
 
 mod arguments;
 mod progress;
+mod suite;
 mod summary;
 
 use arguments::{Arguments, Command, Destination, TeraArguments, TextArguments, ValidateArguments};
 use clap::Parser;
 use datagen::Watch;
-use datagen::output::{OutputError, OutputSettings, Written};
+use datagen::centroids::CentroidsError;
+use datagen::output::{FileNames, OutputError, OutputSettings, Written};
+use datagen::rows::RowsError;
 use datagen::tera::{self, TeraError, TeraSettings};
 use datagen::text::{self, TextError, TextSettings};
 use datagen::validate::{self, ValidateError, ValidateSettings};
@@ -27,6 +30,10 @@ pub(crate) enum Failure {
     Tera(#[from] TeraError),
     #[error(transparent)]
     Text(#[from] TextError),
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    #[error(transparent)]
+    Centroids(#[from] CentroidsError),
     #[error(transparent)]
     Validate(#[from] ValidateError),
     #[error("cannot catch signals: {0}")]
@@ -46,18 +53,22 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         let code = match self {
             Failure::Tera(TeraError::TooManyRecords { .. })
-            | Failure::Text(TextError::Vocabulary { .. } | TextError::Exponent { .. }) => WRONG,
-            Failure::Tera(TeraError::Output(error)) | Failure::Text(TextError::Output(error)) => {
-                match error {
-                    OutputError::Refused { .. } => FAILED,
-                    OutputError::Interrupted { .. } => INTERRUPTED,
-                    OutputError::FileCount { .. }
-                    | OutputError::Exists { .. }
-                    | OutputError::Foreign { .. }
-                    | OutputError::NotDirectory { .. } => WRONG,
-                }
-            }
-            Failure::Validate(ValidateError::Interrupted) => INTERRUPTED,
+            | Failure::Text(TextError::Vocabulary { .. } | TextError::Exponent { .. })
+            | Failure::Rows(RowsError::Setting { .. }) => WRONG,
+            Failure::Tera(TeraError::Output(error))
+            | Failure::Text(TextError::Output(error))
+            | Failure::Rows(RowsError::Output(error)) => match error {
+                OutputError::Refused { .. } => FAILED,
+                OutputError::Interrupted { .. } => INTERRUPTED,
+                OutputError::FileCount { .. }
+                | OutputError::Exists { .. }
+                | OutputError::Foreign { .. }
+                | OutputError::NotDirectory { .. } => WRONG,
+            },
+            Failure::Centroids(CentroidsError::Refused { action: "write", .. }) => FAILED,
+            Failure::Centroids(CentroidsError::Interrupted)
+            | Failure::Validate(ValidateError::Interrupted) => INTERRUPTED,
+            Failure::Centroids(_) => WRONG,
             Failure::Validate(_) => WRONG,
             Failure::Signals(_) | Failure::Print(_) => FAILED,
         };
@@ -79,6 +90,10 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Tera(arguments) => run_tera(&arguments, watch),
         Command::Text(arguments) => run_text(&arguments, watch),
+        Command::Movies(arguments) => suite::run_movies(&arguments, watch),
+        Command::Centroids(arguments) => suite::run_centroids(&arguments, watch),
+        Command::Associations(arguments) => suite::run_associations(&arguments, watch),
+        Command::Graph(arguments) => suite::run_graph(&arguments, watch),
         Command::Validate(arguments) => run_validate(arguments, watch),
     }
 }
@@ -95,12 +110,16 @@ fn run_tera(arguments: &TeraArguments, watch: Watch) -> Result<ExitCode, Failure
 }
 
 fn run_text(arguments: &TextArguments, watch: Watch) -> Result<ExitCode, Failure> {
+    let mut output = output_settings(&arguments.destination, watch);
+    if let Some(documents) = arguments.documents {
+        (output.files, output.names) = (documents, FileNames::Documents);
+    }
     let settings = TextSettings {
         bytes: arguments.bytes,
         vocabulary: arguments.vocabulary,
         exponent: arguments.exponent,
         seed: arguments.seed,
-        output: output_settings(&arguments.destination, watch),
+        output,
     };
     let what = format!("text of {} words", summary::thousands(u64::from(arguments.vocabulary)));
     generate(&what, &settings.output, arguments.destination.quiet, || text::generate(&settings))
@@ -112,6 +131,7 @@ fn output_settings(destination: &Destination, watch: Watch) -> OutputSettings {
         files: destination.files,
         overwrite: destination.overwrite,
         threads: destination.threads,
+        names: FileNames::Parts,
         watch,
     }
 }

@@ -1,7 +1,8 @@
 //! Seeded generators and validators of the standard data sets.
 //!
 //! Owns one module per kind of data: records of the sort benchmark ([`tera`]) with their validator
-//! ([`validate`]), and text with Zipf word frequencies ([`mod@text`]). Does not own what is computed from the
+//! ([`validate`]), text with Zipf word frequencies ([`mod@text`]), [`movies`] and the [`centroids`] drawn from them,
+//! [`associations`], and the edges of a [`graph`]. Does not own what is computed from the
 //! data. The same settings give the same bytes on every machine, with any number of threads, however the
 //! bytes are divided into files.
 //!
@@ -20,7 +21,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod associations;
+pub mod centroids;
+pub mod graph;
+pub mod movies;
 pub mod output;
+mod random;
+pub mod rows;
 pub mod sizes;
 pub mod tera;
 pub mod text;

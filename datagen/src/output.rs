@@ -6,7 +6,7 @@
 mod directory;
 mod part;
 
-use crate::units::{self, Halt};
+use crate::units::Halt;
 use crate::watch::Watch;
 use directory::Directory;
 use part::Parts;
@@ -19,7 +19,7 @@ pub const FILES_MAX: u32 = 100_000;
 /// Where and how a generator writes.
 #[derive(Clone, Debug)]
 pub struct OutputSettings {
-    /// The directory for the part files `part-00000` and on; created, with its parents, if it is missing.
+    /// The directory for the part files; created, with its parents, if it is missing.
     pub directory: PathBuf,
     /// How many part files, from 1 to [`FILES_MAX`].
     pub files: u32,
@@ -27,14 +27,45 @@ pub struct OutputSettings {
     pub overwrite: bool,
     /// How many threads generate and write; 0 is one per core. The output does not depend on it.
     pub threads: usize,
+    /// What the files are called.
+    pub names: FileNames,
     /// Tells how far the call is and can end it early.
     pub watch: Watch,
+}
+
+/// What the files of an output are called, numbered from 0 on in five digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileNames {
+    /// `part-00000` and on.
+    #[default]
+    Parts,
+    /// `document-00000.txt` and on, for jobs that go by the names of documents.
+    Documents,
+}
+
+impl FileNames {
+    const ALL: [FileNames; 2] = [FileNames::Parts, FileNames::Documents];
+
+    /// What stands before and behind the number.
+    fn around_number(self) -> (&'static str, &'static str) {
+        match self {
+            FileNames::Parts => ("part-", ""),
+            FileNames::Documents => ("document-", ".txt"),
+        }
+    }
 }
 
 impl OutputSettings {
     /// One part file in `directory`, which must be empty or missing, written by one thread per core.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), files: 1, overwrite: false, threads: 0, watch: Watch::default() }
+        Self {
+            directory: directory.into(),
+            files: 1,
+            overwrite: false,
+            threads: 0,
+            names: FileNames::default(),
+            watch: Watch::default(),
+        }
     }
 
     /// The number of parts, if it is one that can be had; generators ask before they plan any part.
@@ -93,6 +124,15 @@ fn refused(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Outpu
     move |source| OutputError::Refused { action, path: path.to_owned(), source }
 }
 
+/// What is written, as units that any thread can make.
+pub(crate) trait Units: Sync {
+    /// How many there are.
+    fn count(&self) -> u64;
+
+    /// Replaces what is in `buffer` by the bytes of a unit, and tells their offset in the whole.
+    fn make(&self, unit: u64, buffer: &mut Vec<u8>) -> u64;
+}
+
 /// Bytes that can be made from any unit on, by any thread.
 pub(crate) trait Stream: Sync {
     /// Bytes made in one piece; each call of `fill` starts at a multiple of this.
@@ -115,10 +155,40 @@ pub(crate) fn write<S: Stream>(
     ends: Vec<u64>,
     settings: &OutputSettings,
 ) -> Result<Written, OutputError> {
-    let directory = Directory::prepare(&settings.directory, settings.overwrite)?;
     let bytes = ends.last().copied().unwrap_or(0);
-    let parts = Parts::plan(directory.path(), &ends);
-    let result = fill_parts(stream, &parts, bytes, settings).and_then(|()| {
+    write_planned(settings, || Ok((EvenUnits { stream, bytes }, ends)))
+}
+
+/// A stream whose units are all of one length, but for the last.
+struct EvenUnits<'s, S> {
+    stream: &'s S,
+    bytes: u64,
+}
+
+impl<S: Stream> Units for EvenUnits<'_, S> {
+    fn count(&self) -> u64 {
+        self.bytes.div_ceil(S::UNIT_BYTES)
+    }
+
+    fn make(&self, unit: u64, buffer: &mut Vec<u8>) -> u64 {
+        let offset = unit * S::UNIT_BYTES;
+        // The length of a unit fits in memory by the choice of `UNIT_BYTES`.
+        buffer.resize(S::UNIT_BYTES.min(self.bytes - offset) as usize, 0);
+        self.stream.fill(offset, buffer);
+        offset
+    }
+}
+
+/// Writes what `plan` answers, units and the ends of the files; it is asked when the directory may be written to.
+pub(crate) fn write_planned<U: Units>(
+    settings: &OutputSettings,
+    plan: impl FnOnce() -> Result<(U, Vec<u64>), OutputError>,
+) -> Result<Written, OutputError> {
+    let directory = Directory::prepare(&settings.directory, settings.overwrite)?;
+    let (units, ends) = plan().inspect_err(|_| directory.discard())?;
+    let bytes = ends.last().copied().unwrap_or(0);
+    let parts = Parts::plan(directory.path(), settings.names, &ends);
+    let result = fill_parts(&units, &parts, bytes, settings).and_then(|()| {
         directory.remove_earlier_output()?;
         parts.publish()
     });
@@ -132,27 +202,23 @@ pub(crate) fn write<S: Stream>(
     }
 }
 
-fn fill_parts<S: Stream>(
-    stream: &S,
+fn fill_parts<U: Units>(
+    units: &U,
     parts: &Parts,
     bytes: u64,
     settings: &OutputSettings,
 ) -> Result<(), OutputError> {
     parts.create_empty()?;
     settings.watch.expect(bytes);
-    let units = bytes.div_ceil(S::UNIT_BYTES);
-    let threads = units::thread_count(settings.threads, units);
+    let count = units.count();
+    let threads = crate::units::thread_count(settings.threads, count);
     let step = |buffer: &mut Vec<u8>, unit: u64| {
-        let offset = unit * S::UNIT_BYTES;
-        let length = S::UNIT_BYTES.min(bytes - offset);
-        // The length of a unit fits in memory by the choice of `UNIT_BYTES`; only the last one is shorter.
-        buffer.resize(length as usize, 0);
-        stream.fill(offset, buffer);
+        let offset = units.make(unit, buffer);
         parts.write(offset, buffer)?;
-        settings.watch.advance(length);
+        settings.watch.advance(buffer.len() as u64);
         Ok(())
     };
-    match units::run(threads, units, &settings.watch, Vec::new, step) {
+    match crate::units::run(threads, count, &settings.watch, Vec::new, step) {
         Ok(_) => Ok(()),
         Err(Halt::Failed(error)) => Err(error),
         Err(Halt::Interrupted) => Err(OutputError::Interrupted { directory: settings.directory.clone() }),

@@ -4,7 +4,6 @@
 //! their own, and into part files at line ends. Words, frequencies and lines are modules of their own.
 
 mod lines;
-mod random;
 mod vocabulary;
 mod zipf;
 
@@ -12,8 +11,8 @@ pub use vocabulary::{Vocabulary, WORD_BYTES_MAX};
 pub use zipf::Zipf;
 
 use crate::output::{self, OutputError, OutputSettings, Stream, Written};
+use crate::random::SplitMix;
 use lines::Lines;
-use random::SplitMix;
 
 /// The most words of a vocabulary: their table takes 24 bytes a word.
 pub const VOCABULARY_MAX: u32 = 10_000_000;

@@ -71,6 +71,27 @@ fn text_has_the_size_asked_for() {
 }
 
 #[test]
+fn movies_have_centroids_and_documents_have_names() {
+    let root = tempfile::tempdir().unwrap();
+    let (_, err) = check(root.path(), "movies --movies 100 --raters 1k --files 2 --output movies", 0);
+    assert!(err.starts_with("movies: movies of 1,000 raters, ") && err.contains(" in 2 files"), "{err}");
+    let (_, err) = check(root.path(), "centroids movies --clusters 6 --output centroids.txt", 0);
+    assert_eq!(err, "centroids.txt: 6 centroids\n");
+    assert_eq!(fs::read_to_string(root.path().join("centroids.txt")).unwrap().lines().count(), 6);
+    let (_, err) = check(root.path(), "centroids movies --output centroids.txt", 2);
+    assert_eq!(err, "datagen: centroids.txt exists; pass --overwrite or choose another file\n");
+    check(root.path(), "centroids nowhere --output other.txt", 2);
+    check(root.path(), "text --bytes 1k --vocabulary 9 --documents 3 --output books --quiet", 0);
+    assert!(root.path().join("books/document-00002.txt").exists());
+    check(root.path(), "graph --bytes 1k --vertices 1k --output edges --quiet", 0);
+    assert!(fs::metadata(root.path().join("edges/part-00000")).unwrap().len() >= 1000);
+    let (_, err) = check(root.path(), "associations --records 10 --items 2 --output few", 2);
+    assert_eq!(err, "datagen: 2 items asked for; choose 4 to 4294967295\n");
+    let (_, err) = check(root.path(), "graph --edges 1 --bytes 1 --output edges", 2);
+    assert!(err.contains("cannot be used with"), "{err}");
+}
+
+#[test]
 fn quiet_says_nothing() {
     let root = tempfile::tempdir().unwrap();
     let said = check(root.path(), "text --bytes 10 --vocabulary 2 --output words --quiet", 0);
@@ -96,8 +117,8 @@ fn wrong_use_and_wrong_input_exit_with_2() {
 #[test]
 fn every_help_has_examples() {
     let root = tempfile::tempdir().unwrap();
-    for arguments in ["--help", "tera --help", "text --help", "validate --help"] {
-        let (out, _) = check(root.path(), arguments, 0);
+    for arguments in ["", "tera ", "text ", "movies ", "centroids ", "associations ", "graph ", "validate "] {
+        let (out, _) = check(root.path(), &format!("{arguments}--help"), 0);
         assert!(out.contains("Examples:\n  datagen "), "{arguments}: {out}");
     }
 }

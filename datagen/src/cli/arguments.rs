@@ -10,6 +10,8 @@ use datagen::tera::Format;
 use datagen::text::{EXPONENT_MAX, VOCABULARY_MAX};
 use std::path::PathBuf;
 
+use super::suite::{AssociationsArguments, CentroidsArguments, GraphArguments, MoviesArguments};
+
 /// Generate and validate the standard data sets
 ///
 /// The same arguments give the same bytes on every machine; into how many files they go makes no difference
@@ -25,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   datagen tera --records 10M --output in         1 GB of records to sort
   datagen text --bytes 1GiB --output words       words to count
+  datagen movies --movies 10k --output movies    movies with their reviews
   datagen validate out                           is the sorted output in order?
 
 Exit status: 0 done, 1 failed or not in order, 2 wrong arguments or input";
@@ -33,6 +36,10 @@ Exit status: 0 done, 1 failed or not in order, 2 wrong arguments or input";
 pub(crate) enum Command {
     Tera(TeraArguments),
     Text(TextArguments),
+    Movies(MoviesArguments),
+    Centroids(CentroidsArguments),
+    Associations(AssociationsArguments),
+    Graph(GraphArguments),
     Validate(ValidateArguments),
 }
 
@@ -66,7 +73,8 @@ pub(crate) struct TeraArguments {
 Examples:
   datagen text --bytes 1GiB --output words
   datagen text --bytes 100MB --vocabulary 5M --exponent 0.8 --output many-keys
-  datagen text --bytes 1GB --files 8 --seed 7 --output words")]
+  datagen text --bytes 1GB --files 8 --seed 7 --output words
+  datagen text --bytes 10MB --documents 100 --output books")]
 pub(crate) struct TextArguments {
     /// How many bytes: a number, or with kB, MB, GB, TB or KiB, MiB, GiB, TiB
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -83,6 +91,10 @@ pub(crate) struct TextArguments {
     /// Chooses one text of many
     #[arg(long, default_value = "42")]
     pub(crate) seed: u64,
+
+    /// As many files named document-00000.txt and on, for jobs that go by the names of documents
+    #[arg(long, value_name = "N", conflicts_with = "files", value_parser = files_parser())]
+    pub(crate) documents: Option<u32>,
 
     #[command(flatten)]
     pub(crate) destination: Destination,
@@ -161,7 +173,7 @@ fn parse_vocabulary(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("choose 2 to {VOCABULARY_MAX} words"))
 }
 
-fn parse_exponent(text: &str) -> Result<f64, String> {
+pub(super) fn parse_exponent(text: &str) -> Result<f64, String> {
     let exponent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=EXPONENT_MAX).contains(&exponent) {
         Ok(exponent)

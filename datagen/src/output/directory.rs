@@ -3,7 +3,7 @@
 //! Owns creating the directory, refusing one in use, and removing an earlier output. Does not own the files
 //! of the new one.
 
-use super::{OutputError, part, refused};
+use super::{FileNames, OutputError, part, refused};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -76,5 +76,6 @@ impl Directory {
 /// Whether datagen or a job has written this file: a part, a part under way, or the mark of a finished job.
 fn is_output(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    name.starts_with("part-") || name == "_SUCCESS" || part::is_partial(path)
+    let is_file = FileNames::ALL.iter().any(|names| name.starts_with(names.around_number().0));
+    is_file || name == "_SUCCESS" || part::is_partial(path)
 }

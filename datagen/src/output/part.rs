@@ -3,7 +3,7 @@
 //! Owns which bytes of the stream go into which file, the files' names before and after they are complete,
 //! and how long each stays open. Does not own the directory or the bytes.
 
-use super::{OutputError, refused};
+use super::{FileNames, OutputError, refused};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -40,12 +40,13 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Parts in `directory` that end at the offsets `ends`, which ascend. Touches no file.
-    pub(super) fn plan(directory: &Path, ends: &[u64]) -> Self {
+    pub(super) fn plan(directory: &Path, names: FileNames, ends: &[u64]) -> Self {
+        let (before, behind) = names.around_number();
         let mut start = 0;
         let mut parts = Vec::with_capacity(ends.len());
         for (index, &end) in ends.iter().enumerate() {
             parts.push(Part {
-                complete: directory.join(format!("part-{index:05}")),
+                complete: directory.join(format!("{before}{index:05}{behind}")),
                 partial: directory.join(format!("{PARTIAL_PREFIX}{index:05}{PARTIAL_SUFFIX}")),
                 start,
                 end,

@@ -3,9 +3,9 @@
 //! Owns the text of one chunk: lines of 60 to 100 bytes that end exactly at the chunk's end. Does not own
 //! which chunk comes where.
 
-use super::random::SplitMix;
 use super::vocabulary::{Slot, Vocabulary, WORD_BYTES_MAX};
 use super::zipf::Zipf;
+use crate::random::SplitMix;
 
 /// A line ends with the first word that reaches a length drawn from this range; with that word and the
 /// newline it has at most `LINE_BYTES_MAX` bytes.

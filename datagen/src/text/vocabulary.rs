@@ -3,7 +3,7 @@
 //! Owns the list of words by rank: distinct, pronounceable, lower-case ASCII, and the shorter the more
 //! frequent. Does not own how often a word is used.
 
-use super::random::SplitMix;
+use crate::random::{SplitMix, stride};
 
 /// Bytes of the longest word.
 pub const WORD_BYTES_MAX: usize = 14;
@@ -114,9 +114,7 @@ impl Supply {
     fn new(length: usize) -> Self {
         let consonant_first = if length < 2 { 0 } else { count(length, false) };
         let words = consonant_first + count(length, true);
-        let golden = (words as f64 * 0.618_033_988_749_895) as u64;
-        let step =
-            (golden..).find(|&step| are_coprime(step, words)).expect("one more than a multiple is coprime");
+        let step = stride(words);
         Self { length, consonant_first, words, step, next: step / 2, taken: 0 }
     }
 
@@ -147,13 +145,6 @@ impl Supply {
 fn count(length: usize, vowel: bool) -> u64 {
     let vowels = if vowel { length.div_ceil(2) } else { length / 2 };
     (0..length).map(|index| if index < vowels { VOWELS.len() } else { CONSONANTS.len() } as u64).product()
-}
-
-fn are_coprime(mut one: u64, mut other: u64) -> bool {
-    while other > 0 {
-        (one, other) = (other, one % other);
-    }
-    one == 1
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ fn alias_columns(weights: &[u128]) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::random::SplitMix;
+    use crate::random::SplitMix;
 
     #[test]
     fn columns_hold_exactly_the_weights() {

@@ -1,6 +1,6 @@
-//! The random sequence behind generated text.
+//! The random sequence behind generated lines.
 //!
-//! Owns a small generator whose output is part of the data format: the same seed gives the same text in every
+//! Owns a small generator whose output is part of the data format: the same seed gives the same lines in every
 //! version and on every machine. Does not own what is drawn.
 
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -36,4 +36,17 @@ fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     bits ^ bits >> 31
+}
+
+/// A step of about the golden section of `count` that comes by each number below it once.
+pub(crate) fn stride(count: u64) -> u64 {
+    let golden = (count as f64 * 0.618_033_988_749_895) as u64;
+    (golden..).find(|&step| are_coprime(step, count)).expect("one more than a multiple is coprime")
+}
+
+fn are_coprime(mut one: u64, mut other: u64) -> bool {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one == 1
 }
