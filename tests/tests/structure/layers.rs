@@ -6,7 +6,7 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("datagen", &[]),
     ("runtime/core", &[]),
     ("runtime/data", &[]),
@@ -40,6 +40,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("examples", &["napreduce"]),
+    ("examples/suite", &["napreduce"]),
     ("runtime/plot", &[]),
     (
         "runtime/lab",

@@ -1,0 +1,34 @@
+//! Names the movies of each class: `classification INPUT... --output DIR --files PATH#centroids`.
+//!
+//! Owns that a class is the centroid a movie is most similar to. Does not own what similar means.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program};
+use suite::{Centroids, Movie};
+
+pub fn classification(_: &()) -> Job {
+    classes(Centroids::of_side_file())
+}
+
+pub fn classes(centroids: Result<Centroids, String>) -> Job {
+    Job::text()
+        .map(move |line: &str, out: &mut Emit<u32, String>| {
+            let movie = Movie::parse(line)?;
+            let (class, _) = centroids.as_ref().map_err(String::clone)?.nearest(&movie)?;
+            out.emit(class, movie.id);
+            Ok::<(), String>(())
+        })
+        .reduce(|class, movies, out| {
+            while let Some(movie) = movies.next() {
+                out.emit(class, movie);
+            }
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Puts each movie into the class of the centroid that it is most similar to")
+        .examples("classification movies --output classes --files first.txt#centroids")
+        .main(classification)
+}

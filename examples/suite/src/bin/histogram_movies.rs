@@ -1,0 +1,39 @@
+//! How many movies are rated how well: `histogram-movies INPUT... --output DIR`.
+//!
+//! Owns the bins: half a star wide, named by their upper ends. Does not own movies without reviews, which have no mean and
+//! are only counted.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program, counter};
+use suite::Movie;
+
+pub fn histogram(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<u32, u64>| {
+            let (mut sum, mut count) = (0u64, 0u64);
+            for review in Movie::parse(line)?.reviews() {
+                (sum, count) = (sum + u64::from(review?.rating), count + 1);
+            }
+            match bin(sum, count) {
+                Some(bin) => out.emit(bin, 1),
+                None => counter!("movies without reviews").add(1),
+            }
+            Ok::<(), String>(())
+        })
+        .combine(|count, more| *count += more)
+        .reduce(|bin, counts, out| out.emit(format!("{}.{}", bin / 10, bin % 10), counts.sum()))
+}
+
+/// The upper end of the bin of a mean in tenths, which are whole numbers; a mean of exactly 3.5 goes to 4.0.
+fn bin(sum: u64, count: u64) -> Option<u32> {
+    let half = u32::try_from((2 * sum).checked_div(count)?).ok()?;
+    Some((half + 1) * 5)
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Counts movies by their mean rating, in bins of half a star")
+        .examples("histogram-movies movies --output histogram")
+        .main(histogram)
+}

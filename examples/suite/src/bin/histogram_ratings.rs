@@ -1,0 +1,27 @@
+//! How often each rating was given: `histogram-ratings INPUT... --output DIR`.
+//!
+//! Owns nothing but the count. Does not own what a review looks like.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program};
+use suite::Movie;
+
+pub fn histogram(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<u8, u64>| {
+            for review in Movie::parse(line)?.reviews() {
+                out.emit(review?.rating, 1);
+            }
+            Ok::<(), String>(())
+        })
+        .combine(|count, more| *count += more)
+        .reduce(|rating, counts, out| out.emit(rating, counts.sum()))
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Counts how often each rating was given")
+        .examples("histogram-ratings movies --output histogram")
+        .main(histogram)
+}

@@ -1,0 +1,33 @@
+//! The documents that each word stands in: `inverted-index INPUT... --output DIR`.
+//!
+//! Owns that a document is written once for each of its words. Does not own the name of a document.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program, words};
+use suite::by_document;
+
+pub fn inverted_index(_: &()) -> Job {
+    Job::text()
+        .mapper(by_document(|document, line, out: &mut Emit<(String, String), ()>| {
+            words(line).for_each(|word| out.emit((word, document), ()));
+        }))
+        .combine(|(), ()| ())
+        .group_by::<String>()
+        .reduce(|word, documents, out| {
+            let mut last = String::new();
+            while let Some(((_, document), ())) = documents.next_entry() {
+                if document != last {
+                    out.emit(word, document);
+                    document.clone_into(&mut last);
+                }
+            }
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Lists the documents that each word stands in")
+        .examples("inverted-index books --output index")
+        .main(inverted_index)
+}

@@ -1,0 +1,59 @@
+//! One step of k-means over movies: `kmeans-movies INPUT... --output DIR --files PATH#centroids`.
+//!
+//! Owns the new centroid of a cluster: the member whose similarity is nearest to the mean of all. Does not own what
+//! similar means, nor further steps.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Key, Program};
+use suite::{Centroids, Movie, centroid};
+
+/// What is known of a member when: all similarities are there before the first line, so that none has to be kept.
+#[derive(Key)]
+enum Pass {
+    Similarity,
+    Line,
+}
+
+pub fn kmeans(_: &()) -> Job {
+    step(Centroids::of_side_file())
+}
+
+pub fn step(centroids: Result<Centroids, String>) -> Job {
+    Job::text()
+        .map(move |line: &str, out: &mut Emit<(u32, Pass), (f32, String)>| {
+            let (cluster, similarity) =
+                centroids.as_ref().map_err(String::clone)?.nearest(&Movie::parse(line)?)?;
+            out.emit((cluster, Pass::Similarity), (similarity, ""));
+            out.emit((cluster, Pass::Line), (similarity, line));
+            Ok::<(), String>(())
+        })
+        .group_by::<u32>()
+        .reduce(|cluster, members, out| {
+            let (mut sum, mut count) = (0f32, 0f32);
+            let mut nearest: Option<(f32, f32, String)> = None;
+            while let Some(((_, pass), (similarity, line))) = members.next_entry() {
+                match pass {
+                    Pass::Similarity => (sum, count) = (sum + similarity, count + 1.0),
+                    Pass::Line => {
+                        out.emit(cluster, line);
+                        let distance = (similarity - sum / count).abs();
+                        if nearest.as_ref().is_none_or(|(least, ..)| distance < *least) {
+                            nearest = Some((distance, similarity, line.to_owned()));
+                        }
+                    }
+                }
+            }
+            if let Some((_, similarity, line)) = nearest {
+                out.emit(centroid(cluster, similarity, &line)?, ());
+            }
+            Ok::<(), String>(())
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Puts each movie to the centroid it is most similar to, and finds the centroid of each cluster anew")
+        .examples("kmeans-movies movies --output clusters --files first.txt#centroids")
+        .main(kmeans)
+}

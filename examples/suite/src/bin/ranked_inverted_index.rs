@@ -1,0 +1,34 @@
+//! For each three words the documents that have them most often: `ranked-inverted-index INPUT... --output DIR`.
+//!
+//! Owns how a line of `sequence-count` is cut, and the order: the largest count first, then by document. Does not own
+//! sorting, which goes by the key.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program};
+
+pub fn ranked_inverted_index(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<(String, Reverse<u64>, String), ()>| {
+            let wrong = || format!("expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found {line:?}");
+            let (key, count) = line.rsplit_once('\t').ok_or_else(wrong)?;
+            let (sequence, document) = key.rsplit_once('|').ok_or_else(wrong)?;
+            let count = count.parse().map_err(|_| wrong())?;
+            out.emit((sequence, Reverse(count), document), ());
+            Ok::<(), String>(())
+        })
+        .group_by::<String>()
+        .reduce(|sequence, documents, out| {
+            while let Some(((_, Reverse(count), document), ())) = documents.next_entry() {
+                out.emit(sequence, format!("{count}|{document}"));
+            }
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Lists for each sequence of words its documents, the one that has it most often first")
+        .examples("ranked-inverted-index sequences --output ranked")
+        .main(ranked_inverted_index)
+}

@@ -1,0 +1,38 @@
+//! Pairs of items that are associated with the same ones: `self-join INPUT... --output DIR`.
+//!
+//! Owns the cut of a line `a1,a2,...,ak` at its last comma, and the pairs. Does not own how many records share what stands
+//! before that comma: a group of n items has n(n-1)/2 pairs.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program, counter};
+
+pub fn self_join(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<(String, String), ()>| match line.rsplit_once(',') {
+            Some(association) => out.emit(association, ()),
+            None => counter!("lines without a comma").add(1),
+        })
+        .combine(|(), ()| ())
+        .group_by::<String>()
+        .reduce(|prefix, associations, out| {
+            let mut items: Vec<String> = Vec::new();
+            while let Some(((_, item), ())) = associations.next_entry() {
+                if items.last().is_none_or(|last| last != item) {
+                    items.push(item.to_owned());
+                }
+            }
+            for (index, one) in items.iter().enumerate() {
+                for other in &items[index + 1..] {
+                    out.emit(prefix, format!("{one},{other}"));
+                }
+            }
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Joins associations of k items that differ in the last one only into associations of k+1")
+        .examples("self-join associations --output candidates")
+        .main(self_join)
+}

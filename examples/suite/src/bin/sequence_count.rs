@@ -1,0 +1,29 @@
+//! How often three words follow one another in a document: `sequence-count INPUT... --output DIR`.
+//!
+//! Owns the key, `word|word|word|document`; a sequence does not go on in the next line. Does not own the name of a document.
+
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program, words};
+use suite::by_document;
+
+pub fn sequence_count(_: &()) -> Job {
+    Job::text()
+        .mapper(by_document(|document, line, out: &mut Emit<String, u64>| {
+            let mut words = words(line);
+            let (Some(mut first), Some(mut second)) = (words.next(), words.next()) else { return };
+            for third in words {
+                out.emit(&format!("{first}|{second}|{third}|{document}"), 1);
+                (first, second) = (second, third);
+            }
+        }))
+        .combine(|count, more| *count += more)
+        .reduce(|sequence, counts, out| out.emit(sequence, counts.sum()))
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Counts each three words that follow one another in a line, by document")
+        .examples("sequence-count books --output sequences")
+        .main(sequence_count)
+}

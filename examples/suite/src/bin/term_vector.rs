@@ -1,0 +1,47 @@
+//! The frequent words of each document: `term-vector INPUT... --output DIR`.
+//!
+//! Owns what is frequent (ten times) and the order: more frequent first, then by the alphabet. Does not own the name of a
+//! document.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use napreduce::{Emit, Job, Program, words};
+use suite::by_document;
+
+/// Rarer words are left out.
+const COUNT_MIN: u64 = 10;
+
+pub fn term_vector(_: &()) -> Job {
+    Job::text()
+        .mapper(by_document(|document, line, out: &mut Emit<(String, String), u64>| {
+            words(line).for_each(|word| out.emit((document, word), 1));
+        }))
+        .combine(|count, more| *count += more)
+        .group_by::<String>()
+        .reduce(|document, words, out| {
+            let mut frequent: Vec<(Reverse<u64>, String)> = Vec::new();
+            while let Some(((_, word), count)) = words.next_entry() {
+                match frequent.last_mut() {
+                    Some((Reverse(total), last)) if last == word => *total += count,
+                    _ => {
+                        // The word before has been counted to its end.
+                        frequent.pop_if(|(Reverse(total), _)| *total < COUNT_MIN);
+                        frequent.push((Reverse(count), word.to_owned()));
+                    }
+                }
+            }
+            frequent.pop_if(|(Reverse(total), _)| *total < COUNT_MIN);
+            frequent.sort();
+            for (Reverse(count), word) in frequent {
+                out.emit(document, format!("{word}:{count}"));
+            }
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Lists the words that each document has ten times or more, the most frequent first")
+        .examples("term-vector books --output vectors")
+        .main(term_vector)
+}

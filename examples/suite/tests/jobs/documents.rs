@@ -1,0 +1,93 @@
+//! Jobs over the words of documents.
+//!
+//! Owns their edges: short lines, ties, empty files. Does not own documents of one name (`programs`).
+
+#[allow(dead_code, reason = "only its job is of interest here, not its main")]
+#[path = "../../src/bin/inverted_index.rs"]
+mod inverted_index;
+#[allow(dead_code, reason = "only its job is of interest here, not its main")]
+#[path = "../../src/bin/ranked_inverted_index.rs"]
+mod ranked_inverted_index;
+#[allow(dead_code, reason = "only its job is of interest here, not its main")]
+#[path = "../../src/bin/sequence_count.rs"]
+mod sequence_count;
+#[allow(dead_code, reason = "only its job is of interest here, not its main")]
+#[path = "../../src/bin/term_vector.rs"]
+mod term_vector;
+
+use napreduce::testing::{JobTest, assert_preemption_safe};
+
+use crate::{check, data, reference, sizes, test};
+
+const TERM_VECTOR: fn() -> napreduce::Job = || term_vector::term_vector(&());
+const INVERTED_INDEX: fn() -> napreduce::Job = || inverted_index::inverted_index(&());
+const SEQUENCE_COUNT: fn() -> napreduce::Job = || sequence_count::sequence_count(&());
+const RANKED: fn() -> napreduce::Job = || ranked_inverted_index::ranked_inverted_index(&());
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn term_vectors_are_those_of_the_reference() {
+    for texts in sizes().into_iter().flat_map(|bytes| [data::texts(bytes, 2), data::texts(bytes, 10)]) {
+        check(TERM_VECTOR, &texts, &reference::term_vector(&texts));
+    }
+}
+
+#[test]
+fn words_of_equal_count_come_by_the_alphabet_and_rare_ones_not_at_all() {
+    let texts = owned(&["", &"b a ".repeat(10), &format!("{} z\n{}", "c ".repeat(11), "d ".repeat(9))]);
+    assert_eq!(
+        test(TERM_VECTOR, &texts).run().text(),
+        "input-0001\ta:10\ninput-0001\tb:10\ninput-0002\tc:11\n"
+    );
+    check(TERM_VECTOR, &texts, &reference::term_vector(&texts));
+}
+
+#[test]
+fn indexes_are_those_of_the_reference() {
+    for texts in sizes().into_iter().flat_map(|bytes| [data::texts(bytes, 1), data::texts(bytes, 12)]) {
+        check(INVERTED_INDEX, &texts, &reference::inverted_index(&texts));
+    }
+}
+
+#[test]
+fn sequences_and_their_ranks_are_those_of_the_reference() {
+    for bytes in sizes() {
+        let texts = data::texts(bytes, 3);
+        let counts = reference::sequence_count(&texts);
+        check(SEQUENCE_COUNT, &texts, &counts);
+        check(RANKED, std::slice::from_ref(&counts), &reference::ranked_inverted_index(&counts));
+    }
+}
+
+#[test]
+fn a_line_of_fewer_than_three_words_has_no_sequence() {
+    let texts = owned(&["a\n\na b\n  \nc", "a b c\n", ""]);
+    assert_eq!(test(SEQUENCE_COUNT, &texts).run().text(), "a|b|c|input-0001\t1\n");
+    check(SEQUENCE_COUNT, &texts, &reference::sequence_count(&texts));
+}
+
+#[test]
+fn documents_of_equal_count_come_by_name() {
+    let counts = "a|b|c|two\t3\na|b|c|one\t3\na|b|c|all\t10\nx|y|z|one\t1\n";
+    let expected = "a|b|c\t10|all\na|b|c\t3|one\na|b|c\t3|two\nx|y|z\t1|one\n";
+    assert_eq!(JobTest::new(RANKED).input(counts).run().text(), expected);
+    check(RANKED, &owned(&[counts]), &reference::ranked_inverted_index(counts));
+}
+
+#[test]
+#[should_panic(expected = "expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found \"a|b|c\\tmany\"")]
+fn a_line_that_is_no_sequence_is_quoted() {
+    let _ = JobTest::new(RANKED).input("a|b|c\tmany\n").run();
+}
+
+#[test]
+fn no_job_over_documents_minds_being_preempted() {
+    let texts = owned(&["to be or not to be\nto\n", &"nap ".repeat(12), "be or not\n"]);
+    for job in [TERM_VECTOR, INVERTED_INDEX, SEQUENCE_COUNT] {
+        test(job, &texts).split_size(12).assert_preemption_safe();
+    }
+    assert_preemption_safe(RANKED, "a|b|c|two\t3\na|b|c|one\t3\nx|y|z|one\t1\n");
+}

@@ -1,0 +1,89 @@
+//! Jobs over associations, edges and matches.
+//!
+//! Owns their edges: lines without a comma, repeated ones, too many neighbours, ties. Does not own command lines (`programs`).
+
+#[allow(dead_code, reason = "only its job is of interest here, not its main")]
+#[path = "../../src/bin/adjacency_list.rs"]
+mod adjacency_list;
+#[allow(dead_code, reason = "only its jobs are of interest here, not its main")]
+#[path = "../../src/bin/count_matches.rs"]
+mod count_matches;
+#[allow(dead_code, reason = "only its job is of interest here, not its main")]
+#[path = "../../src/bin/self_join.rs"]
+mod self_join;
+
+use napreduce::testing::{JobTest, assert_preemption_safe};
+
+use crate::{check, data, reference, same, sizes, test};
+use count_matches::Search;
+
+const SELF_JOIN: fn() -> napreduce::Job = || self_join::self_join(&());
+const ADJACENCY_LIST: fn() -> napreduce::Job = || adjacency_list::adjacency_list(&());
+const TWO_NEIGHBOURS: fn() -> napreduce::Job = || adjacency_list::with_at_most(2);
+
+#[test]
+fn joins_are_those_of_the_reference() {
+    for bytes in sizes() {
+        let texts = data::associations(bytes);
+        check(SELF_JOIN, &texts, &reference::self_join(&texts[0]));
+    }
+}
+
+#[test]
+fn an_association_counts_once_and_a_line_without_a_comma_is_skipped() {
+    let text = "a,b,d\nnothing\na,b,c\na,b,d\n\na,x,y\n,q\n,p\n";
+    let output = JobTest::new(SELF_JOIN).input(text).run();
+    assert_eq!(output.text(), "\tp,q\na,b\tc,d\n");
+    assert_eq!(output.counters.get("lines without a comma"), 2);
+    check(SELF_JOIN, &[text.to_owned()], &reference::self_join(text));
+}
+
+#[test]
+fn neighbours_are_those_of_the_reference() {
+    for bytes in sizes() {
+        let texts = data::edges(bytes);
+        check(ADJACENCY_LIST, &texts, &reference::adjacency_list(&texts[0], 200_000));
+        check(TWO_NEIGHBOURS, &texts, &reference::adjacency_list(&texts[0], 2));
+    }
+}
+
+#[test]
+fn each_neighbour_stands_once_and_too_many_are_left_out() {
+    let text = "a,b\nc,b\na,b\nd,b\nalone\nb,a\n";
+    let output = JobTest::new(TWO_NEIGHBOURS).input(text).run();
+    let expected = "a\tfrom{b}:to{b}\nb\tfrom{a,c}:to{a}\nc\tfrom{}:to{b}\nd\tfrom{}:to{b}\n";
+    assert_eq!((output.text().as_str(), output.counters.get("lines without a comma")), (expected, 1));
+}
+
+/// Both jobs, one on what the other one wrote.
+fn ranked(texts: &[String], search: &Search) -> String {
+    let counted = test(|| count_matches::count(search), texts).split_size(100_000).reduces(3).run();
+    let ranked = counted.parts.iter().fold(JobTest::new(|| count_matches::by_count(&())), JobTest::input);
+    ranked.run().text()
+}
+
+#[test]
+fn matches_are_those_of_the_reference() {
+    for bytes in sizes() {
+        let texts = data::texts(bytes, 1);
+        for (pattern, group) in [("[aeiou]{2}", 0), ("(t|n)([a-z])", 2), ("never found: [0-9]", 0)] {
+            let search = Search { pattern: pattern.to_owned(), group };
+            same(&ranked(&texts, &search), &reference::matches(&texts[0], pattern, group));
+        }
+    }
+}
+
+#[test]
+fn neither_job_over_matches_minds_being_preempted() {
+    let search = || Search { pattern: "[ab]+|(c)".to_owned(), group: 1 };
+    assert_preemption_safe(|| count_matches::count(&search()), "ab c\nc\nabab c c\n");
+    let counted =
+        JobTest::new(|| count_matches::count(&Search { group: 0, ..search() })).input("ab c\nc\nba\n").run();
+    assert_preemption_safe(|| count_matches::by_count(&()), counted.parts.concat());
+}
+
+#[test]
+fn neither_minds_being_preempted() {
+    assert_preemption_safe(SELF_JOIN, "a,b,d\nnothing\na,b,c\na,b,d\na,x,y\n");
+    assert_preemption_safe(TWO_NEIGHBOURS, "a,b\nc,b\na,b\nd,b\nb,a\n");
+}

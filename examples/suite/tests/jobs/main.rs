@@ -1,0 +1,56 @@
+//! Every job of the suite does what a naive program does, at several sizes, and may be preempted anywhere.
+//!
+//! Owns the data and the comparison, byte for byte with one reduce and as sets of lines with several. Does not own what is
+//! right (`reference`, which shares no code with the jobs), nor command lines (`programs`).
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on should say so at once.
+
+mod data;
+mod documents;
+mod graphs;
+mod movies;
+mod reference;
+
+use napreduce::Job;
+use napreduce::testing::JobTest;
+
+/// Tiny, some kilobytes, some megabytes; and as many bytes as `NAPREDUCE_SUITE_BYTES` says.
+fn sizes() -> Vec<u64> {
+    let more = std::env::var("NAPREDUCE_SUITE_BYTES").ok();
+    let more =
+        more.map(|bytes| datagen::sizes::parse_bytes(&bytes).expect("NAPREDUCE_SUITE_BYTES is a size"));
+    [300, 8 << 10, 2 << 20].into_iter().chain(more).collect()
+}
+
+fn test<J: Fn() -> Job>(job: J, inputs: &[String]) -> JobTest<J> {
+    inputs.iter().fold(JobTest::new(job), |test, input| test.input(input))
+}
+
+/// The job makes of these files what is expected, whatever they are cut into.
+fn check(job: impl Fn() -> Job + Copy, inputs: &[String], expected: &str) {
+    same(&test(job, inputs).run().text(), expected);
+    let bytes: usize = inputs.iter().map(String::len).sum();
+    let cut = test(job, inputs).split_size(bytes as u64 / 5 + 1).setting("combine-files=false");
+    same(&cut.run().text(), expected);
+    let shared = test(job, inputs).split_size(bytes as u64 / 3 + 1).reduces(3).run().text();
+    same(&sorted(&shared), &sorted(expected));
+}
+
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Names the first difference instead of printing megabytes.
+fn same(found: &str, expected: &str) {
+    let different = found.lines().zip(expected.lines()).position(|(one, other)| one != other);
+    let at = different.unwrap_or(found.lines().count().min(expected.lines().count()));
+    assert!(
+        found == expected,
+        "line {} is {:?} and should be {:?}",
+        at + 1,
+        found.lines().nth(at),
+        expected.lines().nth(at)
+    );
+}
