@@ -21,6 +21,7 @@ use crate::outputs::OutputsError;
 use crate::peers::PeerError;
 use crate::process::{InterruptError, ProcessError};
 use crate::program::ProgramError;
+use crate::suite::SuiteJobError;
 use crate::workspace::WorkError;
 
 /// An experiment could not be carried out.
@@ -29,6 +30,9 @@ pub enum LabError {
     /// A program of ours is missing.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// A job of the suite is missing.
+    #[error(transparent)]
+    SuiteJob(#[from] SuiteJobError),
     /// A peer is missing.
     #[error(transparent)]
     Peer(#[from] PeerError),
@@ -103,7 +107,7 @@ impl LabError {
     /// Whether other arguments could help: something named by the user is missing or of no use.
     pub fn is_usage(&self) -> bool {
         match self {
-            LabError::Program(_) | LabError::Slots(_) => true,
+            LabError::Program(_) | LabError::SuiteJob(_) | LabError::Slots(_) => true,
             LabError::Replay(error) => error.is_usage(),
             LabError::Daemon(error) => matches!(error, DaemonError::Missing { .. }),
             LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script { .. }),

@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use datagen::centroids::CentroidsError;
 use datagen::output::OutputSettings;
+use datagen::rows::RowsError;
 use datagen::tera::{self, RECORD_BYTES, TeraError, TeraSettings};
 use datagen::text::{self, TextError, TextSettings};
 use napreduce_live::ByteSize;
@@ -32,6 +34,11 @@ pub enum GeneratedInputError {
     /// The text to count cannot be made.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// Movies, associations or edges cannot be made.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    #[error(transparent)]
+    Centroids(#[from] CentroidsError),
     /// It was made and is not what was asked for.
     #[error("datagen wrote {count} files to {folder} and one was expected")]
     Files { folder: PathBuf, count: usize },

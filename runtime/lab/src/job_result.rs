@@ -1,6 +1,7 @@
-//! Owns reading what a finished job says of itself: the counters in `_SUCCESS`.
+//! Owns reading what a finished job says of itself: the counters in `_SUCCESS`, and in what its program prints.
 //! What the counters mean belongs to the runtime.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -32,9 +33,40 @@ pub fn peak_task_bytes(output: &Path) -> Result<Option<u64>, JobResultError> {
     Ok(summary["counters"][PEAK_COUNTER].as_u64())
 }
 
+/// The counters of the first job that a program tells of, a line of JSON each, in the file that holds its standard output;
+/// none when it tells of no job.
+///
+/// # Errors
+///
+/// When the file cannot be read, or its first line is no JSON.
+pub fn first_job_counters(printed: &Path) -> Result<BTreeMap<String, u64>, JobResultError> {
+    let path = printed.to_owned();
+    let text =
+        fs::read_to_string(printed).map_err(|source| JobResultError::Read { path: path.clone(), source })?;
+    let Some(line) = text.lines().next() else { return Ok(BTreeMap::new()) };
+    let report: Value =
+        serde_json::from_str(line).map_err(|source| JobResultError::Malformed { path, source })?;
+    let counters = report["counters"].as_object().into_iter().flatten();
+    Ok(counters.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?))).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_are_those_of_the_first_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let read = |text: &str| {
+            fs::write(&path, text).unwrap();
+            first_job_counters(&path).map_err(|error| error.to_string())
+        };
+        let two = "{\"counters\": {\"A\": 1}}\n{\"counters\": {\"A\": 2}}\n";
+        assert_eq!(read(two), Ok(BTreeMap::from([("A".to_owned(), 1)])));
+        assert_eq!(read(""), Ok(BTreeMap::new()));
+        assert!(read("hello").unwrap_err().contains("is no JSON"));
+    }
 
     fn read(summary: &str) -> Result<Option<u64>, String> {
         let output = tempfile::tempdir().unwrap();

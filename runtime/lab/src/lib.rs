@@ -47,6 +47,7 @@ mod session;
 mod speed;
 mod start;
 pub mod statistics;
+mod suite;
 mod table;
 mod workspace;
 
@@ -79,4 +80,8 @@ pub use replay::{
 pub use session::Session;
 pub use speed::{Conditions, ContenderReport, Measurement, SpeedReport, SpeedSettings, Timing, speed};
 pub use start::{StartReport, StartSettings, start};
+pub use suite::{
+    SuiteConditions, SuiteContender, SuiteJob, SuiteJobError, SuiteJobReport, SuiteReport, SuiteSettings,
+    suite,
+};
 pub use workspace::{WorkError, WorkSettings};

@@ -62,6 +62,9 @@ pub enum PeerError {
     /// A peer needs a Python and none is named.
     #[error("peer {peer} was asked for and needs a Python that has it; name one with --python")]
     NoPython { peer: PeerTool },
+    /// A peer that has no scripts for the jobs of the suite.
+    #[error("peer {peer} has no formulation of the suite; choose duckdb or polars")]
+    NoFormulation { peer: PeerTool },
     /// The Python that was named does not run.
     #[error("--python {path}: {source}")]
     BadPython {
@@ -227,9 +230,27 @@ impl InstalledPeer {
             (PeerTool::Polars, BenchmarkJob::Wordcount) => WORDCOUNT_POLARS,
             (PeerTool::Polars, BenchmarkJob::Terasort) => TERASORT_POLARS,
         };
-        let path = places.scratch.join(format!("{program}_{}.py", self.peer));
-        fs::write(&path, script).map_err(|source| PeerError::Script { path: path.clone(), source })?;
-        let command = CommandLine::new(&self.program).arg(path).arg(places.input).arg(places.output);
+        self.script(program.name(), script, None, places, resources)
+    }
+
+    /// The command that runs a script, which is written to the scratch folder; `first` comes before the places.
+    ///
+    /// # Errors
+    ///
+    /// When the script cannot be written.
+    pub fn script(
+        &self,
+        name: &str,
+        text: &str,
+        first: Option<&str>,
+        places: Places<'_>,
+        resources: Resources,
+    ) -> Result<CommandLine, PeerError> {
+        let threads = resources.slots.to_string();
+        let path = places.scratch.join(format!("{name}_{}.py", self.peer));
+        fs::write(&path, text).map_err(|source| PeerError::Script { path: path.clone(), source })?;
+        let command = CommandLine::new(&self.program).arg(path);
+        let command = first.into_iter().fold(command, CommandLine::arg).arg(places.input).arg(places.output);
         Ok(match self.peer {
             PeerTool::Polars => command.env("POLARS_MAX_THREADS", threads),
             _ => command.arg(threads).arg(places.scratch),

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use napreduce_lab::{BenchmarkJob, PeerTool};
+use napreduce_lab::{BenchmarkJob, PeerTool, SuiteJob};
 use napreduce_live::ByteSize;
 
 use crate::fuzz::FuzzArguments;
@@ -20,6 +20,7 @@ use crate::replay::ReplayArguments;
 #[derive(Debug, Subcommand)]
 pub enum Experiment {
     Speed(SpeedArguments),
+    Suite(SuiteArguments),
     Memory(MemoryArguments),
     Start(StartArguments),
     Cluster(ClusterArguments),
@@ -62,6 +63,43 @@ pub struct SpeedArguments {
     pub peers: Option<Vec<PeerTool>>,
 
     /// A Python that has DuckDB or Polars installed
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub conditions: Conditions,
+}
+
+/// Run the job suite, and compare it with other programs
+///
+/// Every kind of data is made once. A first run with one slot says what is right; every further output has to be equal byte
+/// for byte, and those of DuckDB and Polars, where they have a formulation of the job, as sets of lines. All take turns, with
+/// a warm page cache; ratios are taken within a repetition. A contender that fails or is wrong is named, and the exit
+/// status is 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nap lab suite --size 64MiB
+  nap lab suite --jobs wordcount,self-join --repetitions 5 --python .venv/bin/python
+  nap lab suite --size 1GiB --peers duckdb --format json")]
+pub struct SuiteArguments {
+    /// About how much of each kind of data
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub size: ByteSize,
+
+    /// Jobs [default: all thirteen]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub jobs: Option<Vec<SuiteJob>>,
+
+    /// Measured runs of each contender
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+
+    /// Exactly these peers: duckdb, polars [default: those that are found]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub peers: Option<Vec<PeerTool>>,
+
+    /// A Python that has DuckDB or Polars installed [default: python3, if there is one]
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
 

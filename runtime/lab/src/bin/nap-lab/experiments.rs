@@ -3,16 +3,17 @@
 //! Owns turning arguments into settings, and which end of an experiment means which exit status.
 //! Measuring belongs to the lab; names and defaults of the arguments are a module of their own.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use napreduce_lab::{
     ClusterSettings, Interrupt, LabError, MemorySettings, PeerSettings, Resources, Session, SpeedSettings,
-    StartSettings, cpus,
+    StartSettings, SuiteJob, SuiteSettings, cpus,
 };
 use serde::Serialize;
 
-use crate::arguments::{Conditions, Experiment};
+use crate::arguments::{Conditions, Experiment, SuiteArguments};
 use crate::{fuzz, load, paper, preemption, replay};
 
 const FAILED: u8 = 1;
@@ -73,6 +74,7 @@ fn measure(experiment: &Experiment) -> Result<bool> {
             arguments.conditions.print(&report, || report.table())?;
             Ok(report.succeeded())
         }
+        Experiment::Suite(arguments) => suite(arguments, &session),
         Experiment::Memory(arguments) => {
             let settings = MemorySettings {
                 size: arguments.size,
@@ -120,6 +122,30 @@ fn measure(experiment: &Experiment) -> Result<bool> {
         Experiment::Load(arguments) => load::load(arguments, &session),
         Experiment::Replay(arguments) => replay::replay(arguments, &session),
     }
+}
+
+fn suite(arguments: &SuiteArguments, session: &Session) -> Result<bool> {
+    let mut jobs = arguments.jobs.clone().unwrap_or_else(|| SuiteJob::ALL.to_vec());
+    jobs.sort_unstable();
+    jobs.dedup();
+    let python = arguments.python.clone().or_else(python_of_the_path);
+    let settings = SuiteSettings {
+        size: arguments.size,
+        jobs,
+        repetitions: arguments.repetitions,
+        resources: arguments.conditions.resources(),
+        peers: PeerSettings { chosen: arguments.peers.clone(), python },
+        binaries: arguments.conditions.place.binaries()?,
+        work: arguments.conditions.place.work(),
+    };
+    let report = napreduce_lab::suite(&settings, session)?;
+    arguments.conditions.print(&report, || report.table())?;
+    Ok(report.succeeded())
+}
+
+fn python_of_the_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|program| program.is_file())
 }
 
 impl Conditions {
