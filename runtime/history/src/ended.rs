@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
+use napreduce_core::AttemptId;
 use napreduce_protocol::{JobDetail, JobEnd, JobPlan};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A job that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,58 @@ pub struct EndedJob {
     pub detail: JobDetail,
     /// How it was to be run; unknown of jobs that an earlier version kept.
     pub settings: Option<JobSettings>,
+    /// The cluster that it ran on; unknown of jobs that an earlier version kept.
+    pub cluster: Option<RecordedCluster>,
+    /// Its tasks that were done, in any order; none of jobs that an earlier version kept.
+    pub tasks: Vec<DoneTask>,
+}
+
+/// A cluster as it was when a job of it ended. What describes the policy is kept as its configuration file would
+/// say it, so that a head can be read whatever becomes of the policies.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedCluster {
+    /// The name of the policy.
+    pub scheduler: String,
+    /// `[scheduler.NAME]` of the policies whose values are not the published ones; nothing when that is too long
+    /// for a head.
+    pub tables: Option<Value>,
+    /// `[preemption]`
+    pub preemption: Value,
+    /// The workers that were there.
+    pub workers: Vec<WorkerGroup>,
+}
+
+/// Workers that have equal slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WorkerGroup {
+    pub workers: u32,
+    pub map_slots: u32,
+    pub reduce_slots: u32,
+}
+
+impl RecordedCluster {
+    /// Bytes of tables at most: a head has to have room for the rest.
+    const TABLES_BYTES_MAX: usize = 16 << 10;
+
+    /// Leaves out tables that are too long.
+    #[must_use]
+    pub fn bounded(mut self) -> RecordedCluster {
+        let long = |tables: &Value| tables.to_string().len() > RecordedCluster::TABLES_BYTES_MAX;
+        self.tables = self.tables.filter(|tables| !long(tables));
+        self.workers.truncate(64);
+        self
+    }
+}
+
+/// What the attempt that did a task moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoneTask {
+    pub attempt: AttemptId,
+    /// Bytes of a map's split, or those that a reduce fetched.
+    pub input_bytes: u64,
+    /// Bytes that a map wrote for reduces, or those of a part file.
+    pub output_bytes: u64,
 }
 
 /// How a job was to be run.

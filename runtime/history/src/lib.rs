@@ -5,13 +5,17 @@
 //! recordings are plain files that can be copied and read without the index. Does not own jobs that run.
 
 mod ended;
+mod folder;
 mod head;
 mod index;
+mod lengths;
 mod recording;
 mod rows;
 mod store;
 
-pub use ended::{EndedJob, JobSettings};
+pub use ended::{DoneTask, EndedJob, JobSettings, RecordedCluster, WorkerGroup};
+pub use folder::{FolderError, HistoryFolder};
+pub use lengths::{LengthsError, TaskLengths};
 pub use recording::{
     Columns, ColumnsWriter, FRAME_ROWS_MAX, RecordedFrame, RecordingError, RecordingReader, RecordingWriter,
     Row,

@@ -16,7 +16,7 @@ use napreduce_protocol::{
 use serde::{Deserialize, Serialize};
 
 use self::figures::{Durations, PreemptionTotals};
-use crate::ended::{EndedJob, JobSettings};
+use crate::ended::{DoneTask, EndedJob, JobSettings, RecordedCluster};
 use crate::rows::{CounterRow, ReasonRow};
 
 /// Version of the heads that are written. Every earlier one is read for ever.
@@ -42,6 +42,8 @@ pub(crate) struct Head {
     durations: Durations,
     preemptions: PreemptionTotals,
     settings: Option<JobSettings>,
+    #[serde(default)]
+    cluster: Option<RecordedCluster>,
 }
 
 /// How many rows of each kind a recording was written with.
@@ -53,6 +55,7 @@ struct RowCounts {
     preemptions: u64,
     resumes: u64,
     restores: u64,
+    tasks: u64,
     /// Zero when they are in the head; so are the next two.
     parts: u64,
     counters: u64,
@@ -64,6 +67,7 @@ struct RowCounts {
 pub(crate) struct Written<'a> {
     pub(crate) head: Vec<u8>,
     pub(crate) detail: &'a JobDetail,
+    pub(crate) tasks: &'a [DoneTask],
     pub(crate) parts: &'a [PartReport],
     pub(crate) counters: Vec<CounterRow>,
     pub(crate) reason: Option<ReasonRow>,
@@ -77,6 +81,7 @@ pub(crate) struct Rows {
     pub(crate) preemptions: Vec<PreemptionSummary>,
     pub(crate) resumes: Vec<ResumeSummary>,
     pub(crate) restores: Vec<RestoreSummary>,
+    pub(crate) tasks: Vec<DoneTask>,
     pub(crate) parts: Vec<PartReport>,
     pub(crate) counters: Vec<CounterRow>,
     pub(crate) reasons: Vec<ReasonRow>,
@@ -97,7 +102,9 @@ pub(crate) enum StoredHead {
 pub(crate) fn share_out(job: &EndedJob) -> Result<Written<'_>, String> {
     let detail = &job.detail;
     let mut head = Head::of(job);
-    let mut written = Written { head: Vec::new(), detail, parts: &[], counters: Vec::new(), reason: None };
+    let tasks = job.tasks.as_slice();
+    let mut written =
+        Written { head: Vec::new(), detail, tasks, parts: &[], counters: Vec::new(), reason: None };
     if let Some(reason) = head.summary.reason.as_mut().filter(|reason| reason.len() > REASON_BYTES_MAX) {
         written.reason = Some(ReasonRow(reason.clone()));
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
@@ -144,7 +151,15 @@ impl StoredHead {
         }
     }
 
-    /// What a listing shows, and the token.
+    /// What a listing shows.
+    pub(crate) fn summary(&self) -> &JobSummary {
+        match self {
+            StoredHead::Version1(job) => &job.detail.summary,
+            StoredHead::Version2(head) => &head.summary,
+        }
+    }
+
+    /// The same, and the token.
     pub(crate) fn into_summary(self) -> (JobSummary, u128) {
         match self {
             StoredHead::Version1(job) => (job.detail.summary, job.token),
@@ -167,6 +182,7 @@ impl Head {
             preemptions: preemptions.len() as u64,
             resumes: resumes.len() as u64,
             restores: restores.len() as u64,
+            tasks: job.tasks.len() as u64,
             ..RowCounts::default()
         };
         Head {
@@ -180,7 +196,13 @@ impl Head {
             durations: Durations::of(attempts),
             preemptions: PreemptionTotals::of(preemptions, resumes, restores),
             settings: job.settings.clone(),
+            cluster: job.cluster.clone(),
         }
+    }
+
+    /// What a recording does not give that it was written with, for people.
+    pub(crate) fn missing(&self, rows: &Rows) -> Option<String> {
+        self.rows.missing(rows)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, String> {
@@ -190,7 +212,7 @@ impl Head {
     /// The job as it was; what the recording does not give is said in the events. `recording` is its name.
     pub(crate) fn with_rows(self, rows: Rows, recording: &dyn Display) -> Result<EndedJob, String> {
         let missing = self.rows.missing(&rows);
-        let Head { token, mut summary, wall, mut counters, mut parts, settings, .. } = self;
+        let Head { token, mut summary, wall, mut counters, mut parts, settings, cluster, .. } = self;
         if let Some(ReasonRow(reason)) = rows.reasons.into_iter().next() {
             summary.reason = Some(reason);
         }
@@ -211,7 +233,7 @@ impl Head {
             resumes: rows.resumes,
             restores: rows.restores,
         };
-        Ok(EndedJob { token, end, detail, settings })
+        Ok(EndedJob { token, end, detail, settings, cluster, tasks: rows.tasks })
     }
 }
 
@@ -224,6 +246,7 @@ impl RowCounts {
             ("preemptions", self.preemptions, rows.preemptions.len()),
             ("resumes", self.resumes, rows.resumes.len()),
             ("restores", self.restores, rows.restores.len()),
+            ("tasks", self.tasks, rows.tasks.len()),
             ("parts", self.parts, rows.parts.len()),
             ("counters", self.counters, rows.counters.len()),
             ("reasons", self.reasons, rows.reasons.len()),

@@ -7,6 +7,7 @@
 mod attempts;
 mod ledger;
 mod listed;
+mod tasks;
 
 pub(crate) use listed::{CounterRow, ReasonRow};
 
@@ -24,6 +25,7 @@ mod kinds {
     pub(super) const PARTS: u16 = 6;
     pub(super) const COUNTERS: u16 = 7;
     pub(super) const REASON: u16 = 8;
+    pub(super) const TASKS: u16 = 9;
 }
 
 /// The four columns of attempts, each with `prefix` before its name.

@@ -37,11 +37,11 @@ impl HistoryError {
     }
 }
 
-pub(super) fn head_name(job: JobId) -> String {
+pub(crate) fn head_name(job: JobId) -> String {
     format!("{job}{HEAD}")
 }
 
-pub(super) fn recording_name(job: JobId) -> String {
+pub(crate) fn recording_name(job: JobId) -> String {
     format!("{job}{RECORDING}")
 }
 
@@ -69,6 +69,11 @@ pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
         stamp.recording_bytes = recordings.get(job).copied().unwrap_or(0);
     }
     Ok(heads)
+}
+
+/// The job whose head has this name.
+pub(crate) fn job_of_head(name: &str) -> Option<JobId> {
+    job_of(name, HEAD)
 }
 
 /// The job whose file has this name, with this ending.
@@ -159,6 +164,7 @@ fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), Re
     recording.add(&written.detail.preemptions)?;
     recording.add(&written.detail.resumes)?;
     recording.add(&written.detail.restores)?;
+    recording.add(written.tasks)?;
     recording.add(&written.detail.events)?;
     recording.add(written.parts)?;
     recording.add(&written.counters)?;
@@ -168,7 +174,7 @@ fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), Re
 }
 
 /// What a recording holds; what it does not is said in its remarks.
-pub(super) fn read_rows<R: Read + Seek>(recording: Result<RecordingReader<R>, RecordingError>) -> Rows {
+pub(crate) fn read_rows<R: Read + Seek>(recording: Result<RecordingReader<R>, RecordingError>) -> Rows {
     let mut recording = match recording {
         Ok(recording) => recording,
         Err(error) => return Rows { remarks: vec![error.to_string()], ..Rows::default() },
@@ -179,6 +185,7 @@ pub(super) fn read_rows<R: Read + Seek>(recording: Result<RecordingReader<R>, Re
         preemptions: recording.all(),
         resumes: recording.all(),
         restores: recording.all(),
+        tasks: recording.all(),
         parts: recording.all(),
         counters: recording.all(),
         reasons: recording.all(),

@@ -19,7 +19,7 @@ use napreduce_core::JobId;
 use napreduce_protocol::JobSummary;
 
 pub use self::files::HistoryError;
-use self::files::{head_name, recording_name};
+pub(crate) use self::files::{head_name, job_of_head, read_rows, recording_name};
 use crate::ended::EndedJob;
 use crate::head::{StoredHead, share_out};
 use crate::index::{Index, IndexRow, Stamp};
@@ -128,7 +128,7 @@ impl History {
             StoredHead::Version1(job) => Ok(*job),
             StoredHead::Version2(head) => {
                 let name = recording_name(job);
-                let rows = files::read_rows(RecordingReader::open(&self.directory.join(&name)));
+                let rows = read_rows(RecordingReader::open(&self.directory.join(&name)));
                 head.with_rows(rows, &name)
             }
         }

@@ -6,6 +6,7 @@
 mod bounds;
 mod crashes;
 mod damage;
+mod folder;
 mod heads;
 mod index;
 mod round_trip;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
-use napreduce_history::{EndedJob, History, HistoryLimits, JobSettings};
+use napreduce_history::{
+    DoneTask, EndedJob, History, HistoryLimits, JobSettings, RecordedCluster, WorkerGroup,
+};
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress, JobReport,
     JobSummary, PartReport, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
@@ -139,7 +141,25 @@ pub fn succeeded(detail: JobDetail, wall: Duration) -> EndedJob {
         output: output.clone(),
     });
     let settings = Some(JobSettings::of(&JobPlan::new("word-count", "out")));
-    EndedJob { token: u128::MAX - u128::from(job.0), end, detail, settings }
+    let moved = |one: &AttemptSummary| DoneTask {
+        attempt: one.attempt,
+        input_bytes: 64 << 20,
+        output_bytes: one.launched_millis % 9_000_000,
+    };
+    let done = detail.attempts.iter().filter(|one| one.end.as_deref() == Some("done"));
+    let (token, tasks) = (u128::MAX - u128::from(job.0), done.map(moved).collect());
+    EndedJob { token, end, detail, settings, cluster: Some(cluster()), tasks }
+}
+
+/// 40 workers of two kinds under a policy with values of its own.
+fn cluster() -> RecordedCluster {
+    let group = |workers, map_slots| WorkerGroup { workers, map_slots, reduce_slots: 2 };
+    RecordedCluster {
+        scheduler: "hfsp".to_owned(),
+        tables: Some(serde_json::json!({ "hfsp": { "sample": 5 } })),
+        preemption: serde_json::json!({ "primitive": "suspend" }),
+        workers: vec![group(30, 4), group(10, 8)],
+    }
 }
 
 /// The same job, failed for this reason.
@@ -255,16 +275,22 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_task()(attempt in any_attempt(), input_bytes: u64, output_bytes: u64) -> DoneTask {
+        DoneTask { attempt, input_bytes, output_bytes }
+    }
+}
+
+prop_compose! {
     /// A job whose rows are anything at all.
     pub fn any_job()(
-        attempts in vec(any_attempt_summary(), 0..40), preemptions in vec(any_preemption(), 0..10),
+        tasks in vec(any_task(), 0..10), attempts in vec(any_attempt_summary(), 0..40), preemptions in vec(any_preemption(), 0..10),
         resumes in vec(any_resume(), 0..10), restores in vec(any_restore(), 0..10),
         events in vec(any_event(), 0..10), token: u128, reason in option::of(".{0,20}"),
     ) -> EndedJob {
         let whole = job(3, 20);
         let detail = JobDetail { attempts, events, preemptions, resumes, restores, ..whole.detail };
         let job = EndedJob { token, ..succeeded(detail, Duration::from_nanos(1_234_567_891)) };
-        let job = EndedJob { token, ..job };
+        let job = EndedJob { token, tasks, ..job };
         match reason {
             Some(reason) => failed(job, &reason),
             None => job,

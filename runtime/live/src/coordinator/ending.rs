@@ -196,6 +196,7 @@ impl Coordinator {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
         let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
         let detail = self.detail(&job);
+        let cluster = self.recorded_cluster();
         let (own, disk) = (self.own.clone(), self.disk.clone());
         // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
         let (clock, epoch_micros) = (self.clock, self.state.epoch_micros);
@@ -212,7 +213,8 @@ impl Coordinator {
                     let token = job.accepted.token;
                     let settings = Some(JobSettings::of(&job.accepted.plan));
                     let detail = ended_detail(detail, &end, ended_millis);
-                    let ended = EndedJob { token, end, detail, settings };
+                    let tasks = job.done_tasks();
+                    let ended = EndedJob { token, end, detail, settings, cluster, tasks };
                     let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
                     let kept = kept.map(|untidy| remarks.extend(untidy));
                     let kept = kept.map_err(|error| format!("cannot write {error}"));

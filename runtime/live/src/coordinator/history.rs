@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobId};
-use napreduce_history::{EndedJob, History};
+use napreduce_core::{AttemptId, JobId, TaskKind, WorkerState};
+use napreduce_history::{EndedJob, History, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{FromCoordinator, JobDetail, TaskPhase, TaskSummary, ToCoordinator};
+use napreduce_schedulers::SchedulerTables;
+use serde_json::Value;
 
 use super::answers::{send, unknown_job};
 use super::daemon::Coordinator;
@@ -71,6 +73,25 @@ impl Coordinator {
         tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
     }
 
+    /// What its history says of the cluster that a job runs on: policy and workers as they are now.
+    pub(super) fn recorded_cluster(&self) -> Option<RecordedCluster> {
+        let rules = &self.lasting.as_ref()?.journal.header().rules;
+        let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let view = self.state.view();
+        let known = self.state.links.keys().filter_map(|worker| view.worker(*worker));
+        for worker in known.filter(|worker| worker.state() == WorkerState::Up) {
+            *groups.entry((worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce))).or_default() += 1;
+        }
+        let group = |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
+        let cluster = RecordedCluster {
+            scheduler: rules.scheduler.scheduler.to_string(),
+            tables: changed_tables(&rules.scheduler.tables),
+            preemption: serde_json::to_value(rules.settings.preemption).unwrap_or_default(),
+            workers: groups.into_iter().map(group).collect(),
+        };
+        Some(cluster.bounded())
+    }
+
     /// Of the workers that are there, by their names: one may have come back under another number.
     pub(super) fn data_addresses(&self) -> BTreeMap<String, String> {
         let mut addresses = BTreeMap::new();
@@ -79,6 +100,14 @@ impl Coordinator {
         }
         addresses
     }
+}
+
+/// The tables whose values are not the published ones.
+fn changed_tables(tables: &SchedulerTables) -> Option<Value> {
+    let published = serde_json::to_value(SchedulerTables::default()).ok()?;
+    let mut said = serde_json::to_value(tables).ok()?;
+    said.as_object_mut()?.retain(|name, table| published.get(name) != Some(table));
+    Some(said)
 }
 
 /// Whoever is answered may start the next coordinator: by then the history is let go of.

@@ -3,6 +3,7 @@
 //! Owns counters, parts and history of the attempts, as plain data that a snapshot holds. Does not own the state of
 //! its tasks (the engine) nor its output directory (`ending`).
 
+mod moved;
 mod progress;
 
 use std::cell::Cell;
