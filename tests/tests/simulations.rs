@@ -174,5 +174,67 @@ fn a_simulation_can_be_cut_off() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let said = sim(&folder, &["--workload", "three.toml", "--until", "5s"]).succeeded().stdout;
-    assert!(said.ends_with("\nfifo: 1 job that was submitted did not end\n"), "{said}");
+    let end = "\nfifo: 1 job that was submitted did not end: long\n\nfifo: 2 of 3 jobs were not submitted by then\n";
+    assert!(said.ends_with(end), "{said}");
+}
+
+#[test]
+fn tables_and_primitives_are_tried_with_every_policy() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    folder.write("eager.toml", "[scheduler.hfsp]\nsample-maps = 1\n");
+    folder.write("calm.toml", "[preemption]\nsuspended-max = 1\n");
+    let arguments = ["--workload", "three.toml", "--scheduler", "hfsp", "--scheduler", "fifo", "--runs", "2"];
+    let files =
+        ["--configuration", "eager.toml", "--configuration", "calm.toml", "--primitive", "kill,suspend"];
+    let said = sim(&folder, &[&arguments[..], &files, &["--format", "json"]].concat()).succeeded().stdout;
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let variants = said["schedulers"].as_array().expect("a list");
+    let labels: Vec<&str> = variants.iter().filter_map(|one| one["label"].as_str()).collect();
+    let of = |policy: &str| {
+        ["eager.toml", "calm.toml"]
+            .map(|file| ["kill", "suspend"].map(|how| format!("{policy} {how} {file}")))
+    };
+    assert_eq!(labels, [of("hfsp"), of("fifo")].as_flattened().as_flattened());
+    assert_eq!((&variants[0]["scheduler"], &variants[7]["scheduler"]), (&"hfsp".into(), &"fifo".into()));
+    let ratio = |place: usize| variants[place]["paired"]["sojourn_mean"]["mean"].as_f64().expect("a ratio");
+    assert_eq!(ratio(0), 1.0, "over itself");
+    let mean = |place: usize| variants[place]["runs"][0]["sojourn"]["mean"].as_f64().expect("a mean");
+    assert!((ratio(4) > 1.0) == (mean(4) > mean(0)), "{said}");
+    let text = sim(&folder, &[&arguments[..], &files].concat()).succeeded().stdout;
+    assert!(text.contains("/ hfsp kill eager.toml") && text.contains("did not end"), "{text}");
+    let missing = ["--configuration", "eager.toml", "--configuration", "no.toml"];
+    sim(&folder, &[&arguments[..], &missing].concat()).failed(1, &["cannot read no.toml"]);
+}
+
+#[test]
+fn baselines_of_theory_stand_beside_policies_and_every_run_is_drawn() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let arguments = ["--workload", "three.toml", "--scheduler", "fifo", "--baseline", "ps,srpt,sjf"];
+    let more = ["--runs", "2", "--plot", "figures"];
+    let text = sim(&folder, &[&arguments[..], &more].concat()).succeeded().stdout;
+    for label in ["ps (theory)", "srpt (theory)", "sjf (theory)"] {
+        assert!(text.contains(label), "{label}: {text}");
+    }
+    let mut drawn: Vec<_> = fs::read_dir(folder.path("figures"))
+        .expect("listed")
+        .map(|one| one.expect("one").file_name())
+        .collect();
+    drawn.sort();
+    let names = [
+        "slots-fifo-seed-1-map",
+        "slots-fifo-seed-1-reduce",
+        "slots-fifo-seed-2-map",
+        "slots-fifo-seed-2-reduce",
+    ];
+    let expected: Vec<String> = names.iter().chain(&["sojourn"]).map(|name| format!("{name}.svg")).collect();
+    assert_eq!(drawn, expected.iter().map(std::ffi::OsString::from).collect::<Vec<_>>());
+    let said = sim(&folder, &[&arguments[..], &["--format", "json"]].concat()).succeeded().stdout;
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let mean =
+        |place: usize| said["schedulers"][place]["runs"][0]["sojourn"]["mean"].as_f64().expect("a mean");
+    assert!(mean(2) <= mean(0), "who knows all and divides at will is no worse than FIFO: {said}");
+    sim(&folder, &["--workload", "three.toml", "--baseline", "las"])
+        .failed(2, &["there is no baseline \"las\""]);
 }

@@ -39,6 +39,8 @@ pub struct SimulatedJob {
     pub attempts_max: u32,
     /// Memory of one of its tasks in bytes: what a suspend may swap and a checkpoint writes.
     pub memory: u64,
+    /// The kinds of its tasks that cannot be checkpointed.
+    pub unsaved: Vec<TaskKind>,
 }
 
 /// The rest of a chain of jobs.
@@ -91,6 +93,7 @@ impl SimulatedJob {
             slowstart_permille: 1000,
             attempts_max: 4,
             memory: 0,
+            unsaved: Vec::new(),
         }
     }
 

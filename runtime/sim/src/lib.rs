@@ -5,6 +5,7 @@
 //! jobs, tasks or slots: those are the engine's; nor what a user sees of it: that is the operator's command.
 
 mod alone;
+mod baseline;
 mod books;
 pub mod fuzz;
 mod job;
@@ -16,6 +17,7 @@ mod simulation;
 mod workload;
 
 pub use alone::alone;
+pub use baseline::{Baseline, run_baseline};
 pub use books::{Books, BooksError};
 pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use presets::OverheadPreset;

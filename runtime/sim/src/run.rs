@@ -33,6 +33,8 @@ pub struct Run {
     pub last_warning: Option<String>,
     /// Jobs that had not ended when the run was cut off.
     pub unfinished: usize,
+    /// The names of those of them that hold or want slots, in the order of their submission.
+    pub unfinished_names: Vec<Arc<str>>,
     /// Jobs that wait for a trigger that never came.
     pub never_submitted: Vec<String>,
     /// Bytes of suspended attempts that were paged out for others.
@@ -160,6 +162,7 @@ impl Run {
             warnings: 0,
             last_warning: None,
             unfinished: 0,
+            unfinished_names: Vec::new(),
             never_submitted: Vec::new(),
             paged_out: 0,
             local_maps: 0,

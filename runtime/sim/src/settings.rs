@@ -14,6 +14,9 @@ pub struct SimulationSettings {
     pub slots: Slots,
     /// So many of the machines have map slots alone, and the others reduce slots alone.
     pub map_machines: Option<u32>,
+    /// What each machine has where they are not alike, in the place of `slots`; none when they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlike_slots: Vec<Slots>,
     /// The machines are dealt out to so many racks in turn.
     pub racks: u32,
     /// Slots are containers, as many as map slots are said: one kind for maps, reduces and a master of each job, which holds
@@ -45,6 +48,7 @@ impl SimulationSettings {
             machines,
             slots,
             map_machines: None,
+            unlike_slots: Vec::new(),
             racks: 1,
             masters_max: None,
             engine: EngineSettings { strict: true, ..EngineSettings::default() },
@@ -77,6 +81,9 @@ impl SimulationSettings {
 
     /// The slots of a machine, by its number from 0.
     pub fn slots_of(&self, machine: u32) -> Slots {
+        if let Some(slots) = self.unlike_slots.get(machine as usize) {
+            return *slots;
+        }
         match self.map_machines {
             Some(apart) if machine < apart => Slots { reduce: 0, ..self.slots },
             Some(_) => Slots { map: 0, ..self.slots },
@@ -96,6 +103,11 @@ impl SimulationSettings {
 
     /// The slots of all machines together, as many as they are.
     pub fn slots_in_all(&self) -> (u64, u64) {
+        if !self.unlike_slots.is_empty() {
+            let sum =
+                |of: fn(&Slots) -> u32| self.unlike_slots.iter().map(|slots| u64::from(of(slots))).sum();
+            return (sum(|slots| slots.map), sum(|slots| slots.reduce));
+        }
         let (machines, apart) = (u64::from(self.machines), self.map_machines.map(u64::from));
         let (maps, reduces) =
             apart.map_or((machines, machines), |apart| (apart, machines.saturating_sub(apart)));

@@ -64,6 +64,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "napreduce-schedulers",
             "napreduce-protocol",
             "napreduce-task",
+            "napreduce-history",
             "napreduce-live",
             "napreduce-plot",
             "napreduce-sim",

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use napreduce_core::{PrimitiveChoice, Slots, Span, SuspendedMax, Time};
 use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
-use napreduce_sim::{Cost, OverheadPreset, SimulationSettings};
+use napreduce_sim::{Baseline, Cost, OverheadPreset, SimulationSettings};
 
 use super::source::Source;
 use crate::format::FormatArguments;
@@ -28,26 +28,43 @@ Examples:
   nap sim --workload fcs-map-heavy --scheduler fcs,fair --runs 10
   nap sim --workload my.toml --scheduler fifo,fair,hfsp --nodes 20 --map-slots 4 --reduce-slots 2 --plot figures
   nap sim --trace FB-2010_samples_24_times_1hr_0.tsv --trace-nodes 3000 --nodes 1000 --scheduler fifo,fair
-  nap sim --workload natjam-xl-s --scheduler natjam --primitive kill --format json
+  nap sim --workload natjam-xl-s --scheduler natjam --primitive kill,suspend --format json
+  nap sim --workload hfsp-fb-dataset --scheduler fair,hfsp --baseline ps,srpt
+  nap sim --workload my.toml --scheduler hfsp --configuration one.toml --configuration other.toml
+  nap sim --recorded ~/.local/state/napreduce --scheduler fair,hfsp --primitive suspend
+  nap sim --recorded history@2026-09-21T14:00:00Z..2026-09-21T16:00:00Z --scheduler capacity --nodes 20
 
 Workloads by name: natjam-xl-s, natjam-xl-l, natjam-m-m-s, natjam-l-s-s, natjam-deadlines, fcs-map-heavy,
 fcs-reduce-heavy, hfsp-fb-dataset. docs/workloads.md says what is in them, docs/schedulers what each scheduler does.")]
 pub struct Arguments {
     /// A trace in the format of SWIM: one job a line, fields separated by tabs
-    #[arg(long, value_name = "FILE", required_unless_present = "workload", conflicts_with = "workload")]
+    #[arg(
+        long, value_name = "FILE", required_unless_present_any = ["workload", "recorded"],
+        conflicts_with_all = ["workload", "recorded"]
+    )]
     pub trace: Option<PathBuf>,
 
     /// A workload file, or the name of a published one
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(long, value_name = "FILE|NAME", conflicts_with = "recorded")]
     pub workload: Option<String>,
 
-    /// The schedulers to compare, with commas in between
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "fifo")]
+    /// What ran on a cluster, by its directory or a copy of its history: the jobs that were submitted from FROM to
+    /// UNTIL, which are moments such as 2026-09-21T14:13:20Z, or times since the first submission such as 90s
+    #[arg(long, value_name = "DIR[@FROM..UNTIL]")]
+    pub recorded: Option<String>,
+
+    /// The schedulers to compare, with commas in between [default: fifo; that of the cluster for what was recorded]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub scheduler: Vec<SchedulerName>,
 
-    /// How slots are taken back, whatever the scheduler prefers
-    #[arg(long, value_enum, value_name = "PRIMITIVE")]
-    pub primitive: Option<PrimitiveName>,
+    /// Baselines of theory beside them: ps (processor sharing), srpt (shortest remaining processing time) and sjf
+    /// (shortest job first) divide jobs at will, know their lengths, and preempt for nothing, as no cluster can
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub baseline: Vec<Baseline>,
+
+    /// How slots are taken back, whatever the scheduler prefers; of several each is tried with each scheduler
+    #[arg(long, value_enum, value_name = "PRIMITIVE,...", value_delimiter = ',')]
+    pub primitive: Vec<PrimitiveName>,
 
     /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says,
     /// else 2]
@@ -90,7 +107,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub format: FormatArguments,
 
-    /// Write every event and what followed; with several runs, to FILE.SCHEDULER.SEED
+    /// Write every event and what followed; with several runs, to FILE.SCHEDULER.SEED, where other tables and
+    /// primitives are part of SCHEDULER
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
 
@@ -102,9 +120,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     pub plot: Option<PathBuf>,
 
-    /// Tables of schedulers and of preemption, as for a coordinator [default: the cluster's napreduce.toml]
+    /// Tables of schedulers and of preemption, as for a coordinator; given several times, each is tried with each
+    /// scheduler [default: the cluster's napreduce.toml]
     #[arg(long, value_name = "FILE")]
-    pub configuration: Option<PathBuf>,
+    pub configuration: Vec<PathBuf>,
 
     /// The rules of the trigger scheduler, one a line
     #[arg(long, value_name = "FILE")]
@@ -215,6 +234,18 @@ pub enum PrimitiveName {
     Auto,
 }
 
+impl PrimitiveName {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PrimitiveName::Wait => "wait",
+            PrimitiveName::Kill => "kill",
+            PrimitiveName::Suspend => "suspend",
+            PrimitiveName::Checkpoint => "checkpoint",
+            PrimitiveName::Auto => "auto",
+        }
+    }
+}
+
 impl From<PrimitiveName> for PrimitiveChoice {
     fn from(name: PrimitiveName) -> PrimitiveChoice {
         match name {
@@ -253,6 +284,10 @@ impl Arguments {
             ensure!(map > 0, "--map-slots 0 runs no map; give 1 or more");
             SimulationSettings::new(nodes, Slots { map, reduce })
         };
+        // Of other machines than those that were recorded all are alike.
+        if self.nodes.is_none() && !two_kinds && self.containers.is_none() {
+            settings.unlike_slots = source.unlike_slots();
+        }
         settings.racks = racks;
         settings.overheads = self.overheads.overheads.map_or(source.overheads(), OverheadPreset::overheads);
         settings.progress = source.told();

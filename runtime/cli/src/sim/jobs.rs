@@ -8,14 +8,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use napreduce_core::Span;
-use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Ending, JobResult, Run};
 use serde::Serialize;
 
 /// One job of one run. Times in seconds since the run began.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobLine {
-    scheduler: SchedulerName,
+    scheduler: String,
     seed: u64,
     job: String,
     class: String,
@@ -43,15 +42,15 @@ pub struct JobLine {
 }
 
 /// The lines of a run, in the order in which jobs ended.
-pub fn of(run: &Run, scheduler: SchedulerName, seed: u64) -> Vec<JobLine> {
+pub fn of(run: &Run, scheduler: &str, seed: u64) -> Vec<JobLine> {
     run.jobs.iter().map(|job| line(job, scheduler, seed)).collect()
 }
 
-fn line(job: &JobResult, scheduler: SchedulerName, seed: u64) -> JobLine {
+fn line(job: &JobResult, scheduler: &str, seed: u64) -> JobLine {
     let [maps, reduces] = job.tasks;
     let held = job.reduces_held.0;
     JobLine {
-        scheduler,
+        scheduler: scheduler.to_owned(),
         seed,
         job: job.name.to_string(),
         class: job.class.to_string(),

@@ -1,89 +1,90 @@
-//! `nap sim`: a workload or a trace on a simulated cluster, under any scheduler.
+//! `nap sim`: a workload, a trace or what a cluster did, on a simulated cluster, under any scheduler.
 //!
 //! Owns the order of work: what is to be run, the runs, what is printed and drawn. Does not own the
 //! simulator, nor what the schedulers decide.
 
 mod arguments;
 mod choices;
+mod comparison;
+mod fidelity;
 mod figures;
 mod jobs;
+mod recorded;
 mod report;
 mod runs;
 mod source;
+mod variants;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 pub use arguments::Arguments;
-use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use fidelity::Fidelity;
+use napreduce_schedulers::SchedulerName;
 use source::Source;
+use variants::Variant;
 
-use crate::cluster::{ClusterArguments, Configuration};
+use crate::cluster::ClusterArguments;
 
-/// Everything that is the same for all runs.
+/// Everything that is the same for all runs, and the variants.
 struct Experiment {
     source: Source,
     settings: napreduce_sim::SimulationSettings,
-    schedulers: Vec<SchedulerConfiguration>,
+    variants: Vec<Variant>,
     seed: u64,
     runs: u32,
 }
 
 /// Simulates what was asked for and prints it.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
-    let file = match &arguments.configuration {
-        Some(path) => Configuration::read(path)?,
-        None => cluster.configuration()?,
-    };
     let source = Source::read(arguments)?;
-    let mut settings = arguments.settings(&source)?;
-    settings.engine.preemption = file.preemption.unwrap_or_default();
-    if let Some(primitive) = arguments.primitive {
-        settings.engine.preemption.primitive = Some(primitive.into());
+    let settings = arguments.settings(&source)?;
+    let mut own = source.recorded().and_then(recorded::Recorded::variant);
+    if let Some(own) = &mut own {
+        own.settings.record_allocation = settings.record_allocation;
     }
-    if let Some(most) = arguments.suspended_max {
-        settings.engine.preemption.suspended_max = most;
-    }
-    let schedulers = configurations(&arguments.scheduler, arguments, &file)?;
-    let blind =
-        schedulers.iter().find(|one| one.goes_by_output_bytes()).filter(|_| !source.tells_output_bytes());
-    if let Some(blind) = blind {
+    let names = match &arguments.scheduler[..] {
+        [] if source.recorded().is_none() && arguments.baseline.is_empty() => vec![SchedulerName::default()],
+        names => names.to_vec(),
+    };
+    let mut variants: Vec<Variant> = own.into_iter().collect();
+    variants.extend(Variant::all(&names, arguments, cluster, &settings)?);
+    ensure!(
+        !variants.is_empty(),
+        "{} does not say which policy the cluster had; name one with --scheduler",
+        source.name()
+    );
+    let is_blind = |one: &&Variant| one.subject.policy().is_some_and(|policy| policy.goes_by_output_bytes());
+    let blind = variants.iter().find(is_blind);
+    if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
         anyhow::bail!(
             "{} serves reduces by the bytes that maps write for them, and no job of {} says how many those are: it would \
-             treat all alike and take no slot; give output-bytes in the maps of its jobs, for example \
-             maps = {{ count = 8, seconds = 15, output-bytes = 64000000 }}",
-            blind.scheduler,
-            source.name()
+             treat all alike and take no slot{}",
+            blind.label,
+            source.name(),
+            source.remedy_without_output_bytes(),
         );
     }
     let (seed, runs) = (arguments.seed.unwrap_or(source.seed()), arguments.runs);
     ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");
-    let experiment = Experiment { source, settings, schedulers, seed, runs };
+    let experiment = Experiment { source, settings, variants, seed, runs };
     let outcomes = runs::all(&experiment, arguments)?;
     if let Some(path) = &arguments.results {
         jobs::write(path, outcomes.iter().flat_map(|outcome| &outcome.jobs))?;
     }
     if let Some(folder) = &arguments.plot {
-        figures::draw(folder, &outcomes)?;
+        figures::draw(folder, &outcomes, seed)?;
     }
-    arguments.format.print(|| report::text(&experiment, &outcomes), || report::json(&experiment, &outcomes))
-}
-
-/// The schedulers with their tables; each is built once, so that a wrong value is told before anything runs.
-fn configurations(
-    names: &[SchedulerName],
-    arguments: &Arguments,
-    file: &Configuration,
-) -> Result<Vec<SchedulerConfiguration>> {
-    let mut tables = file.scheduler.clone();
-    if let Some(path) = &arguments.rules {
-        let rules =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        tables.trigger.rules = rules;
-    }
-    let mut all = Vec::new();
-    for &scheduler in names {
-        let one = SchedulerConfiguration { scheduler, tables: tables.clone() };
-        one.build().with_context(|| format!("{scheduler} cannot be set up"))?;
-        all.push(one);
-    }
-    Ok(all)
+    let fidelity = experiment.source.recorded().map(|recorded| Fidelity::of(recorded, &outcomes));
+    arguments.format.print(
+        || {
+            let begin = fidelity.as_ref().map_or_else(String::new, |fidelity| fidelity.text());
+            begin + &report::text(&experiment, &outcomes)
+        },
+        || {
+            let mut said = report::json(&experiment, &outcomes);
+            if let Some(fidelity) = &fidelity {
+                said["recorded"] = fidelity.value();
+            }
+            said
+        },
+    )
 }

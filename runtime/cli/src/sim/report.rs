@@ -8,9 +8,13 @@ use std::fmt::Write;
 use napreduce_sim::metrics::{ClassSummary, Summary, confidence};
 use serde_json::{Value, json};
 
-use super::Experiment;
 use super::runs::Outcome;
+use super::variants::Variant;
+use super::{Experiment, comparison};
 use crate::format::table;
+
+/// Jobs that did not end are named up to so many.
+const NAMED_MAX: usize = 10;
 
 /// A line of the table: what it is called and how it is found in a run.
 type Row = (&'static str, fn(&Summary) -> f64);
@@ -92,25 +96,45 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
             text += &class_table(class, outcomes);
         }
     }
+    if outcomes.len() > 1 {
+        text.push('\n');
+        text += &comparison::text(outcomes);
+    }
     for outcome in outcomes.iter().filter(|outcome| !outcome.first.judged.is_empty()) {
         text.push('\n');
-        text += &super::choices::text(&outcome.scheduler.to_string(), &outcome.first.judged);
+        text += &super::choices::text(&outcome.label, &outcome.first.judged);
     }
     for outcome in outcomes {
         let run = &outcome.first;
-        if run.unfinished > 0 {
-            let jobs =
-                if run.unfinished == 1 { "job that was submitted" } else { "jobs that were submitted" };
-            let _ = writeln!(text, "\n{}: {} {jobs} did not end", outcome.scheduler, run.unfinished);
-        }
+        text += &not_ended(outcome, experiment.source.jobs());
         if !run.never_submitted.is_empty() {
             let never = run.never_submitted.join(", ");
-            let _ = writeln!(text, "\n{}: never submitted: {never}", outcome.scheduler);
+            let _ = writeln!(text, "\n{}: never submitted: {never}", outcome.label);
         }
         if let Some(warning) = run.last_warning.as_ref().filter(|_| run.warnings > 0) {
-            let _ =
-                writeln!(text, "\n{}: {} warnings, the last one: {warning}", outcome.scheduler, run.warnings);
+            let _ = writeln!(text, "\n{}: {} warnings, the last one: {warning}", outcome.label, run.warnings);
         }
+    }
+    text
+}
+
+/// The jobs that a bound of the time kept from their ends, if there are any.
+fn not_ended(outcome: &Outcome, jobs: usize) -> String {
+    let run = &outcome.first;
+    let mut text = String::new();
+    if run.unfinished > 0 {
+        let what = if run.unfinished == 1 { "job that was submitted" } else { "jobs that were submitted" };
+        let mut names: Vec<&str> = run.unfinished_names.iter().take(NAMED_MAX).map(|name| &**name).collect();
+        let more = run.unfinished - names.len();
+        let rest = format!("and {more} more");
+        names.extend((more > 0).then_some(rest.as_str()));
+        let (label, count) = (&outcome.label, run.unfinished);
+        let _ = writeln!(text, "\n{label}: {count} {what} did not end: {}", names.join(", "));
+    }
+    let come = run.jobs.len() + run.unfinished + run.never_submitted.len();
+    if come < jobs {
+        let _ =
+            writeln!(text, "\n{}: {} of {jobs} jobs were not submitted by then", outcome.label, jobs - come);
     }
     text
 }
@@ -125,6 +149,10 @@ fn heading(experiment: &Experiment) -> String {
     };
     let slots = match settings.masters_max {
         Some(_) => format!("{} containers", settings.slots.map),
+        None if !settings.unlike_slots.is_empty() => {
+            let (maps, reduces) = settings.slots_in_all();
+            format!("{maps} map and {reduces} reduce slots in all")
+        }
         None => format!("{} map and {} reduce slots", settings.slots.map, settings.slots.reduce),
     };
     let (name, jobs) = (experiment.source.name(), experiment.source.jobs());
@@ -132,9 +160,7 @@ fn heading(experiment: &Experiment) -> String {
 }
 
 fn headings(first: &str, outcomes: &[Outcome]) -> Vec<String> {
-    std::iter::once(first.to_owned())
-        .chain(outcomes.iter().map(|outcome| outcome.scheduler.to_string()))
-        .collect()
+    std::iter::once(first.to_owned()).chain(outcomes.iter().map(|outcome| outcome.label.clone())).collect()
 }
 
 fn class_table(class: &str, outcomes: &[Outcome]) -> String {
@@ -151,7 +177,7 @@ fn class_table(class: &str, outcomes: &[Outcome]) -> String {
 }
 
 /// The mean over runs, and how far the true one may be from it.
-fn cell(runs: &[f64]) -> String {
+pub fn cell(runs: &[f64]) -> String {
     let interval = confidence(runs);
     match interval.within {
         None => number(interval.mean),
@@ -160,7 +186,7 @@ fn cell(runs: &[f64]) -> String {
 }
 
 /// Four digits, or all of a whole number.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 1000.0 || value.fract() == 0.0 => 0,
         large if large >= 100.0 => 1,
@@ -172,7 +198,7 @@ fn number(value: f64) -> String {
 
 /// For programs.
 pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
-    let of = |outcome: &Outcome| {
+    let of = |(variant, outcome): (&Variant, &Outcome)| {
         let means = ROWS.iter().map(|(name, of)| {
             let interval = confidence(&outcome.summaries.iter().map(of).collect::<Vec<_>>());
             (name.trim(), interval)
@@ -182,7 +208,9 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
         let intervals: serde_json::Map<String, Value> =
             intervals.map(|(name, interval)| (key(name), json!(interval))).collect();
         json!({
-            "scheduler": outcome.scheduler.to_string(),
+            "scheduler": variant.subject.name(),
+            "label": outcome.label,
+            "paired": comparison::value(&outcomes[0], outcome),
             "confidence": intervals,
             "runs": outcome.summaries,
             "choices": super::choices::value(&outcome.first.judged),
@@ -194,7 +222,7 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
         "jobs": experiment.source.jobs(),
         "seed": experiment.seed,
         "settings": experiment.settings,
-        "schedulers": outcomes.iter().map(of).collect::<Vec<_>>(),
+        "schedulers": experiment.variants.iter().zip(outcomes).map(of).collect::<Vec<_>>(),
     })
 }
 

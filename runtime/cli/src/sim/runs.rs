@@ -1,4 +1,4 @@
-//! The runs of an experiment: every scheduler with every seed, on as many cores as there are.
+//! The runs of an experiment: every variant with every seed, on as many cores as there are.
 //!
 //! Owns the order, the progress bar and the event logs. Does not own a run (the simulator).
 
@@ -12,25 +12,36 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use napreduce_schedulers::SchedulerName;
+use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::metrics::Summary;
-use napreduce_sim::{Run, Simulation};
+use napreduce_sim::{Run, Simulation, SimulationSettings, run_baseline};
 
 use super::Experiment;
 use super::arguments::Arguments;
 use super::jobs::{self, JobLine};
+use super::variants::{Subject, in_file_name};
 
-/// The runs under one scheduler.
+/// The runs of one variant.
 pub struct Outcome {
-    pub scheduler: SchedulerName,
+    /// Of the variant.
+    pub label: String,
     /// In the order of seeds.
     pub summaries: Vec<Summary>,
-    /// The first of them in full, for figures.
+    /// The first of them in full.
     pub first: Run,
+    /// The others, if figures are to be drawn of them.
+    pub others: Vec<Run>,
     /// What came of each job of each run, if that was asked for.
     pub jobs: Vec<JobLine>,
     /// Engine events a second of one core, over all runs.
     pub events_a_second: f64,
+}
+
+impl Outcome {
+    /// All runs that are there in full, in the order of seeds.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
 }
 
 struct Done {
@@ -46,7 +57,7 @@ const STRIDE: u32 = 4096;
 /// Does all runs. They are independent of each other, so their order does not matter.
 pub fn all(experiment: &Experiment, arguments: &Arguments) -> Result<Vec<Outcome>> {
     let runs = experiment.runs as usize;
-    let count = experiment.schedulers.len() * runs;
+    let count = experiment.variants.len() * runs;
     let bar = bar(count * experiment.source.jobs());
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<Result<Done>>>> = (0..count).map(|_| Mutex::new(None)).collect();
@@ -70,18 +81,21 @@ pub fn all(experiment: &Experiment, arguments: &Arguments) -> Result<Vec<Outcome
         place.unwrap_or_else(|| Err(anyhow!("a run was not done")))
     });
     let mut outcomes = Vec::new();
-    for configuration in &experiment.schedulers {
+    for variant in &experiment.variants {
         let of_it: Vec<Done> = results.by_ref().take(runs).collect::<Result<_>>()?;
         let seconds: f64 = of_it.iter().map(|done| done.seconds).sum();
         let events: u64 = of_it.iter().map(|done| done.summary.events).sum();
         let summaries = of_it.iter().map(|done| done.summary.clone()).collect();
         let jobs = of_it.iter().flat_map(|done| done.jobs.iter().cloned()).collect();
-        let first = of_it.into_iter().next().context("no run was asked for")?.run;
+        let mut of_it = of_it.into_iter().map(|done| done.run);
+        let first = of_it.next().context("no run was asked for")?;
+        let others = of_it.filter(|_| arguments.plot.is_some()).collect();
         let events_a_second = events as f64 / seconds.max(1e-9);
         outcomes.push(Outcome {
-            scheduler: configuration.scheduler,
+            label: variant.label.clone(),
             summaries,
             first,
+            others,
             jobs,
             events_a_second,
         });
@@ -92,24 +106,44 @@ pub fn all(experiment: &Experiment, arguments: &Arguments) -> Result<Vec<Outcome
 fn one(
     experiment: &Experiment,
     arguments: &Arguments,
-    scheduler: usize,
+    variant: usize,
     offset: u64,
     bar: &ProgressBar,
 ) -> Result<Done> {
-    let configuration = &experiment.schedulers[scheduler];
+    let variant = &experiment.variants[variant];
     let seed = experiment.seed + offset;
-    let mut settings = experiment.settings.clone();
+    let mut settings = variant.settings.clone();
     (settings.seed, settings.engine.seed) = (seed, seed);
-    let policy = configuration.build()?;
-    let mut simulation = Simulation::new(policy, settings, experiment.source.workload(seed));
+    let begun = Instant::now();
+    let run = match &variant.subject {
+        Subject::Baseline(baseline) => run_baseline(experiment.source.workload(seed), &settings, *baseline),
+        Subject::Policy(policy) => simulate(experiment, arguments, (&variant.label, policy), settings, bar)?,
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    let jobs = match arguments.results {
+        Some(_) => jobs::of(&run, &variant.label, seed),
+        None => Vec::new(),
+    };
+    Ok(Done { summary: Summary::of(&run), jobs, run, seconds })
+}
+
+/// A run under a policy.
+fn simulate(
+    experiment: &Experiment,
+    arguments: &Arguments,
+    (label, policy): (&str, &SchedulerConfiguration),
+    settings: SimulationSettings,
+    bar: &ProgressBar,
+) -> Result<Run> {
+    let seed = settings.seed;
+    let mut simulation = Simulation::new(policy.build()?, settings, experiment.source.workload(seed));
     if let Some(path) = &arguments.events {
-        let single = experiment.runs == 1 && experiment.schedulers.len() == 1;
-        let path = if single { path.clone() } else { numbered(path, configuration.scheduler, seed) };
+        let single = experiment.runs == 1 && experiment.variants.len() == 1;
+        let path = if single { path.clone() } else { numbered(path, label, seed) };
         let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         simulation = simulation.with_log(Box::new(BufWriter::new(file)));
     }
-    let failed = || format!("under {}, seed {seed}", configuration.scheduler);
-    let begun = Instant::now();
+    let failed = || format!("under {label}, seed {seed}");
     let (mut shown, mut since) = (0, 0);
     while simulation.step().with_context(failed)? {
         since += 1;
@@ -121,18 +155,13 @@ fn one(
         }
     }
     let run = simulation.run().with_context(failed)?;
-    let seconds = begun.elapsed().as_secs_f64();
     bar.inc((run.jobs.len() - shown) as u64);
-    let jobs = match arguments.results {
-        Some(_) => jobs::of(&run, configuration.scheduler, seed),
-        None => Vec::new(),
-    };
-    Ok(Done { summary: Summary::of(&run), jobs, run, seconds })
+    Ok(run)
 }
 
-fn numbered(path: &Path, scheduler: SchedulerName, seed: u64) -> PathBuf {
+fn numbered(path: &Path, label: &str, seed: u64) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{scheduler}.{seed}"));
+    name.push(format!(".{}.{seed}", in_file_name(label)));
     PathBuf::from(name)
 }
 

@@ -1,4 +1,4 @@
-//! Where the jobs of a simulation come from: a workload file, a published one, or a trace.
+//! Where the jobs of a simulation come from: a workload file, a published one, a trace, or the history of a cluster.
 //!
 //! Owns the reading of files. Does not own their formats (the simulator).
 
@@ -7,13 +7,14 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use napreduce_core::Span;
+use napreduce_core::{Slots, Span};
 use napreduce_sim::{
     ClusterShape, Distribution, Overheads, SizeModel, SwimTrace, ToldProgress, Workload, WorkloadFile,
     published,
 };
 
 use super::arguments::Arguments;
+use super::recorded::Recorded;
 
 /// The jobs of a simulation.
 pub enum Source {
@@ -21,15 +22,20 @@ pub enum Source {
     Workload { name: String, file: Box<WorkloadFile> },
     /// From a trace: the same for each seed.
     Trace { name: String, trace: SwimTrace, model: SizeModel },
+    /// What a cluster did: the same for each seed.
+    Recorded(Box<Recorded>),
 }
 
 impl Source {
     /// Reads what the flags name.
     pub fn read(arguments: &Arguments) -> Result<Source> {
-        match (&arguments.trace, &arguments.workload) {
-            (Some(path), _) => Source::read_trace(path, arguments),
-            (None, Some(name)) => Source::read_workload(name, arguments),
-            (None, None) => anyhow::bail!("nothing to simulate; give --workload or --trace"),
+        match (&arguments.recorded, &arguments.trace, &arguments.workload) {
+            (Some(what), ..) => Ok(Source::Recorded(Box::new(Recorded::read(what)?))),
+            (None, Some(path), _) => Source::read_trace(path, arguments),
+            (None, None, Some(name)) => Source::read_workload(name, arguments),
+            (None, None, None) => {
+                anyhow::bail!("nothing to simulate; give --workload, --trace or --recorded")
+            }
         }
     }
 
@@ -81,6 +87,31 @@ impl Source {
     pub fn name(&self) -> &str {
         match self {
             Source::Workload { name, .. } | Source::Trace { name, .. } => name,
+            Source::Recorded(recorded) => recorded.name(),
+        }
+    }
+
+    /// What a cluster did, if it is that.
+    pub fn recorded(&self) -> Option<&Recorded> {
+        match self {
+            Source::Recorded(recorded) => Some(recorded),
+            Source::Workload { .. } | Source::Trace { .. } => None,
+        }
+    }
+
+    /// The slots of each machine, where they are not alike.
+    pub fn unlike_slots(&self) -> Vec<Slots> {
+        self.recorded().map_or_else(Vec::new, Recorded::unlike_slots)
+    }
+
+    /// What to do when no job says how many bytes its maps write.
+    pub fn remedy_without_output_bytes(&self) -> &'static str {
+        match self {
+            Source::Recorded(_) => "; have jobs run on a cluster of this version, which records them",
+            Source::Workload { .. } | Source::Trace { .. } => {
+                "; give output-bytes in the maps of its jobs, for example \
+                 maps = { count = 8, seconds = 15, output-bytes = 64000000 }"
+            }
         }
     }
 
@@ -88,7 +119,7 @@ impl Source {
     pub fn seed(&self) -> u64 {
         match self {
             Source::Workload { file, .. } => file.seed,
-            Source::Trace { .. } => 0,
+            Source::Trace { .. } | Source::Recorded(_) => 0,
         }
     }
 
@@ -97,6 +128,7 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.cluster,
             Source::Trace { .. } => None,
+            Source::Recorded(recorded) => Some(recorded.shape()),
         }
     }
 
@@ -105,6 +137,7 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.overheads,
             Source::Trace { .. } => Overheads::default(),
+            Source::Recorded(recorded) => recorded.overheads(),
         }
     }
 
@@ -112,7 +145,7 @@ impl Source {
     pub fn told(&self) -> ToldProgress {
         match self {
             Source::Workload { file, .. } => file.progress,
-            Source::Trace { .. } => ToldProgress::default(),
+            Source::Trace { .. } | Source::Recorded(_) => ToldProgress::default(),
         }
     }
 
@@ -120,7 +153,7 @@ impl Source {
     /// be most of what happens.
     pub fn progress(&self) -> Option<Span> {
         match self {
-            Source::Workload { .. } => Some(Span::from_secs(1)),
+            Source::Workload { .. } | Source::Recorded(_) => Some(Span::from_secs(1)),
             Source::Trace { .. } => None,
         }
     }
@@ -129,6 +162,7 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.jobs.iter().map(|job| job.repeat as usize).sum(),
             Source::Trace { trace, .. } => trace.jobs.len(),
+            Source::Recorded(recorded) => recorded.jobs().len(),
         }
     }
 
@@ -141,6 +175,12 @@ impl Source {
                 with_reduces.peek().is_none() || with_reduces.any(|job| !silent(&job.maps.output_bytes))
             }
             Source::Trace { .. } => true,
+            Source::Recorded(recorded) => {
+                let mut with_reduces =
+                    recorded.jobs().iter().filter(|job| !job.reduces.is_empty()).peekable();
+                with_reduces.peek().is_none()
+                    || with_reduces.any(|job| job.maps.iter().any(|map| map.output_bytes > 0))
+            }
         }
     }
 
@@ -149,6 +189,7 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.workload(seed),
             Source::Trace { trace, model, .. } => trace.clone().workload(*model),
+            Source::Recorded(recorded) => Workload::of(recorded.jobs().to_vec()),
         }
     }
 }

@@ -156,7 +156,7 @@ fn cluster() -> RecordedCluster {
     let group = |workers, map_slots| WorkerGroup { workers, map_slots, reduce_slots: 2 };
     RecordedCluster {
         scheduler: "hfsp".to_owned(),
-        tables: Some(serde_json::json!({ "hfsp": { "sample": 5 } })),
+        tables: Some(serde_json::json!({ "hfsp": { "sample-maps": 5 } })),
         preemption: serde_json::json!({ "primitive": "suspend" }),
         workers: vec![group(30, 4), group(10, 8)],
     }

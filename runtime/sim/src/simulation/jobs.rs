@@ -267,7 +267,7 @@ impl Simulation {
             reduces: plan.reduces.len() as u32,
             attempts_max: plan.attempts_max,
             slowstart_permille: plan.slowstart_permille,
-            unsaved: Vec::new(),
+            unsaved: plan.unsaved.clone(),
             memory: plan.memory,
         }
     }

@@ -311,7 +311,9 @@ impl Simulation {
             assert_eq!(held, used, "the engine has given out other {kind} slots than are held");
         }
         self.run.books.check(sojourns)?;
-        self.run.unfinished = self.jobs.iter().filter(|job| !job.is_master()).count() + waiting.len();
+        let unfinished = self.jobs.iter().filter(|job| !job.is_master());
+        self.run.unfinished_names = unfinished.map(|job| job.plan.name.clone()).collect();
+        self.run.unfinished = self.run.unfinished_names.len() + waiting.len();
         self.run.never_submitted.extend(self.triggered.keys().map(|name| name.to_string()));
         self.run.ended = now;
         self.run.tally = self.engine.view().tally();

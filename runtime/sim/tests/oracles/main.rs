@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod assignment_order;
+mod baselines;
 mod capacity_interqueue;
 mod capacity_intraqueue;
 mod capacity_snapshot;

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{JobId, TaskKind};
+use napreduce_history::{HistoryFolder, WorkerGroup};
 use napreduce_protocol::{
     CommandOutcome, FromCoordinator, JobDetail, JobEnd, TaskCommand, TaskPhase, ToCoordinator,
 };
@@ -81,6 +82,24 @@ async fn answers_about_an_ended_job_are_the_same_after_a_restart_and_without_the
     fs::write(scene.history("index.redb"), "damaged").expect("written");
     let coordinator = scene.start();
     check_answers(&coordinator, &detail).await;
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn an_ended_job_says_which_policy_it_had_on_which_workers_and_who_did_its_tasks() {
+    let scene = Scene::new();
+    let coordinator = scene.start();
+    let (_worker, detail) = done_job(&scene, &coordinator).await;
+    let folder = HistoryFolder::open(&scene.configuration.directory.coordinator_directory());
+    let ended = folder.expect("a history").read(JobId(1)).expect("readable").expect("there");
+    let cluster = ended.cluster.expect("recorded");
+    assert_eq!((cluster.scheduler.as_str(), cluster.tables), ("fifo", Some(serde_json::json!({}))));
+    let preemption = serde_json::to_value(scene.configuration.preemption).expect("plain data");
+    assert_eq!(cluster.preemption, preemption);
+    assert_eq!(cluster.workers, [WorkerGroup { workers: 1, map_slots: 1, reduce_slots: 1 }]);
+    let mut done: Vec<_> = ended.tasks.iter().map(|task| task.attempt).collect();
+    done.sort_unstable();
+    assert_eq!(done, detail.attempts.iter().map(|attempt| attempt.attempt).collect::<Vec<_>>());
     coordinator.stop().await;
 }
 

@@ -1,0 +1,110 @@
+//! What preemptions cost on the cluster, from the ledgers of its jobs.
+//!
+//! Owns the medians. Does not own what they are made of: the simulator's overheads.
+
+use napreduce_core::{Primitive, Span};
+use napreduce_history::EndedJob;
+use napreduce_protocol::{PreemptionEnd, PreemptionSummary};
+use napreduce_sim::{Cost, Overheads};
+
+/// Times in microseconds, one for each time that it was done.
+#[derive(Debug, Default)]
+pub struct MeasuredCosts {
+    suspend: Vec<u64>,
+    resume: Vec<u64>,
+    checkpoint: Vec<u64>,
+    restore: Vec<u64>,
+    kill: Vec<u64>,
+    /// Requests that operators made: they are not repeated.
+    by_operators: u64,
+}
+
+impl MeasuredCosts {
+    /// Adds those of a job.
+    pub fn add(&mut self, ended: &EndedJob) {
+        let detail = &ended.detail;
+        for one in &detail.preemptions {
+            let took =
+                one.freed_micros.zip(one.ordered_micros).map(|(freed, told)| freed.saturating_sub(told));
+            self.by_operators += u64::from(one.by == "operator");
+            match (took, times_of(one)) {
+                (Some(took), Some(of)) => of(self).push(took),
+                _ => {}
+            }
+        }
+        let resumed = detail
+            .resumes
+            .iter()
+            .filter_map(|one| Some(one.resumed_micros?.saturating_sub(one.ordered_micros)));
+        self.resume.extend(resumed);
+        let restored = detail.restores.iter().filter(|one| one.refused.is_none());
+        self.restore
+            .extend(restored.filter_map(|one| Some(one.restored_micros?.saturating_sub(one.ordered_micros))));
+    }
+
+    /// The medians; what was never done costs nothing.
+    pub fn overheads(&self) -> Overheads {
+        let cost = |times: &[u64]| Cost::fixed(median(times).unwrap_or_default());
+        Overheads {
+            suspend: cost(&self.suspend),
+            resume: cost(&self.resume),
+            checkpoint_write: cost(&self.checkpoint),
+            checkpoint_read: cost(&self.restore),
+            kill: median(&self.kill).unwrap_or_default(),
+            ..Overheads::default()
+        }
+    }
+
+    /// What they are, for people.
+    pub fn in_words(&self) -> Vec<String> {
+        let known = [
+            ("suspend", &self.suspend),
+            ("resume", &self.resume),
+            ("checkpoint-write", &self.checkpoint),
+            ("checkpoint-read", &self.restore),
+            ("kill-cleanup", &self.kill),
+        ];
+        let measured = known.iter().filter_map(|(name, times)| {
+            let millis = median(times)?.0 as f64 / 1e3;
+            Some(format!("{name} {millis:.1} ms ({})", times.len()))
+        });
+        let measured: Vec<String> = measured.collect();
+        let free: Vec<&str> =
+            known.iter().filter(|(_, times)| times.is_empty()).map(|(name, _)| *name).collect();
+        let mut lines = Vec::new();
+        if !measured.is_empty() {
+            lines.push(format!("medians of what was measured (how often): {}", measured.join(", ")));
+        }
+        if !free.is_empty() {
+            let flags: Vec<String> = free.iter().map(|name| format!("--{name}")).collect();
+            lines
+                .push(format!("never done, so it costs nothing unless said otherwise: {}", flags.join(", ")));
+        }
+        if self.by_operators > 0 {
+            let requests = if self.by_operators == 1 {
+                "request of an operator is"
+            } else {
+                "requests of operators are"
+            };
+            lines.push(format!("{} {requests} not repeated", self.by_operators));
+        }
+        lines
+    }
+}
+
+/// Which times a preemption that ended so is one of.
+fn times_of(one: &PreemptionSummary) -> Option<fn(&mut MeasuredCosts) -> &mut Vec<u64>> {
+    match (one.primitive, one.end?) {
+        (Primitive::Suspend, PreemptionEnd::Suspended) => Some(|costs| &mut costs.suspend),
+        (Primitive::Checkpoint, PreemptionEnd::Checkpointed) => Some(|costs| &mut costs.checkpoint),
+        (Primitive::Kill, PreemptionEnd::Killed) => Some(|costs| &mut costs.kill),
+        _ => None,
+    }
+}
+
+/// The lower one of two in the middle.
+fn median(times: &[u64]) -> Option<Span> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    Some(Span(*sorted.get(sorted.len().checked_sub(1)? / 2)?))
+}

@@ -1,0 +1,242 @@
+//! `nap sim --recorded`: the jobs that a cluster ran, to be run again by other policies.
+//!
+//! Owns which jobs of a history those are, and what is said of what it lacks. It reads and never writes, and takes no
+//! lock. Does not own files (`napreduce_history`).
+
+mod costs;
+mod place;
+mod plan;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use napreduce_core::{JobId, Slots, Span};
+use napreduce_history::{EndedJob, HistoryFolder};
+use napreduce_sim::{ClusterShape, Overheads, SimulatedJob, SimulationSettings};
+
+use self::costs::MeasuredCosts;
+use self::place::RecordedPlace;
+pub use self::plan::Happened;
+use self::plan::{LeftOut, rebuild};
+use self::surroundings::{RecordedPolicy, Surroundings};
+use super::variants::{Subject, Variant};
+use crate::format::moment;
+
+/// Tasks of a window at most: each is kept in memory, by every run.
+const TASKS_MAX: usize = 4_000_000;
+/// Work of a window at most, in microseconds: sums of slot time must not overflow.
+const WORK_MAX: u64 = 1 << 60;
+
+/// What a cluster did in a window.
+pub struct Recorded {
+    name: String,
+    /// In the order of their submission; the first submission is time 0.
+    jobs: Vec<SimulatedJob>,
+    /// Of each of them.
+    happened: Vec<Happened>,
+    policy: Option<RecordedPolicy>,
+    machines: Vec<Slots>,
+    overheads: Overheads,
+    /// When the first and the last was submitted, in milliseconds since 1970.
+    submitted: (u64, u64),
+    /// What there is to say of all that, a line each.
+    remarks: Vec<String>,
+}
+
+impl Recorded {
+    /// Reads what the flag names.
+    pub fn read(text: &str) -> Result<Recorded> {
+        let place = RecordedPlace::parse(text)?;
+        let folder = HistoryFolder::open(&place.directory)?;
+        let window = submissions(&folder, &place)?;
+        let mut gathered = Gathered::default();
+        for &(_, job) in &window {
+            if let Some(ended) = folder.read(job)? {
+                gathered.add(&ended, window[0].0)?;
+            }
+        }
+        let first = window.first().map_or(0, |(millis, _)| *millis);
+        gathered.finish(text, (first, window.last().map_or(first, |(millis, _)| *millis)))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn jobs(&self) -> &[SimulatedJob] {
+        &self.jobs
+    }
+
+    /// When each of them came and went, in the same order.
+    pub fn happened(&self) -> &[Happened] {
+        &self.happened
+    }
+
+    pub fn overheads(&self) -> Overheads {
+        self.overheads
+    }
+
+    /// What there is to say, a line each.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// When the first and the last job was submitted, for people.
+    pub fn submitted(&self) -> (String, String) {
+        (moment(self.submitted.0), moment(self.submitted.1))
+    }
+
+    /// The cluster as if all of its workers were like most of them.
+    pub fn shape(&self) -> ClusterShape {
+        let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+        for slots in &self.machines {
+            *counts.entry((slots.map, slots.reduce)).or_default() += 1;
+        }
+        let most = counts.iter().max_by_key(|(_, count)| **count).map_or((1, 1), |(slots, _)| *slots);
+        ClusterShape::of_slots(self.machines.len() as u32, most.0, most.1)
+    }
+
+    /// The slots of each worker, where they differ.
+    pub fn unlike_slots(&self) -> Vec<Slots> {
+        let alike = self.machines.windows(2).all(|pair| pair[0] == pair[1]);
+        if alike { Vec::new() } else { self.machines.clone() }
+    }
+
+    /// The policy that was recorded, on the cluster that was recorded; none when it is not known.
+    pub fn variant(&self) -> Option<Variant> {
+        let policy = self.policy.as_ref()?;
+        let shape = self.shape();
+        let mut settings = SimulationSettings::new(shape.machines, shape.slots());
+        settings.unlike_slots = self.unlike_slots();
+        settings.overheads = self.overheads;
+        settings.progress_period = Some(Span::from_secs(1));
+        settings.engine.preemption = policy.preemption;
+        let label = format!("{} as recorded", policy.configuration.scheduler);
+        Some(Variant { label, subject: Subject::Policy(policy.configuration.clone()), settings })
+    }
+}
+
+/// The jobs of a window by the times of their submission, in milliseconds since 1970.
+fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<Vec<(u64, JobId)>> {
+    let mut all = Vec::new();
+    for &job in folder.jobs() {
+        if let Some(summary) = folder.summary(job)? {
+            all.push((summary.submitted_millis, job));
+        }
+    }
+    all.sort();
+    let (first, last) = (all.first().map_or(0, |(at, _)| *at), all.last().map_or(0, |(at, _)| *at));
+    let (from, until) = place.window(first)?;
+    let jobs = all.len();
+    all.retain(|(at, _)| (from..until).contains(at));
+    ensure!(
+        !all.is_empty(),
+        "none of the {jobs} jobs in {} was submitted then; they were from {} to {}",
+        folder.path().display(),
+        moment(first),
+        moment(last)
+    );
+    Ok(all)
+}
+
+/// What is known of the jobs so far.
+#[derive(Default)]
+struct Gathered {
+    jobs: Vec<SimulatedJob>,
+    happened: Vec<Happened>,
+    tasks: usize,
+    work: u64,
+    left_out: BTreeMap<LeftOut, Vec<JobId>>,
+    /// Slot time of those, in milliseconds, and of all jobs.
+    lost_millis: u64,
+    held_millis: u64,
+    surroundings: Surroundings,
+    costs: MeasuredCosts,
+}
+
+impl Gathered {
+    fn add(&mut self, ended: &EndedJob, begin_millis: u64) -> Result<()> {
+        let held = ended.detail.attempts.iter().map(|attempt| {
+            attempt.ended_millis.unwrap_or(attempt.launched_millis).saturating_sub(attempt.launched_millis)
+        });
+        let held = held.fold(0, u64::saturating_add);
+        self.held_millis = self.held_millis.saturating_add(held);
+        self.surroundings.add(ended);
+        self.costs.add(ended);
+        match rebuild(ended, begin_millis)? {
+            Ok(rebuilt) => {
+                let plan = rebuilt.plan;
+                self.tasks += plan.maps.len() + plan.reduces.len();
+                let lengths = plan
+                    .maps
+                    .iter()
+                    .map(|map| map.work.0)
+                    .chain(plan.reduces.iter().map(|task| task.work().0));
+                self.work = lengths.fold(self.work, u64::saturating_add);
+                ensure!(
+                    self.tasks <= TASKS_MAX && self.work <= WORK_MAX,
+                    "more than {TASKS_MAX} tasks, or work of more than 30,000 years, are too much for one run; give a part \
+                     of the time with @FROM..UNTIL"
+                );
+                self.jobs.push(plan);
+                self.happened.push(rebuilt.happened);
+            }
+            Err(why) => {
+                self.lost_millis = self.lost_millis.saturating_add(held);
+                self.left_out.entry(why).or_default().push(ended.detail.summary.job);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, name: &str, submitted: (u64, u64)) -> Result<Recorded> {
+        let mut remarks = Vec::new();
+        let policy = self.surroundings.policy(&mut remarks);
+        let machines = self.surroundings.machines(&mut remarks)?;
+        for (why, jobs) in &self.left_out {
+            remarks.push(format!(
+                "{} left out, which {}: {}",
+                in_number(jobs.len()),
+                why.in_words(),
+                listed(jobs)
+            ));
+        }
+        if self.lost_millis > 0 {
+            let percent = self.lost_millis as f64 * 100.0 / self.held_millis.max(1) as f64;
+            remarks.push(format!("jobs that are left out held {percent:.1} % of the slot time of all"));
+        }
+        ensure!(!self.jobs.is_empty(), "{name}: nothing to simulate; {}", remarks.join("; "));
+        remarks.push(
+            "jobs that have not ended are left out, every job comes when it came, and no map prefers a worker".to_owned(),
+        );
+        remarks.extend(self.costs.in_words());
+        let overheads = self.costs.overheads();
+        let Gathered { jobs, happened, .. } = self;
+        Ok(Recorded {
+            name: name.to_owned(),
+            jobs,
+            happened,
+            policy,
+            machines,
+            overheads,
+            submitted,
+            remarks,
+        })
+    }
+}
+
+fn in_number(jobs: usize) -> String {
+    if jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") }
+}
+
+/// The first few of them.
+fn listed(jobs: &[JobId]) -> String {
+    let mut words: Vec<String> = jobs.iter().take(5).map(JobId::to_string).collect();
+    if jobs.len() > words.len() {
+        words.push(format!("and {} more", jobs.len() - words.len()));
+    }
+    words.join(", ")
+}

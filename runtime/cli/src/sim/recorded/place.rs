@@ -1,0 +1,113 @@
+//! `--recorded DIR[@FROM..UNTIL]`: a directory, and from when to when jobs were submitted.
+//!
+//! Owns how it is written. Does not own what is in the directory.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, ensure};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use napreduce_live::parse_time;
+
+/// A bound of the submissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// In milliseconds since 1970.
+    Moment(u64),
+    SinceFirst(Duration),
+}
+
+/// Where to read, and which jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedPlace {
+    pub directory: PathBuf,
+    from: Option<Bound>,
+    until: Option<Bound>,
+}
+
+impl RecordedPlace {
+    /// As it is written. What stands behind the last `@` are times if it has `..` in it and no such directory exists.
+    pub fn parse(text: &str) -> Result<RecordedPlace> {
+        let whole = || RecordedPlace { directory: PathBuf::from(text), from: None, until: None };
+        if PathBuf::from(text).exists() {
+            return Ok(whole());
+        }
+        let Some((directory, times)) = text.rsplit_once('@') else { return Ok(whole()) };
+        let Some((from, until)) = times.split_once("..") else { return Ok(whole()) };
+        let bound = |text: &str| (!text.is_empty()).then(|| Bound::parse(text)).transpose();
+        Ok(RecordedPlace { directory: PathBuf::from(directory), from: bound(from)?, until: bound(until)? })
+    }
+
+    /// From when to when, in milliseconds since 1970, when the first job of all was submitted then; the second is not
+    /// among them.
+    pub fn window(&self, first_millis: u64) -> Result<(u64, u64)> {
+        let at = |bound: Option<Bound>, without: u64| match bound {
+            None => without,
+            Some(Bound::Moment(millis)) => millis,
+            Some(Bound::SinceFirst(time)) => {
+                first_millis.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+            }
+        };
+        let (from, until) = (at(self.from, 0), at(self.until, u64::MAX));
+        ensure!(
+            from < until,
+            "--recorded: no job is submitted from a time to the same or an earlier one; give FROM before UNTIL"
+        );
+        Ok((from, until))
+    }
+}
+
+impl Bound {
+    fn parse(text: &str) -> Result<Bound> {
+        if let Ok(time) = parse_time(text) {
+            return Ok(Bound::SinceFirst(time));
+        }
+        let stamp = text.parse::<Timestamp>().ok().or_else(|| {
+            let civil = text.parse::<DateTime>().ok()?;
+            Some(civil.to_zoned(TimeZone::UTC).ok()?.timestamp())
+        });
+        let millis = stamp.and_then(|stamp| u64::try_from(stamp.as_millisecond()).ok());
+        millis.map(Bound::Moment).ok_or_else(|| {
+            anyhow!(
+                "--recorded: {text:?} is no time; write a moment such as 2026-09-21T14:13:20Z, or a time since the first \
+                 submission such as 90s or 2h"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: u64 = 1_790_000_000_000;
+
+    #[track_caller]
+    fn check(text: &str, directory: &str, window: (u64, u64)) {
+        let place = RecordedPlace::parse(text).expect("understood");
+        assert_eq!(place.directory, PathBuf::from(directory));
+        assert_eq!(place.window(FIRST).expect("a window"), window);
+    }
+
+    #[test]
+    fn bounds_are_moments_or_times_since_the_first_submission() {
+        check("srv/nap", "srv/nap", (0, u64::MAX));
+        check("srv/nap@90s..2h", "srv/nap", (FIRST + 90_000, FIRST + 7_200_000));
+        check("srv/nap@..90s", "srv/nap", (0, FIRST + 90_000));
+        check("nap@2026-09-21T14:13:20Z..", "nap", (FIRST, u64::MAX));
+        check("nap@2026-09-21T14:13:20..2026-09-21T16:13:30+02:00", "nap", (FIRST, FIRST + 10_000));
+        check("nap@2026-09-21..2026-09-22", "nap", (1_789_948_800_000, 1_790_035_200_000));
+        check("ada@home/nap", "ada@home/nap", (0, u64::MAX));
+        check("ada@home@1s..", "ada@home", (FIRST + 1_000, u64::MAX));
+    }
+
+    #[test]
+    fn what_is_no_time_and_what_is_empty_is_refused() {
+        let error = RecordedPlace::parse("nap@soon..").expect_err("no time");
+        assert!(error.to_string().contains("\"soon\" is no time"), "{error}");
+        let place = RecordedPlace::parse("nap@2h..90s").expect("understood");
+        assert!(place.window(FIRST).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! A job that ended as a job to be simulated.
+//!
+//! Owns what of its history is what in a plan, and what is too large to be true. Does not own how long tasks are
+//! (`napreduce_history`).
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use napreduce_core::{JobId, Span, TaskId, TaskKind, Time};
+use napreduce_history::{DoneTask, EndedJob, TaskLengths};
+use napreduce_protocol::{JobPhase, JobPlan};
+use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce};
+
+/// No task and no window is longer; a file that says so is damaged, and sums must not overflow.
+const SPAN_MAX: Span = Span::from_secs(366 * 24 * 3600);
+
+/// A job of the window.
+pub struct Rebuilt {
+    pub plan: SimulatedJob,
+    pub happened: Happened,
+}
+
+/// When it came and went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Happened {
+    pub job: JobId,
+    pub name: String,
+    pub submitted: Time,
+    pub ended: Time,
+}
+
+impl Happened {
+    /// From submission to end, in seconds.
+    pub fn sojourn(&self) -> f64 {
+        self.ended.since(self.submitted).0 as f64 / 1e6
+    }
+}
+
+/// Why a job is not among those that are simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// It failed or was killed, so that its tasks have no whole lengths.
+    NotSucceeded,
+    /// A task of it has no attempt that did it.
+    Incomplete,
+    NoTasks,
+}
+
+impl LeftOut {
+    pub fn in_words(self) -> &'static str {
+        match self {
+            LeftOut::NotSucceeded => {
+                "failed or were killed, so that the lengths of their tasks are not known"
+            }
+            LeftOut::Incomplete => "have tasks of which no attempt that did them is recorded",
+            LeftOut::NoTasks => "had no tasks",
+        }
+    }
+}
+
+/// The plan of a job in a window that begins at a time, in milliseconds since 1970.
+pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Result<Rebuilt, LeftOut>> {
+    let summary = &ended.detail.summary;
+    if summary.phase != JobPhase::Succeeded {
+        return Ok(Err(LeftOut::NotSucceeded));
+    }
+    let Ok(lengths) = TaskLengths::of(&ended.detail) else { return Ok(Err(LeftOut::Incomplete)) };
+    if lengths.maps.is_empty() && lengths.reduces.is_empty() {
+        return Ok(Err(LeftOut::NoTasks));
+    }
+    let since = |millis: u64| Span(millis.saturating_sub(begin_millis).saturating_mul(1_000));
+    let (submitted, ended_at) =
+        (since(summary.submitted_millis), since(summary.ended_millis.unwrap_or(summary.submitted_millis)));
+    let longest = lengths.maps.iter().chain(&lengths.reduces).copied().max().unwrap_or_default();
+    ensure!(
+        longest.max(submitted).max(ended_at) <= SPAN_MAX,
+        "{}: it or a task of it takes more than a year, so that its files cannot be right; leave it out with @FROM..UNTIL",
+        summary.job
+    );
+    let settings = ended.settings.as_ref();
+    let mut plan = SimulatedJob::new(summary.name.as_str(), Time(submitted.0));
+    plan.user = summary.user.as_str().into();
+    plan.queue = summary.queue.as_str().into();
+    plan.class = plan.queue.clone();
+    plan.priority = summary.priority;
+    plan.slowstart_permille = settings
+        .map_or(JobPlan::SLOWSTART_PERMILLE_DEFAULT, |settings| settings.slowstart_permille.min(1000));
+    if let Some(settings) = settings {
+        plan.deadline = settings
+            .deadline
+            .map(|deadline| Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX)).min(SPAN_MAX));
+        plan.attempts_max = settings.attempts_max.max(1);
+        plan.memory = settings.task_memory;
+        let saved =
+            [(TaskKind::Map, settings.checkpoint_maps), (TaskKind::Reduce, settings.checkpoint_reduces)];
+        plan.unsaved = saved.into_iter().filter(|(_, saved)| !saved).map(|(kind, _)| kind).collect();
+        plan.unsaved.retain(|kind| *kind == TaskKind::Map || !lengths.reduces.is_empty());
+    }
+    let moved: BTreeMap<TaskId, &DoneTask> =
+        ended.tasks.iter().map(|task| (task.attempt.task, task)).collect();
+    let of = |kind, index: usize| moved.get(&TaskId { job: summary.job, kind, index: index as u32 });
+    plan.maps = lengths
+        .maps
+        .iter()
+        .enumerate()
+        .map(|(index, &work)| {
+            let (bytes, output_bytes) =
+                of(TaskKind::Map, index).map_or((0, 0), |task| (task.input_bytes, task.output_bytes));
+            SimulatedMap { work, bytes, output_bytes, preferred: Vec::new() }
+        })
+        .collect();
+    plan.reduces = lengths
+        .reduces
+        .iter()
+        .enumerate()
+        .map(|(index, &reduce)| {
+            let bytes = of(TaskKind::Reduce, index).map_or(0, |task| task.input_bytes);
+            SimulatedReduce { shuffle: Span(0), reduce, bytes }
+        })
+        .collect();
+    let happened = Happened {
+        job: summary.job,
+        name: summary.name.clone(),
+        submitted: Time(submitted.0),
+        ended: Time(ended_at.0.max(submitted.0)),
+    };
+    Ok(Ok(Rebuilt { plan, happened }))
+}

@@ -1,0 +1,347 @@
+//! Plans that are written as the history of a cluster and read again, and histories of earlier programs.
+//!
+//! Owns a naive cluster that runs a plan task after task, with failures, naps and checkpoints on the way.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use napreduce_core::{AttemptId, Primitive, TaskId, WorkerId};
+use napreduce_core::{TaskKind, Time};
+use napreduce_history::{DoneTask, History, HistoryLimits, JobSettings, RecordedCluster, WorkerGroup};
+use napreduce_protocol::{
+    AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress,
+    JobReport, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
+};
+use napreduce_sim::{SimulatedMap, SimulatedReduce};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+const EPOCH: u64 = 1_790_000_000_000;
+
+/// What happens to a task besides its work, in milliseconds.
+#[derive(Debug, Clone)]
+struct Luck {
+    waits: u64,
+    fails_after: Option<u64>,
+    /// How far into its work it is suspended, in percent, and for how long.
+    naps: Option<(u64, u64)>,
+    /// How far into its work a checkpoint is written, in percent.
+    saved_at: Option<u64>,
+    /// A reduce was there so long before the last map was done.
+    early: u64,
+}
+
+prop_compose! {
+    fn any_luck()(
+        waits in 0..5_000_u64, fails_after in prop::option::of(1..2_000_u64),
+        naps in prop::option::of((0..=100_u64, 1..9_000_u64)), saved_at in prop::option::of(0..=100_u64),
+        early in 0..3_000_u64,
+    ) -> Luck {
+        Luck { waits, fails_after, naps, saved_at, early }
+    }
+}
+
+prop_compose! {
+    fn any_plan()(
+        submit in 0..60_000_u64, maps in vec((1..9_000_u64, 0..9_000_u64, 0..9_000_u64), 1..6),
+        reduces in vec((1..9_000_u64, 0..9_000_u64), 0..4), queue in "[a-c]", priority in -2..3_i32,
+        deadline in prop::option::of(1..9_000_u64), slowstart_permille in 0..=1000_u32, saved: bool,
+    ) -> SimulatedJob {
+        let millis = Span::from_millis;
+        let mut plan = SimulatedJob::new("count", Time(0) + millis(submit));
+        plan.queue = queue.as_str().into();
+        plan.class = plan.queue.clone();
+        plan.user = "ada".into();
+        (plan.priority, plan.slowstart_permille, plan.memory) = (priority, slowstart_permille, 64 << 20);
+        plan.deadline = deadline.map(millis);
+        plan.maps = maps.into_iter().map(|(work, bytes, output_bytes)| {
+            SimulatedMap { work: millis(work), bytes, output_bytes, preferred: Vec::new() }
+        }).collect();
+        plan.reduces = reduces.into_iter().map(|(work, bytes)| {
+            SimulatedReduce { shuffle: Span(0), reduce: millis(work), bytes }
+        }).collect();
+        if !saved {
+            plan.unsaved = TaskKind::ALL.into_iter().filter(|kind| plan.tasks(*kind) > 0).collect();
+        }
+        plan
+    }
+}
+
+/// The history of one job as it is written down.
+struct Diary {
+    job: JobId,
+    detail: JobDetail,
+    tasks: Vec<DoneTask>,
+}
+
+impl Diary {
+    fn new(job: JobId, plan: &SimulatedJob) -> Diary {
+        let mut progress = JobProgress::default();
+        (progress.map.tasks, progress.reduce.tasks) = (plan.maps.len() as u32, plan.reduces.len() as u32);
+        let summary = JobSummary {
+            job,
+            name: plan.name.to_string(),
+            user: plan.user.to_string(),
+            queue: plan.queue.to_string(),
+            priority: plan.priority,
+            phase: JobPhase::Succeeded,
+            reason: None,
+            submitted_millis: EPOCH + plan.submit.0 / 1_000,
+            ended_millis: None,
+            progress,
+            output: PathBuf::from("out"),
+        };
+        let (counters, parts, events) = (CounterValues::default(), Vec::new(), Vec::new());
+        let (attempts, preemptions, resumes, restores) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let detail = JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores };
+        Diary { job, detail, tasks: Vec::new() }
+    }
+
+    fn attempt(&mut self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) {
+        self.detail.attempts.push(AttemptSummary {
+            attempt,
+            worker: WorkerId(1),
+            worker_name: "w".to_owned(),
+            launched_millis,
+            ended_millis: Some(ended),
+            end: Some(end.to_owned()),
+        });
+    }
+
+    fn nap(&mut self, attempt: AttemptId, from: u64, until: u64) {
+        let wanted = PreemptionSummary::wanted(from * 1_000 - 9, attempt, WorkerId(1), Primitive::Suspend);
+        let (freed_micros, end) = (Some(from * 1_000), Some(PreemptionEnd::Suspended));
+        self.detail.preemptions.push(PreemptionSummary { freed_micros, end, ..wanted });
+        self.detail.resumes.push(ResumeSummary {
+            attempt,
+            worker: WorkerId(1),
+            ordered_micros: until * 1_000 - 5,
+            resumed_micros: Some(until * 1_000),
+            worker_micros: None,
+            suspended_millis: until - from,
+            swapped_bytes: 0,
+            swapped_in_bytes: 0,
+        });
+    }
+
+    /// Does a task of so much work from a time on; when it is done.
+    fn task(
+        &mut self,
+        kind: TaskKind,
+        index: usize,
+        work: u64,
+        (from, early): (u64, u64),
+        luck: &Luck,
+    ) -> u64 {
+        let task = TaskId { job: self.job, kind, index: index as u32 };
+        let (mut number, mut now, mut left) = (1, from + luck.waits, work);
+        if let Some(after) = luck.fails_after {
+            self.attempt(AttemptId { task, number }, now, now + after, "failed: no luck");
+            (number, now) = (2, now + after);
+        }
+        // One that is there early has nothing to do until the maps are done.
+        let mut launched = if number == 1 && luck.waits == 0 { now.saturating_sub(early) } else { now };
+        if let Some(percent) = luck.saved_at {
+            let (first, second) = (AttemptId { task, number }, AttemptId { task, number: number + 1 });
+            let saved = work * percent / 100;
+            self.attempt(first, launched, now + saved, "checkpointed");
+            let restore = RestoreSummary {
+                attempt: second,
+                from: first,
+                worker: WorkerId(1),
+                from_worker: None,
+                ordered_micros: 0,
+                restored_micros: None,
+                worker_micros: None,
+                work_saved_millis: saved,
+                refused: None,
+            };
+            self.detail.restores.push(restore);
+            (number, now, left) = (number + 1, now + saved + 70, work - saved);
+            launched = now;
+        }
+        let attempt = AttemptId { task, number };
+        let mut end = now + left;
+        if let Some((percent, lasts)) = luck.naps {
+            let asleep = now + left * percent / 100;
+            self.nap(attempt, asleep, asleep + lasts);
+            end += lasts;
+        }
+        self.attempt(attempt, launched, end, "done");
+        end
+    }
+
+    fn moved(&mut self, kind: TaskKind, index: usize, input_bytes: u64, output_bytes: u64) {
+        let task = TaskId { job: self.job, kind, index: index as u32 };
+        self.tasks.push(DoneTask { attempt: AttemptId { task, number: 1 }, input_bytes, output_bytes });
+    }
+
+    /// A job that was run like this, with all that is known of it.
+    fn run(job: JobId, plan: &SimulatedJob, luck: &[Luck]) -> EndedJob {
+        let mut diary = Diary::new(job, plan);
+        let begin = diary.detail.summary.submitted_millis;
+        let mut luck = luck.iter().cycle();
+        let mut maps_end = begin;
+        for (index, map) in plan.maps.iter().enumerate() {
+            let end =
+                diary.task(TaskKind::Map, index, map.work.0 / 1_000, (begin, 0), luck.next().expect("some"));
+            maps_end = maps_end.max(end);
+            diary.moved(TaskKind::Map, index, map.bytes, map.output_bytes);
+        }
+        let mut end = maps_end;
+        for (index, reduce) in plan.reduces.iter().enumerate() {
+            let lucky = luck.next().expect("some");
+            let work = reduce.reduce.0 / 1_000;
+            end = end.max(diary.task(TaskKind::Reduce, index, work, (maps_end, lucky.early), lucky));
+            diary.moved(TaskKind::Reduce, index, reduce.bytes, 5);
+        }
+        diary.detail.summary.ended_millis = Some(end);
+        diary.finish(plan)
+    }
+
+    fn finish(self, plan: &SimulatedJob) -> EndedJob {
+        let Diary { detail, tasks, .. } = self;
+        let JobSummary { job, ref name, ref output, .. } = detail.summary;
+        let (name, output) = (name.clone(), output.clone());
+        let (counters, wall, parts) = (CounterValues::default(), Duration::ZERO, Vec::new());
+        let mut settings = JobPlan::new("count", "out");
+        settings.reduces = plan.reduces.len() as u32;
+        settings.deadline = plan.deadline.map(|deadline| Duration::from_micros(deadline.0));
+        (settings.slowstart_permille, settings.task_memory) = (plan.slowstart_permille, plan.memory);
+        let saved = plan.unsaved.is_empty();
+        settings.checkpoint = CheckpointSupport { map: saved, reduce: saved };
+        let end = JobEnd::Succeeded(JobReport { job, name, counters, wall, parts, output });
+        let (settings, cluster) = (Some(JobSettings::of(&settings)), Some(cluster()));
+        EndedJob { token: u128::from(job.0), end, detail, settings, cluster, tasks }
+    }
+}
+
+fn cluster() -> RecordedCluster {
+    let group = |workers, map_slots| WorkerGroup { workers, map_slots, reduce_slots: 1 };
+    RecordedCluster {
+        scheduler: "hfsp".to_owned(),
+        tables: Some(serde_json::json!({})),
+        preemption: serde_json::json!({ "primitive": "suspend" }),
+        workers: vec![group(2, 3), group(1, 1)],
+    }
+}
+
+fn history(jobs: &[EndedJob]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = HistoryLimits { jobs_max: usize::MAX, bytes_max: u64::MAX };
+    let (history, _) = History::open(folder.path(), limits).expect("a history");
+    for job in jobs {
+        history.add(job).expect("written");
+    }
+    folder
+}
+
+fn read(folder: &TempDir) -> Recorded {
+    Recorded::read(folder.path().to_str().expect("text")).expect("readable")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_plan_that_was_run_and_recorded_is_rebuilt(
+        plans in vec(any_plan(), 1..6), luck in vec(any_luck(), 1..12),
+    ) {
+        let numbered = (1..).map(JobId).zip(&plans);
+        let jobs: Vec<EndedJob> = numbered.map(|(job, plan)| Diary::run(job, plan, &luck)).collect();
+        let rebuilt = read(&history(&jobs));
+        let mut expected = plans;
+        expected.sort_by_key(|plan| plan.submit);
+        let first = expected[0].submit;
+        expected.iter_mut().for_each(|plan| plan.submit = Time(plan.submit.0 - first.0));
+        prop_assert_eq!(rebuilt.jobs(), &expected[..]);
+    }
+}
+
+fn plan() -> SimulatedJob {
+    SimulatedJob::new("count", Time(0)).with_maps(3, Span::from_secs(4)).with_reduces(
+        1,
+        Span(0),
+        Span::from_secs(2),
+    )
+}
+
+const NO_LUCK: Luck = Luck { waits: 0, fails_after: None, naps: None, saved_at: None, early: 0 };
+
+#[test]
+fn the_policy_and_the_workers_are_those_of_most_jobs() {
+    let run = |job| Diary::run(JobId(job), &plan(), &[NO_LUCK]);
+    let mut odd = run(3);
+    let other = odd.cluster.as_mut().expect("a cluster");
+    (other.scheduler, other.workers[0].workers) = ("fifo".to_owned(), 9);
+    let recorded = read(&history(&[run(1), run(2), odd]));
+    let variant = recorded.variant().expect("a policy");
+    assert_eq!(variant.label, "hfsp as recorded");
+    let slots = |map| Slots { map, reduce: 1 };
+    assert_eq!(variant.settings.unlike_slots, [slots(3), slots(3), slots(1)]);
+    let remarks = recorded.remarks().join("\n");
+    assert!(
+        remarks.contains("1 of 3 jobs ended under another policy, or other tables of it, than the hfsp"),
+        "{remarks}"
+    );
+    assert!(remarks.contains("1 of 3 jobs ended while other workers were there"), "{remarks}");
+}
+
+#[test]
+fn what_an_earlier_version_left_out_is_said_and_guessed() {
+    let mut early = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
+    (early.cluster, early.settings, early.tasks) = (None, None, Vec::new());
+    let recorded = read(&history(&[early]));
+    assert!(recorded.variant().is_none(), "no policy is known");
+    assert_eq!(recorded.shape().slots(), Slots { map: 3, reduce: 1 });
+    let remarks = recorded.remarks().join("\n");
+    assert!(
+        remarks.contains("1 of 1 jobs were recorded by an earlier version without the policy"),
+        "{remarks}"
+    );
+    assert!(remarks.contains("as many as it ever used at once"), "{remarks}");
+}
+
+#[test]
+fn a_policy_of_a_later_version_is_named() {
+    let mut later = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
+    later.cluster.as_mut().expect("a cluster").scheduler = "psychic".to_owned();
+    let recorded = read(&history(&[later]));
+    assert!(recorded.variant().is_none());
+    let remarks = recorded.remarks().join("\n");
+    assert!(remarks.contains("psychic, cannot be simulated: there is no scheduler \"psychic\""), "{remarks}");
+}
+
+#[test]
+fn measured_costs_are_medians_and_what_was_never_done_is_named() {
+    let naps = Luck { naps: Some((50, 700)), ..NO_LUCK };
+    let mut job = Diary::run(JobId(1), &plan(), &[naps]);
+    for (one, took) in job.detail.preemptions.iter_mut().zip([4_000, 90_000, 5_000, 6_000]) {
+        one.ordered_micros = one.freed_micros.map(|freed| freed - took);
+    }
+    job.detail.preemptions[0].by = "operator".to_owned();
+    let recorded = read(&history(&[job]));
+    assert_eq!(recorded.overheads().suspend.fixed, Span(5_000));
+    assert_eq!(recorded.overheads().resume.fixed, Span(5));
+    let remarks = recorded.remarks().join("\n");
+    assert!(remarks.contains("suspend 5.0 ms (4)"), "{remarks}");
+    assert!(remarks.contains("--checkpoint-write, --checkpoint-read, --kill-cleanup"), "{remarks}");
+    assert!(remarks.contains("1 request of an operator is not repeated"), "{remarks}");
+}
+
+#[test]
+fn sums_that_no_cluster_comes_to_are_refused() {
+    let mut long = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
+    long.detail.attempts[0].ended_millis = Some(u64::MAX);
+    let folder = history(&[long]);
+    let error = Recorded::read(folder.path().to_str().expect("text")).err().expect("refused");
+    assert!(error.to_string().contains("job_0001: it or a task of it takes more than a year"), "{error}");
+    let mut many = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
+    many.cluster.as_mut().expect("a cluster").workers[0].workers = u32::MAX;
+    let folder = history(&[many]);
+    let error = Recorded::read(folder.path().to_str().expect("text")).err().expect("refused");
+    assert!(error.to_string().contains("there were 4294967296 workers"), "{error}");
+}
