@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use napreduce_data::{CollectError, CollectStatistics, Collector, SavePlace, SavedCollection, SealedSegment};
 
 use crate::codec::{Key, Value};
+use crate::input::InputPlace;
 
 /// Where the records of a map go. `K` and `V` are families: `Emit<String, u64>` emits `&str` keys.
 ///
@@ -32,6 +33,7 @@ pub struct Emit<K: Key, V: Value> {
     key_buffer: Vec<u8>,
     value_buffer: Vec<u8>,
     records: u64,
+    input: Option<InputPlace>,
     types: PhantomData<fn(K)>,
 }
 
@@ -57,7 +59,8 @@ impl<K: Key, V: Value> Emit<K, V> {
     }
 
     fn new(sink: Sink<V::Owned>) -> Self {
-        Emit { sink, key_buffer: Vec::new(), value_buffer: Vec::new(), records: 0, types: PhantomData }
+        let (key_buffer, value_buffer) = (Vec::new(), Vec::new());
+        Emit { sink, key_buffer, value_buffer, records: 0, input: None, types: PhantomData }
     }
 
     /// Emits one record. An error (a full disk while spilling, say) ends the task after the current batch.
@@ -75,6 +78,33 @@ impl<K: Key, V: Value> Emit<K, V> {
     /// Records emitted so far.
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// Where the current record lies: its file, its byte, its line. Nothing is worked out before it is asked for.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job, words};
+    ///
+    /// /// On which lines each word is.
+    /// let index = || {
+    ///     Job::text()
+    ///         .map(|text: &str, out: &mut Emit<String, u64>| {
+    ///             let line = out.input().line().unwrap_or(0);
+    ///             words(text).for_each(|word| out.emit(word, line));
+    ///         })
+    ///         .reduce(|word, lines, out| out.emit(word, lines.owned().map(|line| format!(" {line}")).collect::<String>()))
+    /// };
+    /// let test = JobTest::new(index).input("to be or\nnot\nto be\n");
+    /// assert_eq!(test.run().text(), "be\t 1 3\nnot\t 2\nor\t 1\nto\t 1 3\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn input(&self) -> InputPlace {
+        self.input.clone().expect("a map emits when it has begun to read")
+    }
+
+    pub(crate) fn enter(&mut self, place: InputPlace) {
+        self.input = Some(place);
     }
 
     pub(crate) fn check(&mut self) -> Result<(), CollectError> {

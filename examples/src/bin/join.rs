@@ -1,35 +1,40 @@
-//! Puts the name of its user to each order: `join USERS ORDERS --output DIR`.
+//! Puts the name of its user to each order: `join users=PATH... orders=PATH... --output DIR`.
 //!
-//! Owns how users (`ID,NAME`) are told from orders (`ID,AMOUNT`), and that a user comes before its orders. Does not own
-//! which file a line is in, nor the order of a user's orders, which is that of the input.
+//! Owns that a user comes before its orders. Does not own which file is which, as the command line says that, nor the order of a
+//! user's orders, which is that of the input.
 
 use std::process::ExitCode;
 
+use napreduce::input::TextLines;
 use napreduce::{Emit, Job, Key, Program, counter};
 
-/// Where a line comes from: what is written first here comes first in its group.
+/// What a row is of: what is written first here comes first in its group.
 #[derive(Key)]
 enum Table {
     Users,
     Orders,
 }
 
+type Rows = Emit<(String, Table), String>;
+
+fn fields(line: &str) -> Result<(&str, &str), String> {
+    line.split_once(',').ok_or_else(|| format!("expected two fields, but found {line:?}"))
+}
+
 fn join(_: &()) -> Job {
-    Job::text()
-        .map(|line: &str, out: &mut Emit<(String, Table), String>| {
-            let (id, field) = line
-                .split_once(',')
-                .ok_or_else(|| format!("expected ID,NAME or ID,AMOUNT, but found {line:?}"))?;
-            let table = if field.parse::<u64>().is_ok() { Table::Orders } else { Table::Users };
-            out.emit((id, table), field);
-            Ok::<(), String>(())
+    Job::inputs()
+        .add("users", TextLines, |line: &str, out: &mut Rows| {
+            fields(line).map(|(id, name)| out.emit((id, Table::Users), name))
+        })
+        .add("orders", TextLines, |line: &str, out: &mut Rows| {
+            fields(line).map(|(id, amount)| out.emit((id, Table::Orders), amount))
         })
         .group_by::<String>()
-        .reduce(|id, lines, out| {
-            let mut name = None;
-            while let Some(((_, table), field)) = lines.next_entry() {
-                match (table, &name) {
-                    (Table::Users, _) => name = Some(field.to_owned()),
+        .reduce(|id, rows, out| {
+            let mut user = None;
+            while let Some(((_, table), field)) = rows.next_entry() {
+                match (table, &user) {
+                    (Table::Users, _) => user = Some(field.to_owned()),
                     (Table::Orders, Some(name)) => out.emit((id, name), field),
                     (Table::Orders, None) => counter!("orders without a user").add(1),
                 }
@@ -40,6 +45,6 @@ fn join(_: &()) -> Job {
 fn main() -> ExitCode {
     Program::new()
         .about("Puts the name of its user (ID,NAME) to each order (ID,AMOUNT)")
-        .examples("join users.csv orders.csv --output named")
+        .examples("join users=users.csv orders=orders.csv --output named")
         .main(join)
 }

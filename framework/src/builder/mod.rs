@@ -10,27 +10,32 @@
 //! use napreduce::builder::{MapStage, NoCombine, Source};
 //! use napreduce::input::TextLines;
 //! use napreduce::output::Text;
-//! use napreduce::{Emit, Job, Mapper};
+//! use napreduce::{Emit, Job};
 //!
 //! let source: Source<TextLines> = Job::text();
-//! let stage = source.map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1));
-//!
-//! fn is_a_stage<M: Mapper>(_: &MapStage<M, NoCombine, String, Text>) {}
-//! is_a_stage(&stage);
-//!
+//! let stage: MapStage<String, u64, NoCombine, String, Text> =
+//!     source.map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1));
 //! let job: Job = stage.reduce(|line, counts, out| out.emit(line, counts.sum()));
 //! # let _ = job;
 //! ```
 
+mod inputs;
 mod pipeline;
 mod sampling;
+mod source;
 mod stages;
 
+use self::inputs::InputMaps;
 pub(crate) use pipeline::Pipeline;
-pub use stages::{MapStage, Source};
+pub use source::Source;
+pub use stages::MapStage;
 
 use crate::codec::{Key, Value};
-use crate::input::{ByteLines, FixedRecords, InputFormat, TextLines, WholeFiles};
+use crate::input::{
+    ByteLines, FixedRecords, InputError, InputFile, InputFormat, InputSplit, LossyLines, TextLines,
+    WholeFiles, combine,
+};
+use crate::output::Text;
 use crate::records::TypedRecords;
 #[cfg(feature = "avro")]
 use crate::rows::AvroRows;
@@ -42,9 +47,8 @@ use crate::rows::JsonRows;
 use crate::rows::TypedRow;
 #[cfg(feature = "sequence-file")]
 use crate::sequence_file::{SequenceFiles, Writable};
-pub use crate::user_code::{
-    CombineStage, Fold, MapClosure, NoCombine, Outcome, ReduceClosure, ResumableClosure,
-};
+use crate::settings::Settings;
+pub use crate::user_code::{CombineStage, Fold, NoCombine, Outcome, ReduceClosure, ResumableClosure};
 
 /// A finished job definition: what a function from parameters to `Job` returns.
 ///
@@ -76,9 +80,38 @@ impl Job {
         Job { pipeline: Box::new(pipeline) }
     }
 
+    /// Divides the files of each input into splits, in the order of the inputs, and notes which belong to which.
+    pub(crate) fn split(
+        &mut self,
+        files: &[Vec<InputFile>],
+        split_size: u64,
+        settings: &mut Settings,
+    ) -> Result<Vec<InputSplit>, InputError> {
+        let mut of_inputs = self.pipeline.plan(files, split_size)?;
+        if settings.combine_files {
+            of_inputs = of_inputs.into_iter().map(|splits| combine(splits, split_size)).collect();
+        }
+        settings.split_counts = of_inputs.iter().map(|splits| splits.len() as u32).collect();
+        self.pipeline.set(settings.clone());
+        Ok(of_inputs.concat())
+    }
+
     /// Lines of UTF-8 text, without their newline; a byte that is not UTF-8 fails the task and is named.
     pub fn text() -> Source<TextLines> {
         Job::input(TextLines)
+    }
+
+    /// Lines of text, without their newline; bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || Job::lossy_text().map_only(|line: &str, out| out.emit(line, ()));
+    /// assert_eq!(JobTest::new(job).input(b"caf\xe9\nth\xc3\xa9\n").run().text(), "caf\u{fffd}\nthé\n");
+    /// ```
+    pub fn lossy_text() -> Source<LossyLines> {
+        Job::input(LossyLines)
     }
 
     /// Lines of any bytes, without their newline.
@@ -161,6 +194,30 @@ impl Job {
     #[cfg(feature = "sequence-file")]
     pub fn sequence_file<K: Writable, V: Writable>() -> Source<SequenceFiles<K, V>> {
         Job::input(SequenceFiles::default())
+    }
+
+    /// Several inputs, each with a name, a format and a map of its own: [`add`](MapStage::add) them.
+    ///
+    /// ```
+    /// use napreduce::input::TextLines;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// /// Words of books that no list has: `unknown books=PATH... lists=PATH... --output DIR`.
+    /// fn unknown(_: &()) -> Job {
+    ///     Job::inputs()
+    ///         .add("books", TextLines, |line: &str, out: &mut Emit<String, bool>| {
+    ///             napreduce::words(line).for_each(|word| out.emit(word, false));
+    ///         })
+    ///         .add("lists", TextLines, |word: &str, out| out.emit(word, true))
+    ///         .combine(|is_listed, more| *is_listed |= more)
+    ///         .reduce_total(|word, is_listed, out| if !is_listed { out.emit(word, ()) })
+    /// }
+    /// # let test = napreduce::testing::JobTest::new(|| unknown(&()));
+    /// # let test = test.input_named("books", "to bee or not\n").input_named("lists", "to\nbe\nor\nnot\n");
+    /// # assert_eq!(test.run().text(), "bee\n");
+    /// ```
+    pub fn inputs<K: Key, V: Value>() -> MapStage<K, V, NoCombine, K, Text> {
+        MapStage::over(InputMaps::none(), Vec::new())
     }
 
     /// An input format of one's own.

@@ -6,24 +6,40 @@ use napreduce_live::{
     CheckpointSupport, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError, TaskRunner,
 };
 
-use crate::input::{InputError, InputFile, InputFormat, InputSplit, Splitting, check_files, plan_splits};
-use crate::output::OutputFormat;
+use crate::input::{
+    InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, plan_splits,
+};
+use crate::output::{OutputDefinition, OutputFormat};
 use crate::settings::Settings;
 use crate::state::Save;
 use crate::task;
 use crate::task::map::MapWork;
 use crate::task::reduce::ReduceWork;
-use crate::user_code::{CombineStage, Grouping, Mapper, PartMap, PartitionChoice, Reducer};
+use crate::user_code::{CombineStage, Grouping, PartMap, PartitionChoice, Reducer};
 
+use super::inputs::InputMaps;
 use super::sampling;
+
+/// How many reduces a job may have.
+const REDUCES: std::ops::RangeInclusive<u32> = 1..=100_000;
 
 /// What the submitter and the task processes need of a job, whatever its types.
 pub(crate) trait Pipeline: TaskRunner {
-    /// Refuses files that the input format does not read, and divides the others into splits of about `split_size` bytes.
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError>;
+    /// What is wrong with the definition, if something is.
+    fn check(&self) -> Result<(), String>;
+
+    /// The names of its inputs; none where paths are given without one.
+    fn input_names(&self) -> Vec<Option<String>>;
+
+    /// For the files of each input: refuses those that its format does not read, and divides the others into splits of about
+    /// `split_size` bytes.
+    fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError>;
 
     /// Which files larger than a split are read by one task all the same, and why, for people.
-    fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String>;
+    fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String>;
+
+    /// How many reduces the definition asks for.
+    fn reduces(&self) -> Option<u32>;
 
     /// Whether there is no reduce.
     fn map_only(&self) -> bool;
@@ -31,7 +47,7 @@ pub(crate) trait Pipeline: TaskRunner {
     /// Whether the splits are to be sampled for the cuts of a total order.
     fn wants_cuts(&self) -> bool;
 
-    /// The encoded cuts, `partitions - 1` of them, ascending.
+    /// The encoded cuts, `partitions - 1` of them, ascending; when it has the settings of this run.
     fn sample(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
 
     /// Which of its tasks can be checkpointed.
@@ -42,12 +58,12 @@ pub(crate) trait Pipeline: TaskRunner {
 }
 
 /// Of a prototype, that an error is answered says at least that there is something to save.
-fn saves(answer: Result<Save, TaskError>) -> bool {
+pub(super) fn saves(answer: Result<Save, TaskError>) -> bool {
     !matches!(answer, Ok(Save::Unsupported))
 }
 
 /// A file that is one record is meant to be read whole; one that is compressed may be a surprise.
-fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_size: u64) -> Vec<String> {
+pub(super) fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_size: u64) -> Vec<String> {
     let large = files.iter().filter(|file| file.size > split_size);
     large
         .filter_map(|file| match input.splitting(&file.path) {
@@ -58,47 +74,58 @@ fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_size: u64) -> 
 }
 
 /// A job with a reduce.
-pub(crate) struct MapReduce<M: Mapper, C, R: Reducer> {
-    pub input: M::Input,
-    pub mapper: M,
+pub(crate) struct MapReduce<C, R: Reducer> {
+    pub inputs: InputMaps<R::Key, R::Value>,
     pub combine: C,
-    pub partition: PartitionChoice<M::Key>,
+    pub partition: PartitionChoice<R::Key>,
     pub grouping: Grouping<R::Group>,
     pub reducer: R,
-    pub output: R::Output,
+    pub reduces: Option<u32>,
+    pub output: OutputDefinition<R::Output>,
     pub settings: Settings,
 }
 
-impl<M, C, R> TaskRunner for MapReduce<M, C, R>
-where
-    M: Mapper,
-    C: CombineStage<M::Value>,
-    R: Reducer<Key = M::Key, Value = M::Value>,
-{
+impl<C: CombineStage<R::Value>, R: Reducer> TaskRunner for MapReduce<C, R> {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
-        let MapReduce { input, mapper, combine, partition, settings, .. } = self;
-        MapWork { input, mapper, combine, partition, settings, task, context }.run()
+        let MapReduce { inputs, combine, partition, settings, .. } = self;
+        let input = inputs.of_split(context.attempt().task.index, &settings.split_counts)?;
+        MapWork { input, combine, partition, settings, task, context }.run()
     }
 
     fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError> {
-        let MapReduce { combine, reducer, output: format, grouping, settings, .. } = self;
-        ReduceWork { combine, reducer, format, grouping, settings, task, context }.run()
+        let MapReduce { combine, reducer, output, grouping, settings, .. } = self;
+        ReduceWork { combine, reducer, output, grouping, settings, task, context }.run()
     }
 }
 
-impl<M, C, R> Pipeline for MapReduce<M, C, R>
-where
-    M: Mapper,
-    C: CombineStage<M::Value>,
-    R: Reducer<Key = M::Key, Value = M::Value>,
-{
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError> {
-        check_files(files, &self.input)?;
-        plan_splits(files, split_size, &self.input)
+impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
+    fn check(&self) -> Result<(), String> {
+        self.inputs.check()?;
+        self.output.check()?;
+        match self.reduces {
+            Some(reduces) if !REDUCES.contains(&reduces) => Err(format!(
+                "the job asks for {reduces} reduces; it may have {} to {}",
+                REDUCES.start(),
+                REDUCES.end()
+            )),
+            _ => Ok(()),
+        }
     }
 
-    fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String> {
-        refusals(&self.input, files, split_size)
+    fn input_names(&self) -> Vec<Option<String>> {
+        self.inputs.names()
+    }
+
+    fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError> {
+        self.inputs.plan(files, split_size)
+    }
+
+    fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String> {
+        self.inputs.refusals(files, split_size)
+    }
+
+    fn reduces(&self) -> Option<u32> {
+        self.reduces
     }
 
     fn map_only(&self) -> bool {
@@ -110,18 +137,22 @@ where
     }
 
     fn sample(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
-        sampling::cuts(&self.input, &self.mapper, self.grouping.prefix_length, splits, partitions, memory)
+        let counts = &self.settings.split_counts;
+        let sample = |index: u32, split: &Split, wanted: usize| {
+            self.inputs.of_split(index, counts)?.sample(split, wanted, memory)
+        };
+        sampling::cuts(sample, self.grouping.prefix_length, splits, partitions)
     }
 
     fn checkpoint_support(&self) -> CheckpointSupport {
         CheckpointSupport {
-            map: saves(self.mapper.save(&mut Vec::new())),
-            reduce: saves(self.reducer.save(&mut Vec::new())) && saves(self.output.save(&mut Vec::new())),
+            map: self.inputs.saves(),
+            reduce: saves(self.reducer.save(&mut Vec::new())) && self.output.saves(),
         }
     }
 
     fn set(&mut self, settings: Settings) {
-        self.input.take_bad_rows(settings.bad_rows);
+        self.inputs.set(&settings);
         self.settings = settings;
     }
 }
@@ -129,7 +160,7 @@ where
 /// A job without a reduce.
 pub(crate) struct MapOnly<I, O, F> {
     pub input: I,
-    pub output: O,
+    pub output: OutputDefinition<O>,
     pub map: F,
 }
 
@@ -154,13 +185,28 @@ where
     O: OutputFormat,
     F: PartMap<I, O>,
 {
-    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError> {
-        check_files(files, &self.input)?;
-        plan_splits(files, split_size, &self.input)
+    fn check(&self) -> Result<(), String> {
+        self.output.check()
     }
 
-    fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String> {
-        refusals(&self.input, files, split_size)
+    fn input_names(&self) -> Vec<Option<String>> {
+        vec![None]
+    }
+
+    fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError> {
+        let plan = |files: &Vec<InputFile>| {
+            check_files(files, &self.input)?;
+            plan_splits(files, split_size, &self.input)
+        };
+        files.iter().map(plan).collect()
+    }
+
+    fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String> {
+        files.iter().flat_map(|files| refusals(&self.input, files, split_size)).collect()
+    }
+
+    fn reduces(&self) -> Option<u32> {
+        None
     }
 
     fn map_only(&self) -> bool {
@@ -176,10 +222,7 @@ where
     }
 
     fn checkpoint_support(&self) -> CheckpointSupport {
-        CheckpointSupport {
-            map: saves(Ok(self.map.save())) && saves(self.output.save(&mut Vec::new())),
-            reduce: false,
-        }
+        CheckpointSupport { map: saves(self.map.save(&mut Vec::new())) && self.output.saves(), reduce: false }
     }
 
     /// Nothing else of the settings concerns a job that sorts nothing.

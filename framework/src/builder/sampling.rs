@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use napreduce_live::{CounterValues, TaskError, set_user_counters, user_counters};
 
 use crate::emit::Emit;
-use crate::input::{InputError, InputFormat, InputSplit, RecordReader, Split};
+use crate::input::{InputError, InputFormat, InputPlace, InputSplit, RecordReader, Split};
 use crate::user_code::{Mapper, TaskInfo};
 
 const SAMPLED_KEYS: usize = 100_000;
@@ -26,30 +26,31 @@ impl From<InputError> for Stop {
     }
 }
 
-/// Runs the map over the beginnings of up to ten splits spread evenly over the input, and cuts the sorted keys.
+/// Samples the beginnings of up to ten splits spread evenly over the input, and cuts the sorted keys. `sample` gives the keys
+/// of so many records of a part of a split.
 ///
 /// With `grouping`, only the prefix that makes a group is cut, so that no group is divided.
-pub(crate) fn cuts<M: Mapper>(
-    input: &M::Input,
-    mapper: &M,
+pub(crate) fn cuts(
+    sample: impl Fn(u32, &Split, usize) -> Result<Vec<Vec<u8>>, TaskError>,
     grouping: Option<fn(&[u8]) -> usize>,
     splits: &[InputSplit],
     partitions: u32,
-    memory: u64,
 ) -> Result<Vec<Vec<u8>>, TaskError> {
     if partitions < 2 {
         return Ok(Vec::new());
     }
-    let splits: Vec<&Split> = splits.iter().flat_map(|split| &split.parts).collect();
-    let sampled = splits.len().min(SAMPLED_SPLITS);
+    let parts =
+        (0..).zip(splits).flat_map(|(index, split)| split.parts.iter().map(move |part| (index, part)));
+    let parts: Vec<(u32, &Split)> = parts.collect();
+    let sampled = parts.len().min(SAMPLED_SPLITS);
     let wanted = SAMPLED_KEYS.div_ceil(sampled.max(1));
     let mut keys = Vec::new();
     let counted = user_counters();
     for number in 0..sampled {
-        let split = splits[number * splits.len() / sampled];
+        let (index, part) = parts[number * parts.len() / sampled];
         // As in a task of its own, which may leave out so many bad rows.
         set_user_counters(&CounterValues::default());
-        keys.extend(sample_split(input, mapper, split, wanted, memory)?);
+        keys.extend(sample(index, part, wanted)?);
     }
     set_user_counters(&counted);
     if let Some(prefix_length) = grouping {
@@ -62,7 +63,8 @@ pub(crate) fn cuts<M: Mapper>(
     Ok(choose(&keys, partitions))
 }
 
-fn sample_split<M: Mapper>(
+/// The keys of the first records of a split.
+pub(super) fn sample_split<M: Mapper>(
     input: &M::Input,
     mapper: &M,
     split: &Split,
@@ -79,6 +81,7 @@ fn sample_split<M: Mapper>(
     let attempt = napreduce_core::AttemptId { task, number: 0 };
     mapper.setup(&TaskInfo::of_sample(attempt, &split.path))?;
     let mut reader = input.open(split, memory as usize)?;
+    out.enter(InputPlace::new(split, reader.byte_position(), memory as usize));
     let sampled = catch_unwind(AssertUnwindSafe(|| {
         loop {
             let batch = reader.read_batch(&mut |record: <M::Input as InputFormat>::Record<'_>| {

@@ -2,95 +2,27 @@
 //!
 //! Owns which choice may be made when; wrong orders do not compile. Does not own what the choices do.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{GroupBy, Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::output::{Output, OutputFormat, Text};
+use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
 use crate::settings::Settings;
 use crate::user_code::{
-    CombineStage, Fold, Grouping, MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap,
-    PartitionChoice, ReduceClosure, Reducer, ResumableClosure,
+    CombineStage, Fold, Grouping, MapClosure, Mapper, NoCombine, Outcome, PartitionChoice, ReduceClosure,
+    Reducer, ResumableClosure,
 };
 use crate::values::Values;
 
 use super::Job;
-use super::pipeline::{MapOnly, MapReduce};
+use super::inputs::InputMaps;
+use super::pipeline::MapReduce;
 
-/// An input, waiting for its map.
-///
-/// ```
-/// use napreduce::Job;
-/// use napreduce::output::FixedBytes;
-///
-/// let upper_case = Job::text().map_only(|line: &str, out| out.emit(line.to_uppercase(), ()));
-/// let halves = Job::fixed_records(8).map_only_to(FixedBytes { length: 4 }, |record: &[u8], out| out.write(&record[..4]));
-/// # let _ = (upper_case, halves);
-/// ```
-#[must_use = "an input is no job before it has a map: call `map`, `mapper` or `map_only`"]
-pub struct Source<I> {
-    input: I,
-}
-
-impl<I: InputFormat> Source<I> {
-    pub(crate) fn new(input: I) -> Self {
-        Source { input }
-    }
-
-    /// Emits any number of records for each record of the input.
-    ///
-    /// The types that follow are read off the second parameter: `out: &mut Emit<String, u64>`.
-    pub fn map<K, V, F, R>(self, map: F) -> MapStage<MapClosure<I, K, V, F>, NoCombine, K, Text>
-    where
-        K: Key,
-        V: Value,
-        F: Fn(I::Record<'_>, &mut Emit<K, V>) -> R + Send + Sync + 'static,
-        R: Outcome,
-    {
-        self.mapper(MapClosure::new(map))
-    }
-
-    /// A map with state, set-up and finish of its own.
-    pub fn mapper<M: Mapper<Input = I>>(self, mapper: M) -> MapStage<M, NoCombine, M::Key, Text> {
-        MapStage {
-            input: self.input,
-            mapper,
-            combine: NoCombine,
-            partition: PartitionChoice::Hash { grouping: None },
-            grouping: Grouping::whole_key(),
-            output: Text,
-        }
-    }
-
-    /// A job without reduce that writes lines of text; part files follow the order of the input.
-    pub fn map_only<F, R>(self, map: F) -> Job
-    where
-        F: Fn(I::Record<'_>, &mut Output<Text>) -> R + Send + Sync + 'static,
-        R: Outcome,
-    {
-        self.map_only_to(Text, map)
-    }
-
-    /// A job without reduce that writes another format than text.
-    pub fn map_only_to<O, F, R>(self, output: O, map: F) -> Job
-    where
-        O: OutputFormat,
-        F: Fn(I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
-        R: Outcome,
-    {
-        let map = move |record: I::Record<'_>, out: &mut Output<O>| map(record, out).outcome();
-        Job::new(MapOnly { input: self.input, output, map: PartClosure::new(map) })
-    }
-
-    /// A job without reduce whose map has set-up, finish and hooks of its own.
-    pub(crate) fn part_map(self, map: impl PartMap<I, Text>) -> Job {
-        Job::new(MapOnly { input: self.input, output: Text, map })
-    }
-}
-
-/// A map, waiting for its reduce; `G` is what makes a group, `O` the output format.
+/// One or several maps, waiting for their reduce; they emit `K` and `V`, `G` is what makes a group, `O` the output format.
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -107,37 +39,112 @@ impl<I: InputFormat> Source<I> {
 /// assert_eq!(output.parts, [b"or\t1\nto\t2\n".to_vec(), b"Be\t1\n".to_vec()]);
 /// ```
 #[must_use = "a map is no job before it has a reduce: call `reduce` or `reducer`"]
-pub struct MapStage<M: Mapper, C, G, O> {
-    input: M::Input,
-    mapper: M,
+pub struct MapStage<K: Key, V: Value, C, G, O> {
+    inputs: InputMaps<K, V>,
     combine: C,
-    partition: PartitionChoice<M::Key>,
+    partition: PartitionChoice<K>,
     grouping: Grouping<G>,
+    reduces: Option<u32>,
     output: O,
+    named: Vec<Arc<dyn DeclaredOutput>>,
 }
 
-impl<M: Mapper, G: Key, O: OutputFormat> MapStage<M, NoCombine, G, O> {
+impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
+    pub(super) fn over(inputs: InputMaps<K, V>, named: Vec<Arc<dyn DeclaredOutput>>) -> Self {
+        MapStage {
+            inputs,
+            combine: NoCombine,
+            partition: PartitionChoice::Hash { grouping: None },
+            grouping: Grouping::whole_key(),
+            reduces: None,
+            output: Text,
+            named,
+        }
+    }
+
+    /// Adds an input with a format and a map of its own, whose paths are given as `NAME=PATH`, each with its name. All maps
+    /// of a job emit the same types.
+    ///
+    /// ```
+    /// use napreduce::input::{ByteLines, TextLines};
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// /// How many lines there are of each length: `lengths text=PATH... raw=PATH... --output DIR`.
+    /// let lengths = || {
+    ///     Job::inputs()
+    ///         .add("text", TextLines, |line: &str, out: &mut Emit<u64, u64>| out.emit(line.chars().count() as u64, 1))
+    ///         .add("raw", ByteLines, |line: &[u8], out| out.emit(line.len() as u64, 1))
+    ///         .combine(|count, more| *count += more)
+    ///         .reduce_total(|length, count, out| out.emit(length, count))
+    /// };
+    /// let test = JobTest::new(lengths).input_named("text", "é\nto\n").input_named("raw", b"\xff\n");
+    /// assert_eq!(test.run().text(), "1\t2\n2\t1\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn add<I, F, R>(self, name: &str, format: I, map: F) -> Self
+    where
+        I: InputFormat,
+        F: Fn(I::Record<'_>, &mut Emit<K, V>) -> R + Send + Sync + 'static,
+        R: Outcome,
+    {
+        self.add_mapper(name, format, MapClosure::new(map))
+    }
+
+    /// As [`add`](MapStage::add), with a map that has a state, set-up and finish of its own.
+    ///
+    /// ```
+    /// use napreduce::input::TextLines;
+    /// # use napreduce::{Emit, Job, Mapper, TaskError};
+    /// # #[derive(Clone)]
+    /// # struct Longest;
+    /// # impl Mapper for Longest {
+    /// #     type Input = TextLines;
+    /// #     type Key = u64;
+    /// #     type Value = String;
+    /// #     fn map(&mut self, line: &str, out: &mut Emit<u64, String>) -> Result<(), TaskError> {
+    /// #         out.emit(line.len() as u64, line);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// let job = Job::inputs()
+    ///     .add_mapper("texts", TextLines, Longest)
+    ///     .add("words", TextLines, |word: &str, out| out.emit(0, word))
+    ///     .reduce(|length, lines, out| out.emit(length, lines.count()));
+    /// # let _ = job;
+    /// ```
+    pub fn add_mapper<M>(mut self, name: &str, format: M::Input, mapper: M) -> Self
+    where
+        M: Mapper<Key = K, Value = V>,
+    {
+        self.inputs = self.inputs.with(Some(name), format, mapper);
+        self
+    }
+}
+
+impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> {
     /// Folds values of equal keys before they travel and wherever sorted runs are merged.
     ///
     /// The fold must be associative, and must not care how often it is applied.
-    pub fn combine<F>(self, fold: F) -> MapStage<M, Fold<M::Value, F>, G, O>
+    pub fn combine<F>(self, fold: F) -> MapStage<K, V, Fold<V, F>, G, O>
     where
-        F: Fn(&mut <M::Value as Value>::Owned, <M::Value as Value>::Owned) + Send + Sync + 'static,
+        F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
     {
         MapStage {
-            input: self.input,
-            mapper: self.mapper,
+            inputs: self.inputs,
             combine: Fold::new(fold),
             partition: self.partition,
             grouping: self.grouping,
+            reduces: self.reduces,
             output: self.output,
+            named: self.named,
         }
     }
 }
 
-impl<M: Mapper, F, G: Key, O: OutputFormat> MapStage<M, Fold<M::Value, F>, G, O>
+impl<K: Key, V: Value, F, G: Key, O: OutputFormat> MapStage<K, V, Fold<V, F>, G, O>
 where
-    F: Fn(&mut <M::Value as Value>::Owned, <M::Value as Value>::Owned) + Send + Sync + 'static,
+    F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
 {
     /// Called for each group with its key and one value, into which the fold of `combine` has brought all of
     /// them; finishes the job.
@@ -156,11 +163,11 @@ where
     /// ```
     pub fn reduce_total<T, R>(self, reduce: T) -> Job
     where
-        T: Fn(G::Ref<'_>, <M::Value as Value>::Owned, &mut Output<O>) -> R + Send + Sync + 'static,
+        T: Fn(G::Ref<'_>, V::Owned, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
         let fold = self.combine.clone();
-        self.reduce(move |group, values: &mut Values<'_, M::Key, M::Value>, out: &mut Output<O>| {
+        self.reduce(move |group, values: &mut Values<'_, K, V>, out: &mut Output<O>| {
             let total = values.owned().reduce(|mut total, more| {
                 fold.bring(&mut total, more);
                 total
@@ -171,13 +178,13 @@ where
     }
 }
 
-impl<M: Mapper, C: CombineStage<M::Value>, G: Key, O: OutputFormat> MapStage<M, C, G, O> {
+impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, V, C, G, O> {
     /// Chooses the partition (from 0) of each key; the second argument is the number of partitions.
     pub fn partition_by<F>(mut self, choose: F) -> Self
     where
-        F: Fn(<M::Key as Value>::Ref<'_>, u32) -> u32 + Send + Sync + 'static,
+        F: Fn(K::Ref<'_>, u32) -> u32 + Send + Sync + 'static,
     {
-        self.partition = PartitionChoice::Custom(std::sync::Arc::new(choose));
+        self.partition = PartitionChoice::Custom(Arc::new(choose));
         self
     }
 
@@ -202,40 +209,67 @@ impl<M: Mapper, C: CombineStage<M::Value>, G: Key, O: OutputFormat> MapStage<M, 
 
     /// Makes groups by a prefix of the key: with keys `(String, u64)`, `group_by::<String>()` gives one group for each
     /// string, its values in order of the number.
-    pub fn group_by<P: Key>(self) -> MapStage<M, C, P, O>
+    pub fn group_by<P: Key>(self) -> MapStage<K, V, C, P, O>
     where
-        M::Key: GroupBy<P>,
+        K: GroupBy<P>,
     {
-        let prefix_length: fn(&[u8]) -> usize = <M::Key as GroupBy<P>>::prefix_length;
+        let prefix_length: fn(&[u8]) -> usize = <K as GroupBy<P>>::prefix_length;
         MapStage {
-            input: self.input,
-            mapper: self.mapper,
+            inputs: self.inputs,
             combine: self.combine,
             partition: self.partition.grouped_by(prefix_length),
             grouping: Grouping::prefix(prefix_length),
+            reduces: self.reduces,
             output: self.output,
+            named: self.named,
         }
     }
 
+    /// How many reduce tasks there are, and so part files, where the command line (`--reduces`) and the driver do not say.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// let by_length = || {
+    ///     Job::text()
+    ///         .map(|line: &str, out: &mut Emit<u64, ()>| out.emit(line.len() as u64, ()))
+    ///         .reduces(8)
+    ///         .reduce(|length, lines, out| out.emit(length, lines.count()))
+    /// };
+    /// assert_eq!(JobTest::new(by_length).input("to\nbe\nnot\n").run().parts.len(), 8);
+    /// ```
+    pub fn reduces(mut self, reduces: u32) -> Self {
+        self.reduces = Some(reduces);
+        self
+    }
+
+    /// Declares an output with a name, which the reduce can write to: see [`Output::to`].
+    pub fn named_output<N: OutputFormat>(mut self, output: &NamedOutput<N>) -> Self {
+        self.named.push(Arc::new(output.clone()));
+        self
+    }
+
     /// Writes another format than text.
-    pub fn output<P: OutputFormat>(self, format: P) -> MapStage<M, C, G, P> {
+    pub fn output<P: OutputFormat>(self, format: P) -> MapStage<K, V, C, G, P> {
         MapStage {
-            input: self.input,
-            mapper: self.mapper,
+            inputs: self.inputs,
             combine: self.combine,
             partition: self.partition,
             grouping: self.grouping,
+            reduces: self.reduces,
             output: format,
+            named: self.named,
         }
     }
 
     /// Called for each group with its key and its values; finishes the job.
     pub fn reduce<F, R>(self, reduce: F) -> Job
     where
-        F: Fn(G::Ref<'_>, &mut Values<'_, M::Key, M::Value>, &mut Output<O>) -> R + Send + Sync + 'static,
+        F: Fn(G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
-        self.reducer(ReduceClosure::<G, M::Key, M::Value, O, F>::new(reduce))
+        self.reducer(ReduceClosure::<G, K, V, O, F>::new(reduce))
     }
 
     /// As [`reduce`](MapStage::reduce), with a state that is saved with the task: it begins as `start` in
@@ -265,28 +299,25 @@ impl<M: Mapper, C: CombineStage<M::Value>, G: Key, O: OutputFormat> MapStage<M, 
     pub fn reduce_resumable<S, F, R>(self, start: S, reduce: F) -> Job
     where
         S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
-        F: Fn(&mut S, G::Ref<'_>, &mut Values<'_, M::Key, M::Value>, &mut Output<O>) -> R
-            + Send
-            + Sync
-            + 'static,
+        F: Fn(&mut S, G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
-        self.reducer(ResumableClosure::<G, M::Key, M::Value, O, S, F>::new(start, reduce))
+        self.reducer(ResumableClosure::<G, K, V, O, S, F>::new(start, reduce))
     }
 
     /// A reduce with state, set-up and finish of its own; finishes the job.
     pub fn reducer<R>(self, reducer: R) -> Job
     where
-        R: Reducer<Group = G, Key = M::Key, Value = M::Value, Output = O>,
+        R: Reducer<Group = G, Key = K, Value = V, Output = O>,
     {
         Job::new(MapReduce {
-            input: self.input,
-            mapper: self.mapper,
+            inputs: self.inputs,
             combine: self.combine,
             partition: self.partition,
             grouping: self.grouping,
             reducer,
-            output: self.output,
+            reduces: self.reduces,
+            output: OutputDefinition::new(self.output, self.named),
             settings: Settings::default(),
         })
     }

@@ -167,4 +167,8 @@ impl RecordReader<FixedRecords> for FixedReader {
     fn position(&self) -> Option<ReadPosition> {
         Some(self.record.clone())
     }
+
+    fn byte_position(&self) -> Option<ReadPosition> {
+        self.position()
+    }
 }

@@ -23,10 +23,12 @@ mod gzip;
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 mod hadoop_blocks;
 mod lines;
+mod lossy;
 #[cfg(feature = "lz4")]
 mod lz4;
 mod newlines;
 mod paths;
+mod place;
 #[cfg(feature = "snappy")]
 mod snappy;
 mod source;
@@ -34,6 +36,7 @@ mod splits;
 mod stamps;
 mod stored;
 mod text;
+mod text_records;
 mod whole;
 mod window;
 #[cfg(feature = "xz")]
@@ -50,13 +53,16 @@ pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::lines::{LineBlocks, for_each_line};
+pub use self::lossy::{LossyLineReader, LossyLines};
 pub(crate) use self::paths::{InputFile, expand};
+pub use self::place::InputPlace;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub use self::splits::Splitting;
 pub(crate) use self::splits::{combine, plan_splits};
 pub(crate) use self::stamps::{check_unchanged, stamp};
 pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
+pub use self::text_records::{TextRecordReader, TextRecords};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 #[cfg(feature = "csv")]
 pub(crate) use self::window::Window;
@@ -261,6 +267,24 @@ pub trait RecordReader<F: InputFormat> {
     /// Where the reader stands, kept up to date for each record, so that progress is seen in the middle of a batch; asked for
     /// once. A reader that wraps another passes on that one's. Without it progress is told after each batch.
     fn position(&self) -> Option<ReadPosition> {
+        None
+    }
+
+    /// The same if it counts bytes of the file, decompressed, so that it is the [`offset`](RecordReader::offset) of the
+    /// current record: then user code can ask for the record's place and line. A reader that wraps another passes on that
+    /// one's.
+    ///
+    /// ```
+    /// use napreduce::input::{FixedRecords, InputFormat, RecordReader, Split};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("input");
+    /// # std::fs::write(&path, b"onetwo")?;
+    /// let reader = FixedRecords { length: 3 }.open(&Split { offset: 3, length: 3, ..Split::whole(&path, 6) }, 1 << 20)?;
+    /// assert_eq!(reader.byte_position().map(|position| position.get()), Some(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn byte_position(&self) -> Option<ReadPosition> {
         None
     }
 }

@@ -136,6 +136,10 @@ impl RecordReader<TextLines> for TextLineReader {
     fn position(&self) -> Option<ReadPosition> {
         Some(self.blocks.position())
     }
+
+    fn byte_position(&self) -> Option<ReadPosition> {
+        self.position()
+    }
 }
 
 impl RecordReader<ByteLines> for ByteLineReader {
@@ -161,5 +165,9 @@ impl RecordReader<ByteLines> for ByteLineReader {
 
     fn position(&self) -> Option<ReadPosition> {
         Some(self.blocks.position())
+    }
+
+    fn byte_position(&self) -> Option<ReadPosition> {
+        self.position()
     }
 }

@@ -14,21 +14,33 @@
 //! # let _ = job;
 //! ```
 
+mod formats;
+mod named;
 mod part_writer;
 mod pieces;
+mod resume;
 mod text_field;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use napreduce_live::{CheckpointDirectory, OutputPiece, PartOutput, TaskError};
 
+pub use formats::{FixedBytes, Text};
+pub(crate) use named::DeclaredOutput;
+pub use named::NamedOutput;
 pub(crate) use part_writer::CutError;
 pub(crate) use part_writer::OutputError;
-use part_writer::PartWriter;
-pub(crate) use pieces::{Pieces, PiecesError};
+use part_writer::{PIECE, PartWriter};
+use pieces::Pieces;
+pub(crate) use pieces::PiecesError;
+pub(crate) use resume::{OutputDefinition, ResumeOutputError};
 pub use text_field::TextField;
 
+use named::OpenedOutput;
+
+use crate::input::InputPlace;
 use crate::state::Save;
 
 /// How records become bytes; chosen with `output` before `reduce`.
@@ -108,54 +120,6 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
     }
 }
 
-/// Lines of `key TAB value`; a unit value leaves out the tab. The default.
-///
-/// Keys and values are written as they are: a tab or newline inside one is not escaped.
-///
-/// ```
-/// use napreduce::Job;
-/// use napreduce::output::Text;
-/// use napreduce::testing::JobTest;
-///
-/// let job = || Job::text().map_only_to(Text, |line: &str, out| out.emit((line.len(), line), Some(1.5)));
-/// assert_eq!(JobTest::new(job).input("to be\n").run().text(), "5\tto be\t1.5\n");
-/// ```
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Text;
-
-/// Records of one length and nothing between them.
-///
-/// ```
-/// use napreduce::Job;
-/// use napreduce::output::FixedBytes;
-/// use napreduce::testing::JobTest;
-///
-/// let swapped = || {
-///     Job::fixed_records(4).map_only_to(FixedBytes { length: 4 }, |record: &[u8], out| {
-///         let (start, rest) = record.split_at(2);
-///         out.write_parts(rest, start);
-///     })
-/// };
-/// assert_eq!(JobTest::new(swapped).input("abcdefgh").run().text(), "cdabghef");
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct FixedBytes {
-    /// Length of each record in bytes; at least 1.
-    pub length: usize,
-}
-
-impl OutputFormat for Text {
-    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
-        Ok(Save::Stateless)
-    }
-}
-
-impl OutputFormat for FixedBytes {
-    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
-        Ok(Save::Stateless)
-    }
-}
-
 /// What user code writes a part file through. Errors are kept and end the task after the current record or group.
 ///
 /// ```
@@ -168,23 +132,35 @@ impl OutputFormat for FixedBytes {
 pub struct Output<F> {
     part: PartWriter,
     format: F,
+    /// None in a reduce.
+    input: Option<InputPlace>,
+    named: Vec<OpenedOutput>,
+}
+
+/// Of a prototype, that an error is answered says at least that there is something to save.
+fn saves(format: &impl OutputFormat) -> bool {
+    !matches!(format.save(&mut Vec::new()), Ok(Save::Unsupported))
 }
 
 impl<F: OutputFormat> Output<F> {
-    pub(crate) fn create(format: F, path: &Path) -> Result<Output<F>, OutputError> {
-        let mut output = Output { part: PartWriter::create(path)?, format };
+    fn create(format: F, path: &Path) -> Result<Output<F>, OutputError> {
+        let mut output = Output::over(PartWriter::create(path)?, format);
         output.format.begin(output.part.buffer());
         Ok(output)
     }
 
     /// An output that goes nowhere.
-    pub(crate) fn discarding(format: F) -> Output<F> {
-        Output { part: PartWriter::discarding(), format }
+    fn discarding(format: F) -> Output<F> {
+        Output::over(PartWriter::discarding(), format)
     }
 
     /// Goes on after pieces that attempts before have written; the format has been restored.
-    pub(crate) fn after(format: F, pieces: Pieces, path: &Path) -> Result<Output<F>, OutputError> {
-        Ok(Output { part: PartWriter::after(pieces, path)?, format })
+    fn after(format: F, pieces: Pieces, path: &Path) -> Result<Output<F>, OutputError> {
+        Ok(Output::over(PartWriter::after(pieces, path)?, format))
+    }
+
+    fn over(part: PartWriter, format: F) -> Output<F> {
+        Output { part, format, input: None, named: Vec::new() }
     }
 
     /// Counts one record, whose bytes the format appends to the buffer now or later.
@@ -243,67 +219,117 @@ impl<F: OutputFormat> Output<F> {
         self.part.records
     }
 
-    /// The first error of an earlier write, if there was one.
-    pub(crate) fn check(&mut self) -> Result<(), OutputError> {
-        self.part.check()
+    /// In a job without reduce: where the current record lies, as [`Emit::input`](crate::Emit::input) says.
+    ///
+    /// # Panics
+    ///
+    /// In a reduce, which fails its task: what it reduces may come from anywhere.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let numbered = || Job::text().map_only(|line: &str, out| out.emit(out.input().line(), line));
+    /// assert_eq!(JobTest::new(numbered).input("to be\nor not\n").run().text(), "1\tto be\n2\tor not\n");
+    /// ```
+    pub fn input(&self) -> InputPlace {
+        self.input
+            .clone()
+            .expect("only a map has an input; emit the place with the record for a reduce to see it")
     }
 
-    /// What the format answers when it is to save its state.
+    pub(crate) fn enter(&mut self, place: InputPlace) {
+        self.named.iter_mut().for_each(|opened| opened.writer.enter(place.clone()));
+        self.input = Some(place);
+    }
+
+    /// The output with a name, to write to it as to this one. One that the job has not declared fails it.
+    ///
+    /// ```
+    /// use napreduce::output::{FixedBytes, NamedOutput};
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// /// Words with how often each is there, and beside them the first letters as bytes.
+    /// let letters = || {
+    ///     let first = NamedOutput::new("first", FixedBytes { length: 1 });
+    ///     Job::text()
+    ///         .map(|word: &str, out: &mut Emit<String, u64>| out.emit(word, 1))
+    ///         .named_output(&first)
+    ///         .reduce(move |word, counts, out| {
+    ///             out.to(&first).write(&word.as_bytes()[..1]);
+    ///             out.emit(word, counts.sum());
+    ///         })
+    /// };
+    /// let output = JobTest::new(letters).input("to\nbe\nor\nto\n").run();
+    /// assert_eq!((output.text().as_str(), output.named_text("first").as_str()), ("be\t1\nor\t1\nto\t2\n", "bot"));
+    /// ```
+    #[inline]
+    pub fn to<N: OutputFormat>(&mut self, output: &NamedOutput<N>) -> &mut Output<N> {
+        let is_it = |opened: &OpenedOutput| {
+            opened.declared.name() == output.name() && opened.writer.as_any().is::<Output<N>>()
+        };
+        let number = self.named.iter().position(is_it).unwrap_or_else(|| self.undeclared(output));
+        let writer = self.named[number].writer.as_any_mut();
+        writer.downcast_mut().expect("its type was looked at")
+    }
+
+    #[cold]
+    fn undeclared<N: OutputFormat>(&mut self, output: &NamedOutput<N>) -> usize {
+        let reason = format!(
+            "the job has no output {:?} of this format; declare it with `named_output` before the reduce, or the map \
+             of a job without one",
+            output.name()
+        );
+        self.part.fail(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        let writer = Box::new(Output::discarding(output.format()));
+        self.named.push(OpenedOutput { declared: Arc::new(output.clone()), writer });
+        self.named.len() - 1
+    }
+
+    /// The first error of an earlier write, if there was one.
+    pub(crate) fn check(&mut self) -> Result<(), OutputError> {
+        self.part.check()?;
+        self.named.iter_mut().try_for_each(|opened| opened.writer.check())
+    }
+
+    /// What the format answers when it is to save its state, and with named outputs all formats together.
     pub(crate) fn save_format(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        self.format.save(state)
+        if self.named.is_empty() {
+            return self.format.save(state);
+        }
+        let mut states = vec![Vec::new(); 1 + self.named.len()];
+        let (own, others) = states.split_at_mut(1);
+        let mut answers = vec![(self.format.save(&mut own[0])?, &mut own[0])];
+        for (opened, state) in self.named.iter().zip(others) {
+            answers.push((opened.writer.save_format(state)?, state));
+        }
+        for (answer, state) in answers {
+            match answer {
+                Save::Saved => {}
+                Save::Stateless => state.clear(),
+                Save::Unsupported => return Ok(Save::Unsupported),
+            }
+        }
+        let saved = postcard::to_extend(&states, std::mem::take(state));
+        *state = saved.map_err(|error| TaskError::task(format!("the output cannot be saved: {error}")))?;
+        Ok(Save::Saved)
     }
 
     /// Leaves what was written in a checkpoint: all pieces so far, in order.
     pub(crate) fn cut(self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, CutError> {
-        self.part.cut(directory)
+        let mut pieces = self.part.cut(directory, PIECE)?;
+        for opened in self.named {
+            let piece = opened.piece();
+            pieces.extend(opened.writer.cut(directory, &piece)?);
+        }
+        Ok(pieces)
     }
 
     pub(crate) fn finish(mut self) -> Result<PartOutput, PiecesError> {
         self.format.end(self.part.buffer());
-        self.part.finish()
-    }
-}
-
-impl Output<Text> {
-    /// Writes one line: the key, a tab and the value; only the key when the value is empty by type, as `()` is.
-    #[inline]
-    pub fn emit<K: TextField, V: TextField>(&mut self, key: K, value: V) {
-        self.record(|_, buffer| {
-            key.write(buffer);
-            if !V::EMPTY {
-                buffer.push(b'\t');
-                value.write(buffer);
-            }
-            buffer.push(b'\n');
-        });
-    }
-}
-
-impl Output<FixedBytes> {
-    /// Writes one record.
-    #[inline]
-    pub fn write(&mut self, record: &[u8]) {
-        self.write_parts(record, &[]);
-    }
-
-    /// Writes one record given in two pieces, so that they need not be joined first.
-    #[inline]
-    pub fn write_parts(&mut self, start: &[u8], rest: &[u8]) {
-        if start.len() + rest.len() != self.format.length {
-            self.part.fail(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!(
-                    "record {} has {} bytes where the output format wants {}",
-                    self.part.records,
-                    start.len() + rest.len(),
-                    self.format.length
-                ),
-            ));
-            return;
-        }
-        self.record(|_, buffer| {
-            buffer.extend_from_slice(start);
-            buffer.extend_from_slice(rest);
-        });
+        let part = self.part.finish()?;
+        let named = self.named.into_iter().map(OpenedOutput::finish).collect::<Result<_, _>>()?;
+        Ok(PartOutput { named, ..part })
     }
 }

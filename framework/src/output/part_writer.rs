@@ -15,8 +15,8 @@ use super::pieces::{Pieces, PiecesError};
 /// Bytes gathered before a write. Larger writes measured no faster, smaller ones cost system calls.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What the output of one attempt is called in its checkpoint.
-const PIECE: &str = "part";
+/// What a part is called in a checkpoint.
+pub(super) const PIECE: &str = "part";
 
 /// A part file that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,8 @@ impl From<OutputError> for TaskError {
         let message = error.to_string();
         match error.source.kind() {
             io::ErrorKind::InvalidData => TaskError::task(message),
+            // What the definition does wrong it does at every try.
+            io::ErrorKind::InvalidInput => TaskError::fatal(message),
             _ => TaskError::shared(message, &error.source),
         }
     }
@@ -136,16 +138,20 @@ impl PartWriter {
         }
     }
 
-    /// Leaves what is written in a checkpoint: all pieces so far, in order.
-    pub(crate) fn cut(mut self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, CutError> {
+    /// Leaves what is written in a checkpoint, under this name: all pieces so far, in order.
+    pub(crate) fn cut(
+        mut self,
+        directory: &mut CheckpointDirectory,
+        piece: &str,
+    ) -> Result<Vec<OutputPiece>, CutError> {
         self.flush();
         self.check()?;
         let own = self.own_path();
         let mut pieces = self.earlier.take().map(Pieces::into_list).unwrap_or_default();
         let records = self.records - pieces.iter().map(|piece| piece.records).sum::<u64>();
         if self.bytes > 0 || records > 0 {
-            directory.take_in(&own, PIECE)?;
-            let (file, digest) = (directory.name(PIECE), self.digest.digest());
+            directory.take_in(&own, piece)?;
+            let (file, digest) = (directory.name(piece), self.digest.digest());
             pieces.push(OutputPiece { file, bytes: self.bytes, records, digest });
         }
         Ok(pieces)
@@ -156,7 +162,10 @@ impl PartWriter {
         self.check()?;
         let own = self.own_path();
         match self.earlier {
-            None => Ok(PartOutput { records: self.records, bytes: self.bytes, digest: self.digest.digest() }),
+            None => {
+                let (records, bytes, digest) = (self.records, self.bytes, self.digest.digest());
+                Ok(PartOutput { records, bytes, digest, named: Vec::new() })
+            }
             Some(earlier) => {
                 let last = OutputPiece {
                     file: String::new(),

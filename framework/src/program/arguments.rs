@@ -3,7 +3,9 @@
 //! Owns the flags, their defaults and their help. Does not own what a job does with them.
 
 use std::ffi::OsString;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
@@ -35,7 +37,8 @@ enum ProgressArgument {
 /// The flags of `wordcount INPUT... --output DIR ...`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArguments {
-    /// Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth)
+    /// Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth); - is standard
+    /// input
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 
@@ -128,11 +131,21 @@ const REPORT_ID: &str = "napreduce-report-format";
 ///
 /// A program that defines `--format` for itself (terasort's rows) keeps it; the report is then chosen with
 /// `--report-format`.
-pub(crate) fn command<P: Args>(face: &Face) -> Command {
+fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
     let Face { name, about, examples, .. } = face;
     let mut command = P::augment_args(Command::new(name.to_owned()));
     let format_taken = command.get_arguments().any(|argument| argument.get_long() == Some("format"));
     command = RunArguments::augment_args(command);
+    if let Some(names) = input_names {
+        let forms: Vec<String> = names.iter().map(|name| format!("{name}=PATH")).collect();
+        command = command.mut_arg("inputs", |inputs| {
+            inputs.value_name("NAME=PATH").help(format!(
+                "Input files by the name of their input: {}; directories (names starting with `_` or `.` are skipped) and \
+                 globs (** for any depth), too, and several for a name",
+                forms.join(", ")
+            ))
+        });
+    }
     if face.names_inputs {
         command = command.mut_arg("inputs", |inputs| inputs.long("input").action(ArgAction::Append));
     }
@@ -158,6 +171,23 @@ pub(crate) fn command<P: Args>(face: &Face) -> Command {
     command.arg(report).about(about.to_owned()).after_help(after)
 }
 
+/// The names of a program's inputs, if they have any and can be known before there are parameters. Since a definition is
+/// called for it, and may not be made for that, what it panics with is not shown.
+fn input_names(face: &Face) -> Option<Vec<String>> {
+    let asked = face.definition.as_ref()?;
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let names = panic::catch_unwind(AssertUnwindSafe(|| asked())).ok().flatten();
+    panic::set_hook(hook);
+    names?.into_iter().collect()
+}
+
+/// The parameters of a program that is told none; `None` if it has to be told some.
+pub(crate) fn parameters_unsaid<P: Args>() -> Option<P> {
+    let matches = P::augment_args(Command::new("")).try_get_matches_from([""]).ok()?;
+    P::from_arg_matches(&matches).ok()
+}
+
 const STATUS_HELP: &str = "\n
 Exit status: 0 done, 1 the job failed, 2 wrong usage or bad input, 69 no coordinator answers (or none that this
 program can talk to), 128 and the number of the signal that ended it";
@@ -169,6 +199,9 @@ pub(crate) fn program_name() -> String {
     if name.is_empty() { "job".to_owned() } else { name }
 }
 
+/// The names of a job's inputs, if its definition needs no parameters to say so.
+pub(crate) type InputNames = Rc<dyn Fn() -> Option<Vec<Option<String>>>>;
+
 /// What a program shows of itself, and what it was called with.
 pub(crate) struct Face {
     pub name: String,
@@ -176,13 +209,18 @@ pub(crate) struct Face {
     pub examples: String,
     /// Inputs are given as `--input`, and not by where they stand.
     pub names_inputs: bool,
+    /// Gives the names of the inputs of the one job.
+    pub definition: Option<InputNames>,
     pub arguments: Vec<OsString>,
 }
 
 /// Parses the arguments; ends this process with status 2 and a message when they are wrong.
 pub(crate) fn parse<P: Args>(face: &Face) -> CommandLine<P> {
     let line = std::iter::once(OsString::from(&face.name)).chain(face.arguments.iter().cloned());
-    let matches = command::<P>(face).get_matches_from(line);
+    let line: Vec<OsString> = line.collect();
+    let matches = command::<P>(face, None).try_get_matches_from(&line);
+    // Only whoever reads about the inputs needs their names.
+    let matches = matches.unwrap_or_else(|_| command::<P>(face, input_names(face)).get_matches_from(line));
     from_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 

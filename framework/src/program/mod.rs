@@ -32,13 +32,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::Args;
 use napreduce_live::{Definitions, TaskError, TaskRunner, task_process_main, task_process_requested};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use arguments::Face;
+use arguments::{Face, InputNames};
 pub use driver::{Driver, JobRun};
 pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;
@@ -189,6 +190,7 @@ pub struct Program {
     /// As which subcommand of another program, with which arguments.
     called: Option<(String, Vec<OsString>)>,
     names_inputs: bool,
+    input_names: Option<InputNames>,
     definitions: BTreeMap<String, Build>,
 }
 
@@ -268,6 +270,7 @@ impl Program {
                 side_files::know(envelope.files);
             }
             let mut job = definition(&envelope.parameters);
+            job.pipeline.check().map_err(TaskError::fatal)?;
             job.pipeline.set(envelope.settings);
             Ok(job)
         };
@@ -277,8 +280,10 @@ impl Program {
 
     /// Runs as the program of one job, whose parameters come from the command line.
     #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
-    pub fn main<P: Parameters + 'static>(self, definition: fn(&P) -> Job) -> ExitCode {
+    pub fn main<P: Parameters + 'static>(mut self, definition: fn(&P) -> Job) -> ExitCode {
         let name = arguments::program_name();
+        let names = move || Some(definition(&arguments::parameters_unsaid()?).pipeline.input_names());
+        self.input_names = Some(Rc::new(names));
         self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &P| {
             let inputs = driver.inputs().to_vec();
             let output = driver.output().to_owned();
@@ -325,7 +330,14 @@ impl Program {
             None => (arguments::program_name(), std::env::args_os().skip(1).collect()),
         };
         let (about, examples) = (self.about.clone(), self.examples.clone());
-        Face { name, about, examples, names_inputs: self.names_inputs, arguments }
+        Face {
+            name,
+            about,
+            examples,
+            names_inputs: self.names_inputs,
+            definition: self.input_names.clone(),
+            arguments,
+        }
     }
 
     fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {

@@ -137,6 +137,10 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
     fn position(&self) -> Option<ReadPosition> {
         Some(self.lines.position())
     }
+
+    fn byte_position(&self) -> Option<ReadPosition> {
+        self.position()
+    }
 }
 
 /// For serde_json every row is line 1.

@@ -31,8 +31,8 @@ impl PartMap<ByteLines, Text> for CommandPart {
         self.conversation.say(&[line, b"\n"], out)
     }
 
-    fn save(&self) -> Save {
-        Save::Unsupported
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Unsupported)
     }
 
     fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {

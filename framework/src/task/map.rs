@@ -14,52 +14,56 @@ use napreduce_live::{
 use super::errors::{collect_error, collect_error_after};
 use super::reading::{Read, ReadPosition, RecordSink, read_all};
 use super::saving::{ResumeError, Saving, Start, UserState, base_of, give_back, start, unsaved};
-use crate::codec::Value;
+use crate::codec::{Key, Value};
 use crate::emit::Emit;
-use crate::input::InputFormat;
+use crate::input::{InputFormat, InputPlace};
 use crate::settings::Settings;
 use crate::state::Save;
 use crate::user_code::{CombineStage, Mapper, PartitionChoice, TaskInfo};
 
+/// The loop of a map and where it begins.
+type Begun<'a, K, V> = (Box<dyn MapLoop<K, V> + 'a>, ReadPosition);
+
 /// The map of a job with a reduce.
-pub(crate) struct MapWork<'a, M: Mapper, C> {
-    pub(crate) input: &'a M::Input,
-    pub(crate) mapper: &'a M,
+pub(crate) struct MapWork<'a, K: Key, V: Value, C> {
+    /// The input that the split belongs to.
+    pub(crate) input: &'a dyn OpenMap<K, V>,
     pub(crate) combine: &'a C,
-    pub(crate) partition: &'a PartitionChoice<M::Key>,
+    pub(crate) partition: &'a PartitionChoice<K>,
     pub(crate) settings: &'a Settings,
     pub(crate) task: &'a MapTask,
     pub(crate) context: &'a TaskContext,
 }
 
-impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
+impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
     /// Runs the map of one split and seals its output.
     pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
-        let (task, context) = (self.task, self.context);
         let begun = start(
-            (task.restore.as_deref(), true),
-            context,
+            (self.task.restore.as_deref(), true),
+            self.context,
             |directory, checkpoint| self.resume(directory, checkpoint),
             || self.fresh(),
         )?;
-        let Start { with: (mut sink, place), restored } = begun;
-        match read_all::<M::Input, _>(self.input, task, context, (place, restored), &mut sink)? {
-            Read::ToTheEnd => self.seal(sink, restored),
-            Read::UpTo(place) => Ok(MapResult::Checkpointed(self.save(sink, place)?)),
+        let Start { with: (mut map, place), restored } = begun;
+        let read = map.read(place, restored)?;
+        let (out, saved) = map.into_output();
+        match read {
+            Read::ToTheEnd => self.seal(out, restored),
+            Read::UpTo(place) => Ok(MapResult::Checkpointed(self.save(out, saved, place)?)),
         }
     }
 
-    fn fresh(&self) -> Result<(MapSink<'_, M>, ReadPosition), TaskError> {
-        let collector = self.collector(None).map_err(collect_error)?;
-        let place = ReadPosition::start_of(&self.task.split);
-        Ok((self.sink(Emit::into_collector(collector), place)?, place))
+    fn open(&self, out: Emit<K, V>, place: ReadPosition) -> Result<Box<dyn MapLoop<K, V> + '_>, TaskError> {
+        self.input.open(out, place, (self.task, self.context))
     }
 
-    fn resume(
-        &self,
-        directory: &Path,
-        checkpoint: Checkpoint,
-    ) -> Result<(MapSink<'_, M>, ReadPosition), ResumeError> {
+    fn fresh(&self) -> Result<Begun<'_, K, V>, TaskError> {
+        let collector = self.collector(None).map_err(collect_error)?;
+        let place = ReadPosition::start_of(&self.task.split);
+        Ok((self.open(Emit::into_collector(collector), place)?, place))
+    }
+
+    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Begun<'_, K, V>, ResumeError> {
         let CheckpointStage::Map {
             split,
             part,
@@ -81,21 +85,16 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
                 }
             })?;
         let place = ReadPosition { part: part as usize, offset, repeated, records };
-        let mut sink = self.sink(Emit::resuming(collector, emitted), place)?;
-        give_back(checkpoint.user_state.as_deref(), |state| sink.mapper.restore(state))?;
-        Ok((sink, place))
-    }
-
-    fn sink(&self, out: Emit<M::Key, M::Value>, place: ReadPosition) -> Result<MapSink<'_, M>, TaskError> {
-        let fresh = Fresh { prototype: self.mapper, task: self.task, context: self.context };
-        Ok(MapSink { mapper: fresh.set_up(place.path(self.task))?, out, saved: None, fresh })
+        let mut map = self.open(Emit::resuming(collector, emitted), place)?;
+        give_back(checkpoint.user_state.as_deref(), |state| map.restore(state))?;
+        Ok((map, place))
     }
 
     // The map function and the collector fill the memory; the reader may use it for one huge record.
     fn collector(
         &self,
         resume: Option<(SavedCollection, PathBuf)>,
-    ) -> Result<Collector<<M::Value as Value>::Owned>, napreduce_data::CollectError> {
+    ) -> Result<Collector<V::Owned>, napreduce_data::CollectError> {
         let MapWork { task, context, settings, .. } = self;
         self.combine.collector(CollectorSettings {
             memory: context.memory() as usize,
@@ -103,7 +102,7 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
             output: task.output.clone(),
             memory_file: task.memory_file.clone().map(|memory| (memory.path, memory.bytes)),
             label: context.attempt().to_string(),
-            encoding: encoding::<M::Key, M::Value>(),
+            encoding: encoding::<K, V>(),
             compression: settings.compression(),
             partitioning: self.partition.partitioning(task.partitions, &task.cuts),
             fan_in: settings.fan_in as usize,
@@ -112,8 +111,7 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         })
     }
 
-    fn seal(&self, sink: MapSink<'_, M>, restored: bool) -> Result<MapResult, TaskError> {
-        let MapSink { out, .. } = sink;
+    fn seal(&self, out: Emit<K, V>, restored: bool) -> Result<MapResult, TaskError> {
         let counters = self.context.counters();
         counters.add(Counter::MapOutputRecords, out.records());
         let restore = self.task.restore.as_deref().filter(|_| restored);
@@ -129,16 +127,21 @@ impl<M: Mapper, C: CombineStage<M::Value>> MapWork<'_, M, C> {
         Ok(MapResult::Done { part: None })
     }
 
-    fn save(&self, sink: MapSink<'_, M>, place: ReadPosition) -> Result<SavedCheckpoint, TaskError> {
+    fn save(
+        &self,
+        out: Emit<K, V>,
+        saved: Option<UserState>,
+        place: ReadPosition,
+    ) -> Result<SavedCheckpoint, TaskError> {
         let task = self.task;
         let mut saving = Saving::begin(&task.checkpoint, task.durable, self.context)?;
-        let emitted = sink.out.records();
-        let collection = sink.out.save(&saving.place()).map_err(unsaved)?;
+        let emitted = out.records();
+        let collection = out.save(&saving.place()).map_err(unsaved)?;
         saving.count(collection.files());
         let ReadPosition { part, offset, repeated, records } = place;
         let (split, part, collection) = (task.split.clone(), part as u32, Some(collection));
         let stage = CheckpointStage::Map { split, part, offset, repeated, records, emitted, collection };
-        saving.finish(stage, Vec::new(), sink.saved.unwrap_or_default())
+        saving.finish(stage, Vec::new(), saved.unwrap_or_default())
     }
 }
 
@@ -151,6 +154,68 @@ pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Resu
         return Ok(());
     }
     Err(ResumeError::Checkpoint(format!("it is of another split of {split}")))
+}
+
+/// An input, whatever its format and its mapper are: asked once for each task.
+pub(crate) trait OpenMap<K: Key, V: Value>: Send + Sync {
+    /// The map of one split, which emits into `out` from `place` on; its mapper is set up.
+    fn open<'a>(
+        &'a self,
+        out: Emit<K, V>,
+        place: ReadPosition,
+        task: (&'a MapTask, &'a TaskContext),
+    ) -> Result<Box<dyn MapLoop<K, V> + 'a>, TaskError>;
+}
+
+/// The loop of one map task over its records, which is typed inside.
+pub(crate) trait MapLoop<K: Key, V: Value> {
+    /// Gives the mapper what another one has saved.
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError>;
+
+    /// Maps the records of the split from `place` on.
+    fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError>;
+
+    /// What was emitted, and what the mapper has saved when a checkpoint ended the loop.
+    fn into_output(self: Box<Self>) -> (Emit<K, V>, Option<UserState>);
+}
+
+/// A format and the mapper of its records.
+pub(crate) struct TypedMap<M: Mapper> {
+    pub(crate) format: M::Input,
+    pub(crate) mapper: M,
+}
+
+impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
+    fn open<'a>(
+        &'a self,
+        out: Emit<M::Key, M::Value>,
+        place: ReadPosition,
+        (task, context): (&'a MapTask, &'a TaskContext),
+    ) -> Result<Box<dyn MapLoop<M::Key, M::Value> + 'a>, TaskError> {
+        let fresh = Fresh { prototype: &self.mapper, task, context };
+        let sink = MapSink { mapper: fresh.set_up(place.path(task))?, out, saved: None, fresh };
+        Ok(Box::new(TypedLoop { format: &self.format, sink }))
+    }
+}
+
+struct TypedLoop<'a, M: Mapper> {
+    format: &'a M::Input,
+    sink: MapSink<'a, M>,
+}
+
+impl<M: Mapper> MapLoop<M::Key, M::Value> for TypedLoop<'_, M> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.sink.mapper.restore(state)
+    }
+
+    fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
+        let Fresh { task, context, .. } = self.sink.fresh;
+        read_all::<M::Input, _>(self.format, task, context, (place, restored), &mut self.sink)
+    }
+
+    fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {
+        (self.sink.out, self.sink.saved)
+    }
 }
 
 /// Where mappers come from, one for each file.
@@ -184,6 +249,10 @@ impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
     fn begin(&mut self, path: &Path) -> Result<(), TaskError> {
         self.mapper = self.fresh.set_up(Some(path))?;
         Ok(())
+    }
+
+    fn enter(&mut self, place: InputPlace) {
+        self.out.enter(place);
     }
 
     fn end(&mut self) -> Result<(), TaskError> {

@@ -11,15 +11,17 @@ use napreduce_live::{
 
 use super::map::check_split;
 use super::reading::{Read, ReadPosition, RecordSink, read_all};
-use super::saving::{ResumeError, Saving, Start, UserState, base_of, part_error, restored_format, start};
-use crate::input::InputFormat;
-use crate::output::{Output, OutputFormat, Pieces};
+use super::saving::{
+    ResumeError, Saving, Start, UserState, base_of, give_back, named_bytes, part_error, start,
+};
+use crate::input::{InputFormat, InputPlace};
+use crate::output::{Output, OutputDefinition, OutputFormat};
 use crate::user_code::{PartMap, TaskInfo};
 
 /// Runs one map and writes its part file.
 pub(crate) fn run<I: InputFormat, O: OutputFormat>(
     input: &I,
-    format: &O,
+    output: &OutputDefinition<O>,
     map: &impl PartMap<I, O>,
     task: &MapTask,
     context: &TaskContext,
@@ -28,11 +30,14 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
         (task.restore.as_deref(), true),
         context,
         |directory, checkpoint| {
-            let (out, place) = resume(format, task, directory, checkpoint)?;
-            Ok((set_up(map, place.path(task), (task, context))?, out, place))
+            let state = checkpoint.user_state.clone();
+            let (out, place) = resume(output, task, directory, checkpoint)?;
+            let mut map = set_up(map, place.path(task), (task, context))?;
+            give_back(state.as_deref(), |state| PartMap::<I, O>::restore(&mut map, state))?;
+            Ok((map, out, place))
         },
         || {
-            let out = Output::create(format.clone(), &task.output)?;
+            let out = output.create(&task.output)?;
             let place = ReadPosition::start_of(&task.split);
             Ok((set_up(map, place.path(task), (task, context))?, out, place))
         },
@@ -44,7 +49,7 @@ pub(crate) fn run<I: InputFormat, O: OutputFormat>(
             let restore = task.restore.as_deref().filter(|_| restored);
             let part = sink.out.finish().map_err(|error| part_error(error, restore))?;
             context.counters().add(Counter::MapOutputRecords, part.records);
-            context.counters().add(Counter::OutputBytes, part.bytes);
+            context.counters().add(Counter::OutputBytes, part.bytes + named_bytes(&part));
             Ok(MapResult::Done { part: Some(part) })
         }
         Read::UpTo(place) => Ok(MapResult::Checkpointed(save(sink.out, sink.saved, place, task, context)?)),
@@ -62,7 +67,7 @@ fn set_up<I: InputFormat, O: OutputFormat, M: PartMap<I, O>>(
 }
 
 fn resume<O: OutputFormat>(
-    format: &O,
+    output: &OutputDefinition<O>,
     task: &MapTask,
     directory: &Path,
     checkpoint: Checkpoint,
@@ -73,9 +78,8 @@ fn resume<O: OutputFormat>(
         return Err(ResumeError::other_stage());
     };
     check_split(&split, part, task)?;
-    let pieces = Pieces::find(&base_of(directory), checkpoint.pieces)?;
-    let format = restored_format(format, &checkpoint.format_state)?;
-    let out = Output::after(format, pieces, &task.output).map_err(TaskError::from)?;
+    let (base, state) = (base_of(directory), &checkpoint.format_state);
+    let out = output.resume(&task.output, &base, checkpoint.pieces, state)?;
     Ok((out, ReadPosition { part: part as usize, offset, repeated, records }))
 }
 
@@ -119,6 +123,10 @@ where
         Ok(())
     }
 
+    fn enter(&mut self, place: InputPlace) {
+        self.out.enter(place);
+    }
+
     fn end(&mut self) -> Result<(), TaskError> {
         PartMap::<I, O>::finish(&mut self.map, &mut self.out)
     }
@@ -128,8 +136,10 @@ where
     }
 
     fn prepare_checkpoint(&mut self) -> Result<bool, TaskError> {
-        self.saved =
-            UserState::ask(|_| Ok(PartMap::<I, O>::save(&self.map)), |state| self.out.save_format(state))?;
+        self.saved = UserState::ask(
+            |state| PartMap::<I, O>::save(&self.map, state),
+            |state| self.out.save_format(state),
+        )?;
         Ok(self.saved.is_some())
     }
 }

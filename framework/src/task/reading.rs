@@ -10,7 +10,7 @@ use napreduce_live::{
     Boundary, Counter, InputSplit, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError,
 };
 
-use crate::input::{InputError, InputFormat, RecordReader, check_unchanged};
+use crate::input::{InputError, InputFormat, InputPlace, RecordReader, check_unchanged};
 
 /// What takes the records of a split.
 pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
@@ -18,6 +18,9 @@ pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
 
     /// Begins another file than the first, with user code as fresh as that of another task.
     fn begin(&mut self, path: &Path) -> Result<(), TaskError>;
+
+    /// Takes over where the records that follow are read from.
+    fn enter(&mut self, place: InputPlace);
 
     /// Has the user's code end a file.
     fn end(&mut self) -> Result<(), TaskError>;
@@ -129,6 +132,7 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
     let context = loop_state.context;
     let mut reader = input.open_at(part, loop_state.place.offset, context.memory() as usize)?;
     context.progress().set_reading(before, reader.position());
+    sink.enter(InputPlace::new(part, reader.byte_position(), context.memory() as usize));
     loop {
         let batch = catch_unwind(AssertUnwindSafe(|| {
             reader.read_batch(&mut |record: I::Record<'_>| loop_state.pass::<I, S>(record, sink))

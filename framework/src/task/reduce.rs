@@ -15,9 +15,9 @@ use napreduce_live::{
 use super::errors::reduce_error;
 use super::groups::{GroupLoop, Reduced};
 use super::saving::{
-    ResumeError, Saving, Start, base_of, give_back, part_error, restored_format, start, unsaved,
+    ResumeError, Saving, Start, base_of, give_back, named_bytes, part_error, start, unsaved,
 };
-use crate::output::{Output, Pieces};
+use crate::output::{Output, OutputDefinition};
 use crate::settings::{FAN_IN_DEFAULT, Settings};
 use crate::user_code::{CombineStage, Grouping, Reducer, TaskInfo};
 
@@ -25,7 +25,7 @@ use crate::user_code::{CombineStage, Grouping, Reducer, TaskInfo};
 pub(crate) struct ReduceWork<'a, R: Reducer, C> {
     pub(crate) combine: &'a C,
     pub(crate) reducer: &'a R,
-    pub(crate) format: &'a R::Output,
+    pub(crate) output: &'a OutputDefinition<R::Output>,
     pub(crate) grouping: &'a Grouping<R::Group>,
     pub(crate) settings: &'a Settings,
     pub(crate) task: &'a ReduceTask,
@@ -76,7 +76,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
     fn fresh(&self) -> Result<Parts<R>, TaskError> {
         let input = self.combine.reduce_input(self.reduce_settings());
         let input = input.map_err(|error| reduce_error(error, self.task, None))?;
-        let mut out = Output::create(self.format.clone(), &self.task.output)?;
+        let mut out = self.output.create(&self.task.output)?;
         let reducer = self.set_up(&mut out)?;
         Ok(Parts { reducer, input, out, in_group: false })
     }
@@ -87,17 +87,16 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         };
         let base = base_of(directory);
         check_inputs(&inputs, self.task)?;
-        let pieces = Pieces::find(&base, checkpoint.pieces)?;
+        let path = &self.task.output;
+        let out = self.output.resume(path, &base, checkpoint.pieces, &checkpoint.format_state)?;
         let input = self.combine.reduce_input_at(self.reduce_settings(), &position, &base);
         let input = input.map_err(|error| match error.blames_checkpoint() {
             true => ResumeError::Checkpoint(error.to_string()),
             false => ResumeError::Task(reduce_error(error, self.task, None)),
         })?;
         // What is written at the set-up, the first attempt has written.
-        let mut reducer = self.set_up(&mut Output::discarding(self.format.clone()))?;
+        let mut reducer = self.set_up(&mut self.output.discarding().map_err(TaskError::from)?)?;
         give_back(checkpoint.user_state.as_deref(), |state| reducer.restore(state))?;
-        let format = restored_format(self.format, &checkpoint.format_state)?;
-        let out = Output::after(format, pieces, &self.task.output).map_err(TaskError::from)?;
         Ok(Parts { reducer, input, out, in_group })
     }
 
@@ -141,7 +140,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         counters.add(Counter::SpilledRecords, statistics.merged_records);
         counters.add(Counter::MergePasses, statistics.intermediate_merges);
         counters.add(Counter::ReduceOutputRecords, part.records);
-        counters.add(Counter::OutputBytes, part.bytes);
+        counters.add(Counter::OutputBytes, part.bytes + named_bytes(&part));
         Ok(ReduceResult::Done { part })
     }
 

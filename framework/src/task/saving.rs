@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use napreduce_core::FaultPlace;
 use napreduce_data::{SavePlace, SavedFile};
 use napreduce_live::{
-    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, OutputPiece, SavedCheckpoint,
-    TaskContext, TaskError, set_user_counters, user_counters,
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, OutputPiece, PartOutput,
+    SavedCheckpoint, TaskContext, TaskError, set_user_counters, user_counters,
 };
 
-use crate::output::{CutError, OutputFormat, PiecesError};
+use crate::output::{CutError, PiecesError, ResumeOutputError};
 use crate::state::Save;
 
 /// What the user's code has saved.
@@ -153,6 +153,15 @@ impl From<PiecesError> for ResumeError {
     }
 }
 
+impl From<ResumeOutputError> for ResumeError {
+    fn from(error: ResumeOutputError) -> ResumeError {
+        match error {
+            ResumeOutputError::Format(error) => ResumeError::Checkpoint(error.message),
+            ResumeOutputError::Pieces(error) => error.into(),
+        }
+    }
+}
+
 impl ResumeError {
     /// A checkpoint of a task of another kind, or in another stage than this one starts from.
     pub(crate) fn other_stage() -> ResumeError {
@@ -213,16 +222,6 @@ pub(crate) fn give_back(
     state.map_or(Ok(()), restore).map_err(|error| ResumeError::Checkpoint(error.message))
 }
 
-/// An output format that goes on from what was saved.
-pub(crate) fn restored_format<F: OutputFormat>(format: &F, state: &[u8]) -> Result<F, ResumeError> {
-    let mut format = format.clone();
-    let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
-    if !stateless {
-        give_back(Some(state), |state| format.restore(state))?;
-    }
-    Ok(format)
-}
-
 /// A file of the checkpoint proved damaged when it was too late to start from scratch: the next attempt does so.
 pub(crate) fn blamed(restore: Option<&Path>, message: String) -> TaskError {
     let set_aside = restore.map(Checkpoint::set_aside);
@@ -239,4 +238,9 @@ pub(crate) fn part_error(error: PiecesError, restore: Option<&Path>) -> TaskErro
         PiecesError::Output(error) => error.into(),
         PiecesError::Damaged { .. } => blamed(restore, error.to_string()),
     }
+}
+
+/// Bytes that a task wrote to outputs with a name.
+pub(crate) fn named_bytes(part: &PartOutput) -> u64 {
+    part.named.iter().map(|named| named.bytes).sum()
 }

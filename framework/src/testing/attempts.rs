@@ -9,15 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_live::{
-    Ask, CounterValues, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Script, TaskContext,
-    TaskError, set_user_counters, user_counters,
+    Ask, CounterValues, MapResult, MapTask, NamedPart, PartOutput, ReduceResult, ReduceTask, Script,
+    TaskContext, TaskError, set_user_counters, user_counters,
 };
 
 use super::folder::Folder;
 use super::interruptions::{Interruption, Preemption, Schedule};
-use super::{JobOutput, JobTest};
+use super::{JobOutput, JobTest, TestInput};
 use crate::builder::Job;
-use crate::input::{InputFile, InputSplit, Split, combine};
+use crate::input::{InputFile, InputSplit, Split};
 use crate::settings::Settings;
 
 /// No test needs more; an attempt that never gets anywhere is noticed.
@@ -69,9 +69,9 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
         let settings = Settings { bad_rows: test.bad_rows, ..settings };
         let folder = Folder::make();
-        for (number, bytes) in test.inputs.iter().enumerate() {
+        for (number, input) in test.inputs.iter().enumerate() {
             let path = folder.path().join(test.input_name(number));
-            fs::write(&path, bytes)
+            fs::write(&path, &input.bytes)
                 .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
         }
         Trial { test, settings, folder, boundaries, tamper: None }
@@ -84,16 +84,12 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
 
     pub(super) fn run(mut self, schedule: &Schedule) -> Ran {
         let counted = Counted::begin();
-        let job = self.job();
-        let files: Vec<InputFile> = (0..self.test.inputs.len()).map(|number| self.file(number)).collect();
-        let mut splits = job
-            .pipeline
-            .plan(&files, self.test.split_size)
-            .unwrap_or_else(|error| panic!("the input cannot be divided: {error}"));
-        if self.settings.combine_files {
-            splits = combine(splits, self.test.split_size);
-        }
-        let reduces = if job.pipeline.map_only() { 0 } else { self.test.reduces };
+        let mut job = self.job();
+        let files = self.files(&job);
+        let splits = job.split(&files, self.test.split_size, &mut self.settings);
+        let splits = splits.unwrap_or_else(|error| panic!("the input cannot be divided: {error}"));
+        let said = self.test.reduces.or(job.pipeline.reduces());
+        let reduces = if job.pipeline.map_only() { 0 } else { said.unwrap_or(1) };
         let cuts = if job.pipeline.wants_cuts() {
             let sampled = job.pipeline.sample(&splits, reduces, self.test.task_memory);
             sampled.unwrap_or_else(|error| panic!("the input cannot be sampled: {error}"))
@@ -120,7 +116,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
                 });
             maps.push(ended);
         }
-        let mut parts = Vec::new();
+        let mut output = JobOutput::default();
         for partition in 0..reduces {
             let ended =
                 self.run_task(TaskKind::Reduce, partition, &mut progress, |trial, job, context, restore| {
@@ -130,26 +126,36 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
                         ReduceResult::Checkpointed(_) => Call::Checkpointed,
                     })
                 });
-            parts.push(self.part(&ended));
+            self.collect(&ended, &mut output);
         }
         if reduces == 0 {
-            parts.extend(maps.iter().map(|ended| self.part(ended)));
+            maps.iter().for_each(|ended| self.collect(ended, &mut output));
         }
         drop(counted);
         let Progress { counters, boundaries, attempts, complaints, .. } = progress;
-        Ran { output: JobOutput { parts, counters }, boundaries, attempts, complaints }
+        Ran { output: JobOutput { counters, ..output }, boundaries, attempts, complaints }
     }
 
     /// A new one for each attempt, as in a process of its own.
     fn job(&self) -> Job {
         let mut job = (self.test.job)();
+        job.pipeline.check().unwrap_or_else(|error| panic!("{error}"));
         job.pipeline.set(self.settings.clone());
         job
     }
 
-    fn file(&self, number: usize) -> InputFile {
-        let path = self.folder.path().join(self.test.input_name(number));
-        InputFile { path, size: self.test.inputs[number].len() as u64 }
+    /// The files of each input.
+    fn files(&self, job: &Job) -> Vec<Vec<InputFile>> {
+        let names = job.pipeline.input_names();
+        let mut files = vec![Vec::new(); names.len()];
+        for (number, TestInput { name, bytes }) in self.test.inputs.iter().enumerate() {
+            let input = names.iter().position(|known| known == name);
+            let input =
+                input.unwrap_or_else(|| panic!("the job has no input called {name:?}, but {names:?}"));
+            let path = self.folder.path().join(self.test.input_name(number));
+            files[input].push(InputFile { path, size: bytes.len() as u64 });
+        }
+        files
     }
 
     /// Attempt after attempt until one comes to its end.
@@ -275,15 +281,25 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         }
     }
 
-    /// A part file, which has to be what the attempt says.
-    fn part(&self, ended: &Ended) -> Vec<u8> {
+    /// The files of a task, which have to be what the attempt says.
+    fn collect(&self, ended: &Ended, output: &mut JobOutput) {
         let path = self.output(ended.attempt);
-        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-        let said = ended.part.unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
-        let found = (bytes.len() as u64, xxhash_rust::xxh3::xxh3_64(&bytes));
-        assert_eq!(found, (said.bytes, said.digest), "length and digest of the part of {}", ended.attempt);
-        bytes
+        let said = ended.part.as_ref().unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
+        output.parts.push(written(&path, said.bytes, said.digest));
+        assert!(said.has_sound_names(), "{:?}", said.named);
+        for NamedPart { name, bytes, digest, .. } in &said.named {
+            let part = written(&NamedPart::beside(&path, name), *bytes, *digest);
+            output.named.entry(name.clone()).or_default().push(part);
+        }
     }
+}
+
+/// The bytes of a file, which are so many, with this digest.
+fn written(path: &Path, length: u64, digest: u64) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    let found = (bytes.len() as u64, xxhash_rust::xxh3::xxh3_64(&bytes));
+    assert_eq!(found, (length, digest), "length and digest of {}", path.display());
+    bytes
 }
 
 impl<J> JobTest<J> {

@@ -27,6 +27,8 @@ mod folder;
 mod interruptions;
 mod preemption;
 
+use std::collections::BTreeMap;
+
 use napreduce_live::CounterValues;
 
 use crate::builder::Job;
@@ -56,13 +58,19 @@ use interruptions::Schedule;
 #[must_use = "a test runs when its `run` or one of its assertions is called"]
 pub struct JobTest<J> {
     job: J,
-    inputs: Vec<Vec<u8>>,
+    inputs: Vec<TestInput>,
     extension: String,
-    reduces: u32,
+    reduces: Option<u32>,
     split_size: u64,
     task_memory: u64,
     settings: Vec<String>,
     bad_rows: BadRows,
+}
+
+/// A file, and the name of its input if the job has several.
+struct TestInput {
+    name: Option<String>,
+    bytes: Vec<u8>,
 }
 
 /// What a job has made.
@@ -72,14 +80,16 @@ pub struct JobTest<J> {
 /// use napreduce::testing::{JobOutput, JobTest};
 ///
 /// let copy = || Job::text().map_only(|line: &str, out| out.emit(line, ()));
-/// let JobOutput { parts, counters } = JobTest::new(copy).input("to be\n").run();
+/// let JobOutput { parts, counters, .. } = JobTest::new(copy).input("to be\n").run();
 /// assert_eq!((parts.concat(), counters.get("MAP_INPUT_RECORDS")), (b"to be\n".to_vec(), 1));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use = "a test compares what the job has made with what it should"]
 pub struct JobOutput {
     /// The contents of each part file, in order.
     pub parts: Vec<Vec<u8>>,
+    /// The same of each output with a name.
+    pub named: BTreeMap<String, Vec<Vec<u8>>>,
     /// All counters of the job, the user's own included.
     pub counters: CounterValues,
 }
@@ -89,16 +99,35 @@ impl JobOutput {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.parts.concat()).into_owned()
     }
+
+    /// The same of the output with this name; empty where the job declares none.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::output::{NamedOutput, Text};
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || {
+    ///     let lengths = NamedOutput::new("lengths", Text);
+    ///     Job::text().named_output(&lengths).map_only(move |line: &str, out| out.to(&lengths).emit(line.len(), ()))
+    /// };
+    /// let output = JobTest::new(job).input("to be\n").run();
+    /// assert_eq!((output.named_text("lengths").as_str(), output.text().as_str()), ("5\n", ""));
+    /// ```
+    pub fn named_text(&self, name: &str) -> String {
+        let parts = self.named.get(name).map(|parts| parts.concat()).unwrap_or_default();
+        String::from_utf8_lossy(&parts).into_owned()
+    }
 }
 
 impl<J: Fn() -> Job> JobTest<J> {
-    /// A test of the job that a function makes: one reduce, 4 MiB for each task.
+    /// A test of the job that a function makes: one reduce unless the definition says how many, 4 MiB for each task.
     pub fn new(job: J) -> JobTest<J> {
         JobTest {
             job,
             inputs: Vec::new(),
             extension: String::new(),
-            reduces: 1,
+            reduces: None,
             split_size: 64 << 20,
             task_memory: 4 << 20,
             settings: Vec::new(),
@@ -108,7 +137,28 @@ impl<J: Fn() -> Job> JobTest<J> {
 
     /// Adds an input file of these bytes.
     pub fn input(mut self, bytes: impl AsRef<[u8]>) -> Self {
-        self.inputs.push(bytes.as_ref().to_vec());
+        self.inputs.push(TestInput { name: None, bytes: bytes.as_ref().to_vec() });
+        self
+    }
+
+    /// Adds a file of these bytes to the input of this name, of a job with several.
+    ///
+    /// ```
+    /// use napreduce::input::TextLines;
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// let both = || {
+    ///     Job::inputs()
+    ///         .add("old", TextLines, |line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
+    ///         .add("new", TextLines, |line: &str, out| out.emit(line, 10))
+    ///         .reduce(|line, sides, out| out.emit(line, sides.sum()))
+    /// };
+    /// let test = JobTest::new(both).input_named("old", "a\nb\n").input_named("new", "b\n");
+    /// assert_eq!(test.run().text(), "a\t1\nb\t11\n");
+    /// ```
+    pub fn input_named(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
+        self.inputs.push(TestInput { name: Some(name.to_owned()), bytes: bytes.as_ref().to_vec() });
         self
     }
 
@@ -127,9 +177,9 @@ impl<J: Fn() -> Job> JobTest<J> {
         self
     }
 
-    /// How many reduces there are.
+    /// How many reduces there are, whatever the definition says.
     pub fn reduces(mut self, reduces: u32) -> Self {
-        self.reduces = reduces;
+        self.reduces = Some(reduces);
         self
     }
 

@@ -120,10 +120,25 @@ impl<J: Fn() -> Job> JobTest<J> {
 
 /// The first one, for people.
 fn difference(expected: &JobOutput, found: &JobOutput) -> Option<String> {
-    if expected.parts.len() != found.parts.len() {
-        return Some(format!("{} parts instead of {}", found.parts.len(), expected.parts.len()));
+    if let Some(difference) = parts_differ(&expected.parts, &found.parts) {
+        return Some(difference);
     }
-    for (number, (expected, found)) in expected.parts.iter().zip(&found.parts).enumerate() {
+    if !expected.named.keys().eq(found.named.keys()) {
+        return Some(format!("outputs {:?} instead of {:?}", found.named.keys(), expected.named.keys()));
+    }
+    for ((name, expected), found) in expected.named.iter().zip(found.named.values()) {
+        if let Some(difference) = parts_differ(expected, found) {
+            return Some(format!("output {name}: {difference}"));
+        }
+    }
+    counters_differ(&expected.counters, &found.counters)
+}
+
+fn parts_differ(expected: &[Vec<u8>], found: &[Vec<u8>]) -> Option<String> {
+    if expected.len() != found.len() {
+        return Some(format!("{} parts instead of {}", found.len(), expected.len()));
+    }
+    for (number, (expected, found)) in expected.iter().zip(found).enumerate() {
         if expected != found {
             let same = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
             return Some(format!(
@@ -135,7 +150,7 @@ fn difference(expected: &JobOutput, found: &JobOutput) -> Option<String> {
             ));
         }
     }
-    counters_differ(&expected.counters, &found.counters)
+    None
 }
 
 fn counters_differ(expected: &CounterValues, found: &CounterValues) -> Option<String> {

@@ -19,14 +19,10 @@ use crate::codec::Value;
 /// ```
 /// use napreduce::builder::{CombineStage, MapStage};
 /// use napreduce::output::Text;
-/// use napreduce::{Emit, Job, Mapper};
+/// use napreduce::{Emit, Job};
 ///
 /// /// Whatever was decided about combining, the job writes each key once.
-/// fn keys_once<M, C>(stage: MapStage<M, C, String, Text>) -> Job
-/// where
-///     M: Mapper<Key = String>,
-///     C: CombineStage<M::Value>,
-/// {
+/// fn keys_once(stage: MapStage<String, u64, impl CombineStage<u64>, String, Text>) -> Job {
 ///     stage.reduce(|key, _, out| out.emit(key, ()))
 /// }
 ///
@@ -63,13 +59,13 @@ pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
 /// ```
 /// use napreduce::builder::{MapStage, NoCombine};
 /// use napreduce::output::Text;
-/// use napreduce::{Job, Mapper};
+/// use napreduce::Job;
 ///
 /// /// A stage that has no combiner yet can be given one.
-/// fn counted<M: Mapper<Key = String, Value = u64>>(stage: MapStage<M, NoCombine, String, Text>) -> Job {
+/// fn counted(stage: MapStage<String, u64, NoCombine, String, Text>) -> Job {
 ///     stage.combine(|count, more| *count += more).reduce_total(|key, count, out| out.emit(key, count))
 /// }
-/// # let _ = counted::<napreduce::builder::MapClosure<napreduce::input::TextLines, String, u64, fn(&str, &mut napreduce::Emit<String, u64>)>>;
+/// # let _ = counted;
 /// ```
 #[derive(Debug, Clone, Copy)]
 #[must_use = "it is part of a map stage"]
@@ -99,12 +95,11 @@ impl<V: Value> Combining<V> for NoCombine {
 /// ```
 /// use napreduce::builder::{Fold, MapStage};
 /// use napreduce::output::Text;
-/// use napreduce::{Job, Mapper};
+/// use napreduce::Job;
 ///
 /// /// Whatever the fold is, its totals are what is written.
-/// fn totals<M, F>(stage: MapStage<M, Fold<u64, F>, String, Text>) -> Job
+/// fn totals<F>(stage: MapStage<String, u64, Fold<u64, F>, String, Text>) -> Job
 /// where
-///     M: Mapper<Key = String, Value = u64>,
 ///     F: Fn(&mut u64, u64) + Send + Sync + 'static,
 /// {
 ///     stage.reduce_total(|key, total, out| out.emit(key, total))

@@ -148,26 +148,7 @@ pub trait Mapper: Clone + Send + Sync + 'static {
 }
 
 /// A closure as a mapper.
-///
-/// ```
-/// use napreduce::builder::{MapClosure, MapStage, NoCombine};
-/// use napreduce::input::TextLines;
-/// use napreduce::output::Text;
-/// use napreduce::{Emit, Job};
-///
-/// type Lines<F> = MapStage<MapClosure<TextLines, String, u64, F>, NoCombine, String, Text>;
-///
-/// /// A stage that several jobs begin with.
-/// fn lines() -> Lines<impl Fn(&str, &mut Emit<String, u64>) + Send + Sync + 'static> {
-///     Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
-/// }
-///
-/// let count = lines().reduce(|line, ones, out| out.emit(line, ones.sum()));
-/// let once = lines().reduce(|line, _, out| out.emit(line, ()));
-/// # let _ = (count, once);
-/// ```
-#[must_use = "it does nothing outside of a job: give it to `mapper`"]
-pub struct MapClosure<I, K, V, F> {
+pub(crate) struct MapClosure<I, K, V, F> {
     closure: Arc<F>,
     types: PhantomData<fn(I) -> (K, V)>,
 }

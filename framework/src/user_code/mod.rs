@@ -13,9 +13,10 @@ mod resumable;
 mod task_info;
 
 pub use combine::{CombineStage, Fold, NoCombine};
-pub use mapper::{MapClosure, Mapper};
+pub(crate) use mapper::MapClosure;
+pub use mapper::Mapper;
 pub use outcome::Outcome;
-pub(crate) use part_map::{PartClosure, PartMap};
+pub(crate) use part_map::{PartClosure, PartMap, ResumablePartClosure};
 pub(crate) use partition::{Grouping, PartitionChoice};
 pub use reducer::{ReduceClosure, Reducer};
 pub use resumable::ResumableClosure;

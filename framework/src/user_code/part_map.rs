@@ -5,11 +5,14 @@
 use std::sync::Arc;
 
 use napreduce_live::{SuspendHooks, TaskError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 
+use super::resumable::{restore_serde, save_serde};
 use super::task_info::TaskInfo;
 
 /// Writes a part file. Every attempt works on its own clone.
@@ -22,8 +25,14 @@ pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
     /// Called for each record.
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError>;
 
-    /// Whether it keeps a state from one record to the next; none can be saved.
-    fn save(&self) -> Save;
+    /// As [`Mapper::save`](crate::Mapper::save).
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError>;
+
+    /// As [`Mapper::restore`](crate::Mapper::restore); not called of one that is stateless.
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let _ = state;
+        Err(TaskError::task("this map has no state to restore"))
+    }
 
     /// Called once after the last record.
     fn finish(&mut self, out: &mut Output<O>) -> Result<(), TaskError>;
@@ -59,11 +68,69 @@ where
         (self.0)(record, out)
     }
 
-    fn save(&self) -> Save {
-        Save::Stateless
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Stateless)
     }
 
     fn finish(&mut self, _: &mut Output<O>) -> Result<(), TaskError> {
+        Ok(())
+    }
+}
+
+/// A closure with a state, which is saved as its serde type says.
+pub(crate) struct ResumablePartClosure<S, F> {
+    closure: Arc<F>,
+    state: S,
+}
+
+impl<S, F> ResumablePartClosure<S, F> {
+    pub(crate) fn new(start: S, closure: F) -> Self {
+        ResumablePartClosure { closure: Arc::new(closure), state: start }
+    }
+}
+
+impl<S: Clone, F> Clone for ResumablePartClosure<S, F> {
+    fn clone(&self) -> Self {
+        ResumablePartClosure { closure: Arc::clone(&self.closure), state: self.state.clone() }
+    }
+}
+
+impl<I, O, S, F> PartMap<I, O> for ResumablePartClosure<S, F>
+where
+    I: InputFormat,
+    O: OutputFormat,
+    S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
+    F: Fn(&mut S, I::Record<'_>, &mut Output<O>) -> Result<(), TaskError> + Send + Sync + 'static,
+{
+    fn setup(&mut self, _: &TaskInfo<'_>) -> Result<(), TaskError> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
+        (self.closure)(&mut self.state, record, out)
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        save_serde(&self.state, state)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.state = restore_serde(state)?;
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Output<O>) -> Result<(), TaskError> {
+        Ok(())
+    }
+}
+
+impl<S, F> SuspendHooks for ResumablePartClosure<S, F> {
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        Ok(())
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
 }

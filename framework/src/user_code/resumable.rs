@@ -79,14 +79,22 @@ where
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        let saved = postcard::to_extend(&self.state, std::mem::take(state));
-        *state = saved.map_err(|error| TaskError::task(format!("the state cannot be saved: {error}")))?;
-        Ok(Save::Saved)
+        save_serde(&self.state, state)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let saved = postcard::from_bytes(state);
-        self.state = saved.map_err(|error| TaskError::task(format!("the state cannot be read: {error}")))?;
+        self.state = restore_serde(state)?;
         Ok(())
     }
+}
+
+/// Appends a state to what is saved.
+pub(super) fn save_serde<S: Serialize>(state: &S, saved: &mut Vec<u8>) -> Result<Save, TaskError> {
+    let appended = postcard::to_extend(state, std::mem::take(saved));
+    *saved = appended.map_err(|error| TaskError::task(format!("the state cannot be saved: {error}")))?;
+    Ok(Save::Saved)
+}
+
+pub(super) fn restore_serde<S: DeserializeOwned>(saved: &[u8]) -> Result<S, TaskError> {
+    postcard::from_bytes(saved).map_err(|error| TaskError::task(format!("the state cannot be read: {error}")))
 }

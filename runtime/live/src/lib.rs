@@ -20,7 +20,7 @@
 //!         let bytes = std::fs::copy(&task.split.parts[0].path, &task.output)
 //!             .map_err(|error| TaskError::io(format!("copy {}", task.split), &error))?;
 //!         context.progress().advance(bytes);
-//!         Ok(MapResult::Done { part: Some(PartOutput { records: 1, bytes, digest: 0 }) })
+//!         Ok(MapResult::Done { part: Some(PartOutput { records: 1, bytes, ..PartOutput::default() }) })
 //!     }
 //!
 //!     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
@@ -92,9 +92,9 @@ pub use napreduce_protocol::{
     AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
     Counters, Digest, DigestError, FileStamp, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd,
     JobError, JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask,
-    PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, ReduceTask, RestoreSummary,
-    ResumeSummary, Secret, SecretError, Split, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerPhase,
-    WorkerSummary, is_gone, no_try_helps, one_line, parse_time, several_lines,
+    NamedPart, PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, ReduceTask,
+    RestoreSummary, ResumeSummary, Secret, SecretError, Split, TaskCommand, TaskError, TaskPhase,
+    TaskSummary, WorkerPhase, WorkerSummary, is_gone, no_try_helps, one_line, parse_time, several_lines,
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,

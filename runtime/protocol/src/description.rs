@@ -2,13 +2,16 @@
 //!
 //! Owns the plain data. Does not own the paths' layout (`output`) nor the carrying out (`task`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
 use crate::data_network::DataNetwork;
 use crate::splits::InputSplit;
+
+/// The name of an output begins names of files, which have 255 bytes.
+const NAME_BYTES_MAX: usize = 100;
 
 /// What a task process is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,8 +139,8 @@ pub enum Place {
     Remote(String),
 }
 
-/// A written part file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// A written part file, and the named ones that belong to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartOutput {
     /// Records in it.
     pub records: u64,
@@ -145,4 +148,85 @@ pub struct PartOutput {
     pub bytes: u64,
     /// xxh3-64 of its bytes.
     pub digest: u64,
+    /// What the task wrote to outputs with a name, in the order of the names.
+    #[serde(default)]
+    pub named: Vec<NamedPart>,
+}
+
+/// A part of an output with a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedPart {
+    /// The output's name, with which the file's begins.
+    pub name: String,
+    pub records: u64,
+    pub bytes: u64,
+    /// xxh3-64 of its bytes.
+    pub digest: u64,
+}
+
+impl PartOutput {
+    /// Whether its names are such as files can be called by, each there once: what a program says may be anything.
+    pub fn has_sound_names(&self) -> bool {
+        let ascending = self.named.is_sorted_by(|one, other| one.name < other.name);
+        ascending && self.named.iter().all(|part| NamedPart::is_name(&part.name))
+    }
+}
+
+impl NamedPart {
+    /// Whether an output can be called so: letters, digits, `-` and `_` behind a letter, and not `part`.
+    pub fn is_name(name: &str) -> bool {
+        let mut letters = name.bytes();
+        let is_first = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
+        let others = letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'));
+        is_first && others && name.len() <= NAME_BYTES_MAX && name != "part"
+    }
+
+    /// Where the part of the output `name` lies until it is committed: beside the part file of its task.
+    pub fn beside(part: &Path, name: &str) -> PathBuf {
+        let mut path = part.as_os_str().to_owned();
+        path.push(".");
+        path.push(name);
+        PathBuf::from(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(names: &[&str]) -> PartOutput {
+        let named = |name: &&str| NamedPart { name: name.to_string(), records: 0, bytes: 0, digest: 0 };
+        PartOutput { named: names.iter().map(named).collect(), ..PartOutput::default() }
+    }
+
+    #[test]
+    fn names_are_plain_different_and_in_order() {
+        for sound in [&[][..], &["errors"], &["a", "b-1", "b_2"], &["parts"]] {
+            assert!(part(sound).has_sound_names(), "{sound:?}");
+        }
+        let long = "a".repeat(NAME_BYTES_MAX + 1);
+        for unsound in [
+            &["part"][..],
+            &[""],
+            &["a", "a"],
+            &["b", "a"],
+            &["../a"],
+            &["a/b"],
+            &["a.b"],
+            &["1"],
+            &["_a"],
+            &["é"],
+            &[&long],
+        ] {
+            assert!(!part(unsound).has_sound_names(), "{unsound:?}");
+        }
+    }
+
+    #[test]
+    fn a_named_part_lies_beside_the_part() {
+        assert_eq!(
+            NamedPart::beside(Path::new("w/part-r-00001.tsv"), "errors"),
+            Path::new("w/part-r-00001.tsv.errors")
+        );
+    }
 }

@@ -34,7 +34,8 @@ pub use counters::{Counter, CounterValues, Counters};
 pub use data_connection::{BUFFER_BYTES, DataConnection};
 pub use data_network::{DataNetwork, FetchLimits};
 pub use description::{
-    MapInput, MapTask, MemoryFile, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work,
+    MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription,
+    Work,
 };
 pub use digest::{Digest, DigestError, Digester};
 pub use messages::*;

@@ -29,7 +29,7 @@ pub trait TaskRunner {
 }
 
 /// What a map call answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapResult {
     /// The split was read to its end.
     Done {
@@ -41,7 +41,7 @@ pub enum MapResult {
 }
 
 /// What a reduce call answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReduceResult {
     /// The partition was reduced to its end.
     Done {

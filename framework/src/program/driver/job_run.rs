@@ -11,9 +11,12 @@ use napreduce_live::{JobPlan, JobReport};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::named_paths::{NamedPath, by_input};
 use super::{Driver, cannot_print};
-use crate::input::{combine, expand, stamp};
+use crate::builder::Job;
+use crate::input::{expand, stamp};
 use crate::program::{Envelope, Error, report};
+use crate::settings::Settings;
 
 /// One run of one job, being put together.
 ///
@@ -33,7 +36,9 @@ pub struct JobRun<'d, 'p> {
     driver: &'d mut Driver<'p>,
     definition: String,
     parameters: Result<Value, serde_json::Error>,
+    /// As typed, names included.
     inputs: Vec<PathBuf>,
+    named_inputs: Vec<NamedPath>,
     output: PathBuf,
     reduces: Option<u32>,
 }
@@ -45,8 +50,9 @@ impl<'d, 'p> JobRun<'d, 'p> {
             definition: definition.to_owned(),
             parameters: Ok(Value::Null),
             inputs: driver.run.inputs.clone(),
+            named_inputs: Vec::new(),
             output: driver.run.output.clone(),
-            reduces: driver.run.reduces,
+            reduces: None,
             driver,
         }
     }
@@ -69,6 +75,33 @@ impl JobRun<'_, '_> {
         self
     }
 
+    /// The files of the input of this name, of a job with several: in the place of those that the command line names, of any
+    /// name, so that all are to be given.
+    ///
+    /// ```
+    /// use napreduce::Driver;
+    /// use napreduce::program::Error;
+    ///
+    /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+    ///     let users = driver.intermediate("users");
+    ///     driver.job("users").output(&users).run()?;
+    ///     driver.job("join").input("users", [&users]).input("orders", ["orders.csv"]).run().map(drop)
+    /// }
+    /// # let _ = drive;
+    /// ```
+    pub fn input<I>(mut self, name: &str, inputs: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: AsRef<Path>,
+    {
+        if self.named_inputs.is_empty() {
+            self.inputs.clear();
+        }
+        let paths = inputs.into_iter().map(|path| (Some(name.to_owned()), path.as_ref().to_owned()));
+        self.named_inputs.extend(paths);
+        self
+    }
+
     /// The output directory.
     pub fn output(mut self, output: impl AsRef<Path>) -> Self {
         self.output = output.as_ref().to_owned();
@@ -82,13 +115,9 @@ impl JobRun<'_, '_> {
     }
 
     /// Runs the job to its end and prints its report.
-    pub fn run(self) -> Result<JobReport, Error> {
+    pub fn run(mut self) -> Result<JobReport, Error> {
         self.driver.check_output(&self.output)?;
-        let default_reduces = match self.reduces {
-            Some(reduces) => reduces,
-            None => self.driver.default_reduces()?,
-        };
-        let mut plan = self.plan(default_reduces)?;
+        let mut plan = self.plan()?;
         let driver = self.driver;
         plan.chain = driver.begin_chain(&plan.output)?;
         driver.share_deadline(&self.definition, &mut plan);
@@ -106,42 +135,54 @@ impl JobRun<'_, '_> {
         Ok(report)
     }
 
-    fn plan(&self, reduces: u32) -> Result<JobPlan, Error> {
-        let driver = &*self.driver;
-        let parameters = match &self.parameters {
-            Ok(parameters) => parameters.clone(),
-            Err(error) => {
-                return Err(Error::Usage(format!(
-                    "parameters of {} cannot be encoded: {error}",
-                    self.definition
-                )));
-            }
+    /// How many reduces there are: whoever is nearer to this run decides, and nobody having said, as many as can run at once.
+    fn reduce_count(&mut self, job: &Job) -> Result<u32, Error> {
+        if job.pipeline.map_only() {
+            return Ok(0);
+        }
+        match self.reduces.or(self.driver.run.reduces).or(job.pipeline.reduces()) {
+            Some(reduces) => Ok(reduces),
+            None => self.driver.default_reduces(),
+        }
+    }
+
+    /// The definition's parameters as tasks get them.
+    fn envelope(&self, settings: &Settings) -> Result<Vec<u8>, Error> {
+        let unencodable = |error: &serde_json::Error| {
+            Error::Usage(format!("parameters of {} cannot be encoded: {error}", self.definition))
         };
-        let settings = driver.settings.clone();
+        let parameters = self.parameters.as_ref().map_err(unencodable)?;
+        let driver = &*self.driver;
         // Workers put them where they know.
         let files = if driver.place.is_some() { BTreeMap::new() } else { driver.files.clone() };
         let envelope = Envelope { settings: settings.clone(), files, parameters };
-        let bytes = serde_json::to_vec(&envelope).map_err(|error| {
-            Error::Usage(format!("parameters of {} cannot be encoded: {error}", self.definition))
-        })?;
-        let job =
-            driver.program.build(&self.definition, &bytes).map_err(|error| Error::Usage(error.message))?;
+        serde_json::to_vec(&envelope).map_err(|error| unencodable(&error))
+    }
+
+    fn plan(&mut self) -> Result<JobPlan, Error> {
+        let mut settings = self.driver.settings.clone();
+        let built = self.driver.program.build(&self.definition, &self.envelope(&settings)?);
+        let mut job = built.map_err(|error| Error::Usage(error.message))?;
+        let reduces = self.reduce_count(&job)?;
+        let paths = by_input(&job.pipeline.input_names(), &self.inputs, &self.named_inputs);
+        let mut paths = paths.map_err(Error::Usage)?;
+        for path in paths.iter_mut().flatten() {
+            *path = self.driver.kept(std::mem::take(path))?;
+        }
+        let driver = &*self.driver;
         let split_size = driver.run.split_size.bytes();
         if split_size == 0 {
             return Err(Error::Usage("--split-size 0 leaves nothing to read; 64MiB is usual".to_owned()));
         }
-        let files = expand(&self.inputs, driver.run.recursive)?;
-        let mut splits = job.pipeline.plan(&files, split_size)?;
-        if settings.combine_files {
-            splits = combine(splits, split_size);
-        }
+        let files = paths.iter().map(|paths| expand(paths, driver.run.recursive));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let mut splits = job.split(&files, split_size, &mut settings)?;
         stamp(&mut splits)?;
         if !driver.run.quiet {
             for refusal in job.pipeline.refusals(&files, split_size) {
                 eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
             }
         }
-        let reduces = if job.pipeline.map_only() { 0 } else { reduces };
         let task_memory = driver.run.task_memory.bytes();
         let cuts = if job.pipeline.wants_cuts() {
             job.pipeline.sample(&splits, reduces, task_memory).map_err(Error::Sample)?
@@ -150,7 +191,7 @@ impl JobRun<'_, '_> {
         };
         let mut plan = JobPlan {
             name: driver.run.name.clone().unwrap_or_else(|| self.definition.clone()),
-            parameters: bytes,
+            parameters: self.envelope(&settings)?,
             splits,
             reduces,
             cuts,

@@ -5,6 +5,8 @@
 
 mod deadline;
 mod job_run;
+mod named_paths;
+mod standard_input;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,6 +18,7 @@ use napreduce_live::{
 };
 
 use self::deadline::ChainDeadline;
+use self::standard_input::{DASH, StandardInput};
 use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::Cluster;
 use super::error::Error;
@@ -70,6 +73,8 @@ pub struct Driver<'p> {
     place: Option<ClusterPlace>,
     /// Connected when the first job needs it.
     cluster: Option<Cluster>,
+    /// Read when the first job needs it.
+    standard_input: Option<StandardInput>,
 }
 
 impl<'p> Driver<'p> {
@@ -108,6 +113,7 @@ impl<'p> Driver<'p> {
             reservation: None,
             place,
             cluster,
+            standard_input: None,
         })
     }
 
@@ -212,6 +218,25 @@ impl<'p> Driver<'p> {
         }
         self.output_used = true;
         self.reservation.take().map_or(Ok(()), OutputReservation::give_back).map_err(Error::from)
+    }
+
+    /// Where standard input is to be read, if `path` means it.
+    fn kept(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
+        if path != Path::new(DASH) {
+            return Ok(path);
+        }
+        if self.place.is_some() {
+            return Err(Error::Usage(
+                "standard input (-) is not where the tasks of a cluster are; write it to a file that all workers see, \
+                 and give its path"
+                    .to_owned(),
+            ));
+        }
+        let kept = match self.standard_input.take() {
+            Some(kept) => kept,
+            None => StandardInput::spool(&mut std::io::stdin().lock())?,
+        };
+        Ok(self.standard_input.insert(kept).path())
     }
 
     /// What the next job gets of `--deadline`, which all jobs of a chain share.

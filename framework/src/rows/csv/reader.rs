@@ -241,4 +241,8 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
             Records::Multiline(from) => from.position.clone(),
         })
     }
+
+    fn byte_position(&self) -> Option<ReadPosition> {
+        self.position()
+    }
 }

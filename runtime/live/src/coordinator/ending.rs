@@ -3,12 +3,13 @@
 //! Owns what becomes of an output directory when the engine has forgotten its job, and for how long that is tried. Every step
 //! can be done again after a restart of the coordinator. Does not own the steps themselves (`output`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{JobId, JobOutcome};
 use napreduce_history::{EndedJob, JobSettings};
-use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, PartOutput, PartReport};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, NamedPart, PartOutput, PartReport};
 
 use super::claims::{Claim, wait_after};
 use super::daemon::{Coordinator, Input};
@@ -130,13 +131,26 @@ fn settle_success(
 }
 
 fn manifest(job: &LiveJob, paths: &JobPaths) -> Manifest {
-    let parts = job.parts().map(|(attempt, part)| {
+    let mut parts: Vec<CommittedPart> = Vec::new();
+    let mut named: BTreeMap<&str, Vec<CommittedPart>> = BTreeMap::new();
+    for (attempt, part) in job.parts() {
         let name = paths.part_name(attempt.task);
-        let PartOutput { records, bytes, digest } = part;
-        CommittedPart { attempt, report: PartReport { name, records, bytes, digest } }
-    });
+        let PartOutput { records, bytes, digest, .. } = *part;
+        parts.push(CommittedPart {
+            attempt,
+            output: None,
+            report: PartReport { name, records, bytes, digest },
+        });
+        for NamedPart { name: output, records, bytes, digest } in &part.named {
+            let (records, bytes, digest) = (*records, *bytes, *digest);
+            let report = PartReport { name: paths.named_part(output, attempt.task), records, bytes, digest };
+            let part = CommittedPart { attempt, output: Some(output.clone()), report };
+            named.entry(output).or_default().push(part);
+        }
+    }
+    parts.extend(named.into_values().flatten());
     let name = job.accepted.plan.name.clone();
-    Manifest { job: job.id(), name, counters: job.counters(), parts: parts.collect() }
+    Manifest { job: job.id(), name, counters: job.counters(), parts }
 }
 
 fn ended_without(job: JobId, reason: String, killed: bool) -> JobEnd {

@@ -66,7 +66,7 @@ fn begin(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
     let text = manifest.text(token)?;
     let mut parts = Vec::with_capacity(manifest.parts.len());
     for part in &manifest.parts {
-        let (from, to) = (paths.promoted_name(part.attempt), part.report.name.clone());
+        let (from, to) = (paths.waiting_name(part), part.report.name.clone());
         let place = paths.committed().join(&from);
         let found = storage.find(&place).map_err(|error| failed("find", storage, &place, &error))?;
         match found.filter(|found| found.is_file && found.bytes == part.report.bytes) {

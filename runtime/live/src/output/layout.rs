@@ -13,8 +13,10 @@
 //!                                        later checkpoints name files of earlier ones
 //! WORK/committed/part-r-00000.1          parts of attempts that committed, by the number of the attempt: one that commits
 //!                                        late, unheard, does no harm
+//! WORK/committed/part-r-00000.1.errors   what such an attempt wrote to its output `errors`
 //! WORK/intent.json, WORK/_SUCCESS        what the commit puts into place
-//! OUT/part-r-00000, OUT/_SUCCESS         once the job has committed
+//! OUT/part-r-00000, OUT/errors-r-00000, OUT/_SUCCESS
+//!                                        once the job has committed
 //! ```
 //!
 //! Since the token is in the paths, a step of a job whose claim another run has taken by now finds nothing to move.
@@ -23,7 +25,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_protocol::ClaimToken;
+use napreduce_protocol::{ClaimToken, NamedPart};
+
+use super::manifest::CommittedPart;
 
 /// Work in progress; its presence without a running job means that a run was killed.
 pub(crate) const TEMPORARY: &str = "_temporary";
@@ -31,8 +35,8 @@ pub(crate) const TEMPORARY: &str = "_temporary";
 pub(crate) const SUCCESS: &str = "_SUCCESS";
 /// What `_SUCCESS` was called before it was written, by earlier versions; removed when an output is replaced.
 const SUCCESS_UNFINISHED: &str = "_SUCCESS.unfinished";
-/// How every part file's name starts.
-const PART_PREFIX: &str = "part-";
+/// With what the names of part files begin.
+const PART: &str = "part";
 /// Digits of a part's number, at least.
 const PART_DIGITS: usize = 5;
 
@@ -110,14 +114,28 @@ impl JobPaths {
         format!("{}.{}", self.part_name(attempt.task), attempt.number)
     }
 
+    /// The name among those that wait of a part that is to be committed.
+    pub(super) fn waiting_name(&self, part: &CommittedPart) -> String {
+        let name = self.promoted_name(part.attempt);
+        match &part.output {
+            None => name,
+            Some(output) => NamedPart::beside(Path::new(&name), output).to_string_lossy().into_owned(),
+        }
+    }
+
     /// The name of the part file that a task writes.
     pub(crate) fn part_name(&self, task: TaskId) -> String {
+        self.named_part(PART, task)
+    }
+
+    /// The name of what a task writes to the output of this name.
+    pub(crate) fn named_part(&self, output: &str, task: TaskId) -> String {
         let letter = match task.kind {
             TaskKind::Map => 'm',
             TaskKind::Reduce => 'r',
         };
         let dot = if self.extension.is_empty() { "" } else { "." };
-        format!("{PART_PREFIX}{letter}-{:0PART_DIGITS$}{dot}{}", task.index, self.extension)
+        format!("{output}-{letter}-{:0PART_DIGITS$}{dot}{}", task.index, self.extension)
     }
 }
 
@@ -145,8 +163,8 @@ pub(super) fn is_remains(name: &OsStr) -> bool {
 
 /// Whether a job may have written a file of that name, though no manifest lists it: `part-r-00000`, with any extension.
 pub(super) fn is_part(name: &OsStr) -> bool {
-    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PART_PREFIX)) else { return false };
-    let Some(number) = rest.strip_prefix("m-").or_else(|| rest.strip_prefix("r-")) else { return false };
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PART)) else { return false };
+    let Some(number) = rest.strip_prefix("-m-").or_else(|| rest.strip_prefix("-r-")) else { return false };
     let digits = number.bytes().take_while(u8::is_ascii_digit).count();
     digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
 }

@@ -26,6 +26,8 @@ pub(crate) struct Manifest {
 #[derive(Debug, Clone)]
 pub(crate) struct CommittedPart {
     pub(crate) attempt: AttemptId,
+    /// Of an output with a name: which.
+    pub(crate) output: Option<String>,
     pub(crate) report: PartReport,
 }
 

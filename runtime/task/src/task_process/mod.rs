@@ -20,8 +20,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use control::{ControlChannel, Word};
 use memory::sample_memory;
 use napreduce_protocol::{
-    Counter, CounterValues, FromTask, PROTOCOL_VERSION, PartOutput, ReduceWork, TaskDescription, TaskError,
-    ToTask, WireError, Work, read_message, write_message,
+    Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, TaskDescription,
+    TaskError, ToTask, WireError, Work, read_message, write_message,
 };
 use panics::catch_panics;
 use promotion::{Promotion, WAS_IT_CHANGED, in_output};
@@ -218,7 +218,7 @@ fn create_part_directory(
     }
 }
 
-/// Asks for the right to commit, waits for it, and promotes the part file with one rename. Waiting is a boundary; once it has
+/// Asks for the right to commit, waits for it, and promotes the part file with one rename, and one for each with a name. Waiting is a boundary; once it has
 /// the right it is not stopped any more. A checkpoint is not worth its while here: whoever asked for it lets this finish.
 fn commit(
     description: &TaskDescription,
@@ -240,8 +240,8 @@ fn commit(
         Work::Map(task) => &task.output,
         Work::Reduce(ReduceWork { task, .. }) => &task.output,
     };
-    let promotion = Promotion { written, target, bytes: part.bytes, sync: description.sync_part };
-    if let Err(error) = promotion.prepare() {
+    let promotions = promotions(&part, (written, target), description.sync_part);
+    if let Err(error) = promotions.iter().try_for_each(Promotion::prepare) {
         return Ok(Err(error));
     }
     surroundings.control.send(&FromTask::CommitRequest { part })?;
@@ -257,7 +257,17 @@ fn commit(
             Word::Asked => {}
         }
     }
-    Ok(promotion.carry_out())
+    Ok(promotions.iter().try_for_each(Promotion::carry_out))
+}
+
+/// The files of a part: what was written to outputs with a name, and the part itself.
+fn promotions(part: &PartOutput, (written, target): (&Path, &Path), sync: bool) -> Vec<Promotion> {
+    let named = part.named.iter().map(|NamedPart { name, bytes, .. }| {
+        let [written, target] = [written, target].map(|path| NamedPart::beside(path, name));
+        Promotion { written, target, bytes: *bytes, sync }
+    });
+    let part = Promotion { written: written.to_owned(), target: target.to_owned(), bytes: part.bytes, sync };
+    named.chain([part]).collect()
 }
 
 fn final_counters(description: &TaskDescription, context: &TaskContext) -> CounterValues {

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use napreduce_protocol::TaskError;
 
@@ -13,26 +13,26 @@ pub(super) const WAS_IT_CHANGED: &str = "; was the output directory changed whil
 
 /// A part file on its way.
 #[derive(Debug)]
-pub(super) struct Promotion<'a> {
-    pub(super) written: &'a Path,
-    pub(super) target: &'a Path,
+pub(super) struct Promotion {
+    pub(super) written: PathBuf,
+    pub(super) target: PathBuf,
     /// Its length.
     pub(super) bytes: u64,
     /// Whether it is to survive the loss of power from now on.
     pub(super) sync: bool,
 }
 
-impl Promotion<'_> {
+impl Promotion {
     /// What can fail is done before the right to commit is asked for.
     pub(super) fn prepare(&self) -> Result<(), TaskError> {
         match self.sync {
-            true => sync(self.written),
+            true => sync(&self.written),
             false => Ok(()),
         }
     }
 
     pub(super) fn carry_out(&self) -> Result<(), TaskError> {
-        match fs::rename(self.written, self.target) {
+        match fs::rename(&self.written, &self.target) {
             // The network may repeat a request after it was carried out, and then nothing is found.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_there() => {}
             Err(error) => {
@@ -48,7 +48,7 @@ impl Promotion<'_> {
     }
 
     fn is_there(&self) -> bool {
-        fs::symlink_metadata(self.target).is_ok_and(|found| found.is_file() && found.len() == self.bytes)
+        fs::symlink_metadata(&self.target).is_ok_and(|found| found.is_file() && found.len() == self.bytes)
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let (written, target) = (folder.path().join("written"), folder.path().join("target"));
             fs::write(&written, "part").expect("written");
-            let promotion = Promotion { written: &written, target: &target, bytes: 4, sync };
+            let promotion = Promotion { written: written.clone(), target: target.clone(), bytes: 4, sync };
             promotion.prepare().expect("synced");
             promotion.carry_out().expect("moved");
             promotion.carry_out().expect("moved before");

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce::input::TextLines;
+use napreduce::output::{NamedOutput, Text};
 use napreduce::{Emit, Job, Mapper, Save, TaskError};
 
 use crate::Choice;
@@ -31,6 +32,24 @@ pub fn gated(_: &Choice) -> Job {
         .reduce(|key, counts, out| {
             let (gate, _) = key.split_once('\t').unwrap_or((key, key));
             pass(gate, key);
+            out.emit(key, counts.sum());
+        })
+}
+
+/// The same with a reduce that writes each of its lines to an output with a name, too.
+pub fn gated_named(_: &Choice) -> Job {
+    let lines = NamedOutput::new("lines", Text);
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            let (own, rest) = line.split_once('\t').unwrap_or((line, line));
+            pass(own, line);
+            out.emit(rest, 1);
+        })
+        .named_output(&lines)
+        .reduce(move |key, counts, out| {
+            let (gate, line) = key.split_once('\t').unwrap_or((key, key));
+            pass(gate, key);
+            out.to(&lines).emit(line, ());
             out.emit(key, counts.sum());
         })
 }

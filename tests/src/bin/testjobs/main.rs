@@ -63,6 +63,8 @@ fn main() -> ExitCode {
         .job("stateful", stateful::stateful)
         .job("damaged", misbehaving::damaged)
         .job("gated", gated::gated)
+        .job("gated-named", gated::gated_named)
+        .job("sorted-out", shapes::sorted_out)
         .job("gated-holding", gated::gated_holding)
         .job("gated-unsaved", gated::gated_unsaved)
         .job("gated-saving", gated::gated_saving)

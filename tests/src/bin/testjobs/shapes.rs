@@ -2,6 +2,7 @@
 //!
 //! Owns closures over hard keys, groups and values. Does not own the inputs, which tests write.
 
+use napreduce::output::{NamedOutput, Text};
 use napreduce::{Emit, Job, counter};
 
 use crate::Choice;
@@ -23,6 +24,15 @@ pub fn words_without_combiner(_: &Choice) -> Job {
             line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
         })
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+}
+
+/// Numbers, one a line, and what is none as errors.
+pub fn sorted_out(_: &Choice) -> Job {
+    let errors = NamedOutput::new("errors", Text);
+    Job::text().named_output(&errors).map_only(move |line: &str, out| match line.parse::<u64>() {
+        Ok(number) => out.emit(number, ()),
+        Err(_) => out.to(&errors).emit(line, ()),
+    })
 }
 
 /// Lines `user TAB time`; for each user the times in order, joined by commas.

@@ -303,8 +303,8 @@ impl LiveJob {
     }
 
     /// The attempts that wrote a part, in the order of their tasks.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, PartOutput)> + '_ {
-        self.results.values().filter_map(|result| Some((result.attempt, result.part?)))
+    pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, &PartOutput)> {
+        self.results.values().filter_map(|result| Some((result.attempt, result.part.as_ref()?)))
     }
 
     /// A line of a listing.

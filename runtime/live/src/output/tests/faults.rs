@@ -205,7 +205,7 @@ fn known_parts(claim: &OutputClaim) -> Manifest {
     let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
         let name = claim.paths().part_name(attempt.task);
         let report = PartReport { name, records: 1, bytes: text.len() as u64, digest: 1 };
-        CommittedPart { attempt, report }
+        CommittedPart { attempt, output: None, report }
     });
     let (name, counters) = ("a test".to_owned(), CounterValues::default());
     Manifest { job: JOB, name, counters, parts: parts.to_vec() }

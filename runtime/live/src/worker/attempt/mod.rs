@@ -17,7 +17,7 @@ mod supervised;
 mod suspension;
 mod swap;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
@@ -198,8 +198,13 @@ impl Supervision {
         let apart = output.parent() != Some(scratch.as_path());
         if !done && apart {
             // Missing unless the attempt wrote it. Beside the loop: a part is on shared storage, which may be slow.
+            let own = output.parent().filter(|_| self.description.promote_to.is_some()).map(Path::to_owned);
             let output = output.clone();
-            let _ = tokio::task::spawn_blocking(move || fs::remove_file(output)).await;
+            let _ = tokio::task::spawn_blocking(move || match own {
+                Some(directory) => fs::remove_dir_all(directory),
+                None => fs::remove_file(output),
+            })
+            .await;
         }
         if fs::read_dir(scratch).ok()?.next().is_some() {
             // It may be large, so beside the loop.

@@ -299,13 +299,16 @@ impl Supervised {
                 self.watch.on_progress(bytes_done, bytes_total, signs);
                 supervision.tell(AttemptEvent::Progressed { bytes_done, bytes_total });
             }
+            FromTask::CommitRequest { part } if !part.has_sound_names() => {
+                self.fail(TaskError::fatal("the task wrote outputs whose names no file can have"));
+            }
             FromTask::CommitRequest { part } => {
                 self.part = Some(part);
                 self.watch.set_waits(true);
                 supervision.report(Report::CommitRequested);
             }
             FromTask::Done { counters } => {
-                self.outcome = Some(AttemptEnd::Done { counters, part: self.part });
+                self.outcome = Some(AttemptEnd::Done { counters, part: self.part.take() });
             }
             FromTask::InputsLost { attempts, place, reason } => {
                 supervision.report(Report::InputsLost { outputs: attempts, place, reason });

@@ -15,7 +15,8 @@ use super::*;
 use crate::counters::CounterValues;
 use crate::data_network::{DataNetwork, FetchLimits};
 use crate::description::{
-    MapInput, MapTask, MemoryFile, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription, Work,
+    MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription,
+    Work,
 };
 use crate::splits::Split;
 use crate::task_error::TaskError;
@@ -35,7 +36,14 @@ fn said_by_a_task() -> Vec<FromTask> {
     vec![
         FromTask::Hello { version: PROTOCOL_VERSION },
         FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 },
-        FromTask::CommitRequest { part: PartOutput { records: 1, bytes: 2, digest: u64::MAX } },
+        FromTask::CommitRequest {
+            part: PartOutput {
+                records: 1,
+                bytes: 2,
+                digest: u64::MAX,
+                named: vec![NamedPart { name: "errors".to_owned(), records: 3, bytes: 4, digest: 5 }],
+            },
+        },
         FromTask::Done { counters },
         FromTask::Failed(lost),
         FromTask::InputsLost {

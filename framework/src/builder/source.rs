@@ -1,0 +1,146 @@
+//! The first stage of a job: one input, and the methods that give it a map.
+//!
+//! Owns the choice of the map. Does not own what comes after it (`stages`).
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::codec::{Key, Value};
+use crate::emit::Emit;
+use crate::input::InputFormat;
+use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
+use crate::user_code::{MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap, ResumablePartClosure};
+
+use super::Job;
+use super::inputs::InputMaps;
+use super::pipeline::MapOnly;
+use super::stages::MapStage;
+
+/// An input, waiting for its map.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::output::FixedBytes;
+///
+/// let upper_case = Job::text().map_only(|line: &str, out| out.emit(line.to_uppercase(), ()));
+/// let halves = Job::fixed_records(8).map_only_to(FixedBytes { length: 4 }, |record: &[u8], out| out.write(&record[..4]));
+/// # let _ = (upper_case, halves);
+/// ```
+#[must_use = "an input is no job before it has a map: call `map`, `mapper` or `map_only`"]
+pub struct Source<I> {
+    input: I,
+    named: Vec<Arc<dyn DeclaredOutput>>,
+}
+
+impl<I: InputFormat> Source<I> {
+    pub(crate) fn new(input: I) -> Self {
+        Source { input, named: Vec::new() }
+    }
+
+    /// Declares an output with a name, which the closure of a job without reduce, or the reduce, can write to.
+    ///
+    /// ```
+    /// use napreduce::output::{NamedOutput, Text};
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::Job;
+    ///
+    /// let apart = || {
+    ///     let long = NamedOutput::new("long", Text);
+    ///     Job::text().named_output(&long).map_only(move |line: &str, out| match line.len() {
+    ///         0..4 => out.emit(line, ()),
+    ///         length => out.to(&long).emit(length, line),
+    ///     })
+    /// };
+    /// let output = JobTest::new(apart).input("to\nbring\n").run();
+    /// assert_eq!((output.text().as_str(), output.named_text("long").as_str()), ("to\n", "5\tbring\n"));
+    /// ```
+    pub fn named_output<N: OutputFormat>(mut self, output: &NamedOutput<N>) -> Self {
+        self.named.push(Arc::new(output.clone()));
+        self
+    }
+
+    /// Emits any number of records for each record of the input.
+    ///
+    /// The types that follow are read off the second parameter: `out: &mut Emit<String, u64>`.
+    pub fn map<K, V, F, R>(self, map: F) -> MapStage<K, V, NoCombine, K, Text>
+    where
+        K: Key,
+        V: Value,
+        F: Fn(I::Record<'_>, &mut Emit<K, V>) -> R + Send + Sync + 'static,
+        R: Outcome,
+    {
+        self.mapper(MapClosure::new(map))
+    }
+
+    /// A map with state, set-up and finish of its own.
+    pub fn mapper<M: Mapper<Input = I>>(
+        self,
+        mapper: M,
+    ) -> MapStage<M::Key, M::Value, NoCombine, M::Key, Text> {
+        MapStage::over(InputMaps::none().with(None, self.input, mapper), self.named)
+    }
+
+    /// A job without reduce that writes lines of text; part files follow the order of the input.
+    pub fn map_only<F, R>(self, map: F) -> Job
+    where
+        F: Fn(I::Record<'_>, &mut Output<Text>) -> R + Send + Sync + 'static,
+        R: Outcome,
+    {
+        self.map_only_to(Text, map)
+    }
+
+    /// A job without reduce that writes another format than text.
+    pub fn map_only_to<O, F, R>(self, output: O, map: F) -> Job
+    where
+        O: OutputFormat,
+        F: Fn(I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
+        R: Outcome,
+    {
+        let map = move |record: I::Record<'_>, out: &mut Output<O>| map(record, out).outcome();
+        let output = OutputDefinition::new(output, self.named);
+        Job::new(MapOnly { input: self.input, output, map: PartClosure::new(map) })
+    }
+
+    /// As [`map_only`](Source::map_only), with a state that is saved with the task: it begins as `start` in each file, goes on
+    /// from record to record, and is kept in checkpoints as its serde type says. Of a file that several tasks read, each
+    /// begins anew.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// /// Lines that differ from the one before.
+    /// let changes = || {
+    ///     Job::text().map_only_resumable(String::new(), |before: &mut String, line: &str, out| {
+    ///         if line != before {
+    ///             out.emit(line, ());
+    ///             line.clone_into(before);
+    ///         }
+    ///     })
+    /// };
+    /// let test = JobTest::new(changes).input("to\nto\nbe\nto\n");
+    /// assert_eq!(test.run().text(), "to\nbe\nto\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn map_only_resumable<S, F, R>(self, start: S, map: F) -> Job
+    where
+        S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
+        F: Fn(&mut S, I::Record<'_>, &mut Output<Text>) -> R + Send + Sync + 'static,
+        R: Outcome,
+    {
+        self.part_map(ResumablePartClosure::new(
+            start,
+            move |state: &mut S, record: I::Record<'_>, out: &mut Output<Text>| {
+                map(state, record, out).outcome()
+            },
+        ))
+    }
+
+    /// A job without reduce whose map has set-up, finish and hooks of its own.
+    pub(crate) fn part_map(self, map: impl PartMap<I, Text>) -> Job {
+        let output = OutputDefinition::new(Text, self.named);
+        Job::new(MapOnly { input: self.input, output, map })
+    }
+}

@@ -1,0 +1,149 @@
+//! Where the current record lies, for user code that asks.
+//!
+//! Owns the counting of lines, which reads the file once more. Does not own the position, which the reader keeps up to date
+//! for each record anyway.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::source::Source;
+use super::{InputError, ReadPosition, Split};
+
+/// Bytes in which newlines are counted at a time.
+const COUNTED_BYTES: usize = 64 << 10;
+
+/// Where the current record of a map lies: `out.input()` gives it. It prints as `logs/a.txt line 3`, or with the byte where
+/// the line is not known.
+///
+/// It goes with the map from record to record, and clones of it do: ask it while the record is mapped.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::testing::JobTest;
+///
+/// let places = || {
+///     Job::text().map_only(|line: &str, out| {
+///         let place = out.input();
+///         assert!(place.path().ends_with("input-0000"));
+///         out.emit((place.offset(), place.line()), line);
+///     })
+/// };
+/// assert_eq!(JobTest::new(places).input("to be\nor not\n").run().text(), "0\t1\tto be\n6\t2\tor not\n");
+/// ```
+#[derive(Clone)]
+pub struct InputPlace {
+    file: Arc<PlaceInFile>,
+}
+
+struct PlaceInFile {
+    split: Split,
+    /// The byte at which the record begins, where the format knows it.
+    position: Option<ReadPosition>,
+    memory: usize,
+    lines: Mutex<LineCount>,
+}
+
+impl InputPlace {
+    pub(crate) fn new(split: &Split, position: Option<ReadPosition>, memory: usize) -> InputPlace {
+        let lines = Mutex::new(LineCount::default());
+        InputPlace { file: Arc::new(PlaceInFile { split: split.clone(), position, memory, lines }) }
+    }
+
+    /// The file, beginning as the INPUT argument did; on a cluster absolute.
+    pub fn path(&self) -> &Path {
+        &self.file.split.path
+    }
+
+    /// The byte of the file, decompressed, at which the record begins; of lines, fixed records, csv and JSON lines. `None` of
+    /// formats whose records lie in blocks.
+    ///
+    /// In a compressed file that several tasks read it counts from where the split begins.
+    pub fn offset(&self) -> Option<u64> {
+        self.file.position.as_ref().map(ReadPosition::get)
+    }
+
+    /// The line in which the record begins, from 1; `None` where nobody can know: behind the first split of a file that
+    /// several tasks read, and where there is no [`offset`](InputPlace::offset).
+    ///
+    /// Jobs that never ask do not pay for it. For one that asks, the newlines before are counted in a second look at the
+    /// file, which goes on where the last one ended. `--split-size` above the size of the file makes one split of it.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let lines = || Job::text().map_only(|_: &str, out| out.emit(out.input().line(), ()));
+    /// let test = JobTest::new(lines).input("a\nb\nc\nd\n");
+    /// assert_eq!(test.run().text(), "1\n2\n3\n4\n");
+    /// assert_eq!(test.split_size(4).run().text(), "1\n2\n\n\n");
+    /// ```
+    pub fn line(&self) -> Option<u64> {
+        let offset = self.offset().filter(|_| self.file.split.offset == 0)?;
+        let mut lines = self.file.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        // What cannot be read a second time has no lines to count, and is read for the job all the same.
+        lines.count_to(offset, &self.file).ok().map(|newlines| newlines + 1)
+    }
+}
+
+impl fmt::Display for InputPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.path().display())?;
+        match (self.line(), self.offset()) {
+            (Some(line), _) => write!(formatter, " line {line}"),
+            (None, Some(offset)) => write!(formatter, " byte {offset}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for InputPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// How far newlines are counted.
+#[derive(Default)]
+struct LineCount {
+    source: Option<Source>,
+    /// Read and not yet counted.
+    ahead: Vec<u8>,
+    taken: usize,
+    offset: u64,
+    newlines: u64,
+}
+
+impl LineCount {
+    /// The newlines before `offset`.
+    fn count_to(&mut self, offset: u64, file: &PlaceInFile) -> Result<u64, InputError> {
+        if offset < self.offset {
+            *self = LineCount::default();
+        }
+        while self.offset < offset {
+            if self.taken == self.ahead.len() && !self.read_on(file)? {
+                break;
+            }
+            let rest = &self.ahead[self.taken..];
+            let wanted =
+                usize::try_from(offset - self.offset).map_or(rest.len(), |left| left.min(rest.len()));
+            self.newlines += memchr::memchr_iter(b'\n', &rest[..wanted]).count() as u64;
+            self.taken += wanted;
+            self.offset += wanted as u64;
+        }
+        Ok(self.newlines)
+    }
+
+    /// Whether there is more.
+    fn read_on(&mut self, file: &PlaceInFile) -> Result<bool, InputError> {
+        let source = match &mut self.source {
+            Some(source) => source,
+            none => none.insert(Source::open(&file.split, 0, file.memory)?),
+        };
+        self.ahead.resize(COUNTED_BYTES, 0);
+        let read = source.read(&mut self.ahead)?;
+        self.ahead.truncate(read);
+        self.taken = 0;
+        Ok(read > 0)
+    }
+}

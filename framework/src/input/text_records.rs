@@ -1,0 +1,379 @@
+//! Records of text that are no lines: between delimiters, from one marked line to the next, or paragraphs.
+//!
+//! Owns where such records begin and end, the same for whoever begins to read in the middle of a file. Does not own lines.
+
+use std::path::Path;
+
+use memchr::memmem::Finder;
+use napreduce_live::ReadPosition;
+
+use super::source::Source;
+use super::window::Window;
+use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
+
+/// Records of UTF-8 text over any number of lines, as `&str`. A record may be as long as the task's memory. Files are cut
+/// between records, but for compressed ones, and for delimiters that can overlap themselves (`abab`), which are not cut.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::input::TextRecords;
+/// use napreduce::testing::JobTest;
+///
+/// let titles = || {
+///     Job::input(TextRecords::beginning_with("#")).map_only(|chapter: &str, out| {
+///         let (title, text) = chapter.split_once('\n').unwrap_or((chapter, ""));
+///         out.emit(title, text.lines().count());
+///     })
+/// };
+/// let test = JobTest::new(titles).input("# one\nto be\nor not\n# two\n").split_size(8);
+/// assert_eq!(test.run().text(), "# one\t2\n# two\t0\n");
+/// test.assert_preemption_safe();
+/// ```
+#[derive(Clone, Debug)]
+pub struct TextRecords {
+    boundary: Boundary,
+}
+
+#[derive(Clone, Debug)]
+enum Boundary {
+    /// What stands between two records and belongs to neither.
+    Delimiter(Vec<u8>),
+    /// A newline and what begins the next record.
+    Marker(Vec<u8>),
+    BlankLines,
+}
+
+impl TextRecords {
+    /// What stands between two occurrences of `delimiter`, which may hold newlines, or none. As with lines, one at the end of
+    /// the file begins no record.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::input::TextRecords;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || Job::input(TextRecords::delimited_by(";")).map_only(|record: &str, out| out.emit(record.trim(), ()));
+    /// assert_eq!(JobTest::new(job).input("to be; or\nnot;").run().text(), "to be\nor\nnot\n");
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the delimiter is empty.
+    pub fn delimited_by(delimiter: &str) -> TextRecords {
+        assert!(!delimiter.is_empty(), "records need a delimiter of at least one byte between them");
+        TextRecords { boundary: Boundary::Delimiter(delimiter.as_bytes().to_vec()) }
+    }
+
+    /// From one line that begins with `marker` to the next one, without the newline at the end. What comes before the first
+    /// such line of a file is a record, too.
+    ///
+    /// # Panics
+    ///
+    /// When the marker is empty or has a newline in it.
+    pub fn beginning_with(marker: &str) -> TextRecords {
+        assert!(
+            !marker.is_empty() && !marker.contains('\n'),
+            "a marker is the beginning of one line: {marker:?}"
+        );
+        TextRecords { boundary: Boundary::Marker([b"\n", marker.as_bytes()].concat()) }
+    }
+
+    /// Lines between blank ones, without the newline at the end. A blank line has no character but `\r`.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::input::TextRecords;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || Job::input(TextRecords::paragraphs()).map_only(|text: &str, out| out.emit(text.replace('\n', " "), ()));
+    /// assert_eq!(JobTest::new(job).input("to be\nor\n\n\nnot\n").run().text(), "to be or\nnot\n");
+    /// ```
+    pub fn paragraphs() -> TextRecords {
+        TextRecords { boundary: Boundary::BlankLines }
+    }
+}
+
+impl Boundary {
+    /// Whether two occurrences can overlap, so that it depends on what came before which of them counts.
+    fn overlaps(&self) -> bool {
+        match self {
+            Boundary::Delimiter(delimiter) => {
+                (1..delimiter.len()).any(|length| delimiter.ends_with(&delimiter[..length]))
+            }
+            Boundary::Marker(_) | Boundary::BlankLines => false,
+        }
+    }
+
+    /// Bytes before a record that are looked at to see that it begins there.
+    fn look_back(&self) -> u64 {
+        match self {
+            Boundary::Delimiter(delimiter) => delimiter.len() as u64,
+            Boundary::Marker(_) => 1,
+            // A newline, and a blank line of two bytes.
+            Boundary::BlankLines => 3,
+        }
+    }
+
+    fn finder(&self) -> Finder<'static> {
+        match self {
+            Boundary::Delimiter(bytes) | Boundary::Marker(bytes) => Finder::new(bytes).into_owned(),
+            Boundary::BlankLines => Finder::new(b"\n").into_owned(),
+        }
+    }
+}
+
+/// What is found in the bytes from the start of a record on.
+enum Found {
+    /// The record's bytes, and where the next one begins.
+    Record { end: usize, next: usize },
+    /// No end before this byte; more is to be read.
+    Nothing { searched: usize },
+}
+
+impl InputFormat for TextRecords {
+    type Record<'a> = &'a str;
+    type Reader = TextRecordReader;
+
+    fn splitting(&self, path: &Path) -> Splitting {
+        match Compression::of(path) {
+            Some(compression) => Splitting::Compressed(compression),
+            None if self.boundary.overlaps() => Splitting::FromStart,
+            None => Splitting::Anywhere,
+        }
+    }
+
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<TextRecordReader, InputError> {
+        let is_start = offset > split.offset || offset == 0;
+        let first = if is_start { offset } else { offset.saturating_sub(self.boundary.look_back()) };
+        let source = Source::open(split, first, memory)?;
+        let position = match source.compressed_position() {
+            Some(at) => ReadPosition::new(offset..offset, at..at),
+            None => ReadPosition::new(split.offset..split.end(), 0..split.length),
+        };
+        position.set(offset);
+        Ok(TextRecordReader {
+            end: if source.is_compressed() { u64::MAX } else { split.end() },
+            source,
+            window: Window::new(first, None, 1, memory.saturating_add(1)),
+            boundary: self.boundary.clone(),
+            finder: self.boundary.finder(),
+            // Blank lines at the start of a file belong to no paragraph.
+            begins_at: (!is_start || (offset == 0 && matches!(self.boundary, Boundary::BlankLines)))
+                .then_some(offset),
+            split_offset: split.offset,
+            searched: 0,
+            position,
+            limit: memory,
+        })
+    }
+}
+
+/// Reads [`TextRecords`].
+///
+/// ```
+/// use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextRecordReader, TextRecords};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("input");
+/// # std::fs::write(&path, b"one\n\ntwo")?;
+/// let mut reader: TextRecordReader = TextRecords::paragraphs().open(&Split::whole(&path, 8), 1 << 20)?;
+/// let mut read = Vec::new();
+/// while reader.read_batch(&mut |record: &str| -> Result<(), InputError> {
+///     read.push(record.to_owned());
+///     Ok(())
+/// })? {}
+/// assert_eq!(read, ["one", "two"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TextRecordReader {
+    source: Source,
+    window: Window,
+    boundary: Boundary,
+    finder: Finder<'static>,
+    /// While the first record is still to be found: it begins here at the earliest.
+    begins_at: Option<u64>,
+    split_offset: u64,
+    /// Records that begin here or later belong to the next split.
+    end: u64,
+    /// Bytes available that are known to end no record.
+    searched: usize,
+    position: ReadPosition,
+    limit: usize,
+}
+
+impl TextRecordReader {
+    /// Looks for the end of the record that begins with `bytes[start..]`.
+    fn find(&self, bytes: &[u8], from: usize, ended: bool) -> Found {
+        let width = self.finder.needle().len();
+        let mut from = from;
+        while let Some(at) = self.finder.find(&bytes[from..]).map(|at| from + at) {
+            match &self.boundary {
+                Boundary::Delimiter(_) => return Found::Record { end: at, next: at + width },
+                Boundary::Marker(_) => return Found::Record { end: at, next: at + 1 },
+                Boundary::BlankLines => match blank_lines(&bytes[at + 1..], ended) {
+                    Some(0) => from = at + 1,
+                    Some(blank) => return Found::Record { end: at, next: at + 1 + blank },
+                    None => return Found::Nothing { searched: at },
+                },
+            }
+        }
+        Found::Nothing { searched: (bytes.len() + 1).saturating_sub(width).max(from.min(bytes.len())) }
+    }
+
+    fn fill(&mut self) -> Result<(), InputError> {
+        if self.window.fill(&mut self.source, self.end)? {
+            return Ok(());
+        }
+        Err(InputError::LineTooLong {
+            path: self.source.path().to_owned(),
+            offset: self.window.offset(),
+            limit: self.limit as u64,
+        })
+    }
+
+    /// Goes to the first record that begins in the split; false if none does.
+    fn enter(&mut self, earliest: u64) -> Result<bool, InputError> {
+        if self.window.offset() == 0 && matches!(self.boundary, Boundary::BlankLines) {
+            self.pass_over_blank_lines()?;
+            if self.window.offset() >= earliest {
+                return Ok(true);
+            }
+        }
+        loop {
+            match self.find(self.window.available(), 0, self.window.ended()) {
+                Found::Record { next, .. } => {
+                    self.window.take(next);
+                    if self.window.offset() >= earliest {
+                        return Ok(true);
+                    }
+                    // A marker is found again by the newline before it, a blank line by the one it begins with.
+                }
+                Found::Nothing { .. } if self.window.ended() => return Ok(false),
+                Found::Nothing { searched } => {
+                    self.window.take(searched);
+                    if self.window.offset() >= self.end {
+                        return Ok(false);
+                    }
+                    self.fill()?;
+                }
+            }
+        }
+    }
+
+    fn pass_over_blank_lines(&mut self) -> Result<(), InputError> {
+        loop {
+            match blank_lines(self.window.available(), self.window.ended()) {
+                Some(blank) => {
+                    self.window.take(blank);
+                    return Ok(());
+                }
+                None => self.fill()?,
+            }
+        }
+    }
+
+    /// The last record of a file, which may end with a newline that does not end it.
+    fn without_newline<'a>(&self, record: &'a [u8]) -> &'a [u8] {
+        match self.boundary {
+            Boundary::Delimiter(_) => record,
+            Boundary::Marker(_) | Boundary::BlankLines => record.strip_suffix(b"\n").unwrap_or(record),
+        }
+    }
+
+    fn checked<'a>(&self, base: u64, bytes: &'a [u8]) -> Result<&'a str, InputError> {
+        let bytes = match self.boundary {
+            Boundary::Delimiter(_) => bytes,
+            Boundary::Marker(_) | Boundary::BlankLines => bytes.strip_suffix(b"\r").unwrap_or(bytes),
+        };
+        std::str::from_utf8(bytes).map_err(|error| InputError::NotText {
+            path: self.source.path().to_owned(),
+            offset: base + error.valid_up_to() as u64,
+        })
+    }
+}
+
+/// Bytes of the blank lines that `bytes` begins with; `None` where that is not seen yet.
+fn blank_lines(bytes: &[u8], ended: bool) -> Option<usize> {
+    let mut blank = 0;
+    loop {
+        match &bytes[blank..] {
+            [b'\n', ..] => blank += 1,
+            [b'\r', b'\n', ..] => blank += 2,
+            [] | [b'\r'] if !ended => return None,
+            [b'\r'] => return Some(blank + 1),
+            _ => return Some(blank),
+        }
+    }
+}
+
+impl RecordReader<TextRecords> for TextRecordReader {
+    fn read_batch<E: From<InputError>>(
+        &mut self,
+        each: &mut impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if let Some(earliest) = self.begins_at {
+            if !self.enter(earliest)? {
+                self.position.set(self.window.offset().max(earliest));
+                return Ok(false);
+            }
+            self.begins_at = None;
+        }
+        loop {
+            let base = self.window.offset();
+            self.position.set(base);
+            if base >= self.end || (self.window.ended() && self.window.available().is_empty()) {
+                return Ok(false);
+            }
+            let (taken, searched) = self.pass_records(base, each)?;
+            self.position.set(base + taken as u64);
+            self.window.take(taken);
+            self.searched = searched;
+            if taken > 0 {
+                return Ok(true);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.position.get()
+    }
+
+    fn consumed(&self) -> u64 {
+        match self.source.compressed_position() {
+            Some(position) => position,
+            None => self.position.get().min(self.end).saturating_sub(self.split_offset),
+        }
+    }
+
+    fn position(&self) -> Option<ReadPosition> {
+        Some(self.position.clone())
+    }
+
+    fn byte_position(&self) -> Option<ReadPosition> {
+        self.position()
+    }
+}
+
+impl TextRecordReader {
+    /// Hands out the records that are whole in the window; how many bytes they are, and how many behind them end none.
+    fn pass_records<E: From<InputError>>(
+        &self,
+        base: u64,
+        each: &mut impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(usize, usize), E> {
+        let (bytes, ended) = (self.window.available(), self.window.ended());
+        let (mut start, mut from) = (0, self.searched);
+        while start < bytes.len() && base + (start as u64) < self.end {
+            let (record, next) = match self.find(bytes, from, ended) {
+                Found::Record { end, next } => (&bytes[start..end], next),
+                Found::Nothing { .. } if ended => (self.without_newline(&bytes[start..]), bytes.len()),
+                Found::Nothing { searched } => return Ok((start, searched.saturating_sub(start))),
+            };
+            self.position.set(base + start as u64);
+            each(self.checked(base + start as u64, record)?)?;
+            (start, from) = (next, next);
+        }
+        Ok((start, 0))
+    }
+}

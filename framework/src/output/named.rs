@@ -1,0 +1,199 @@
+//! Outputs with a name of their own, which tasks write beside their part files.
+//!
+//! Owns the handle that a definition and its closures share, and the erasure of formats. Does not own the files, which are
+//! written, saved and committed as parts are.
+
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+use napreduce_live::{CheckpointDirectory, NamedPart, OutputPiece, PartOutput, TaskError, counter};
+
+use super::part_writer::PIECE;
+use super::resume::{ResumeOutputError, resumed};
+use super::{CutError, Output, OutputError, OutputFormat, PiecesError};
+use crate::input::InputPlace;
+use crate::state::Save;
+
+/// An output with a name: a job that declares `errors` writes `errors-r-00000` beside `part-r-00000` (`errors-m-00000`
+/// without a reduce), one for each task. Declare it with `named_output`, and write to it through
+/// [`Output::to`](crate::Output::to).
+///
+/// The files are committed with the parts: all or none of a task, and none of a job that fails. `_SUCCESS` lists them, and the
+/// counter `OUTPUT_RECORDS errors` says how many records there are. A name has letters, digits, `-` and `_`, begins with a
+/// letter, and is not `part`.
+///
+/// ```
+/// use napreduce::output::{NamedOutput, Text};
+/// use napreduce::testing::JobTest;
+/// use napreduce::Job;
+///
+/// let halves = || {
+///     let errors = NamedOutput::new("errors", Text);
+///     Job::text().named_output(&errors).map_only(move |line: &str, out| match line.parse::<u64>() {
+///         Ok(number) => out.emit(number / 2, ()),
+///         Err(why) => out.to(&errors).emit(why.to_string(), line),
+///     })
+/// };
+/// let test = JobTest::new(halves).input("4\nx\n10\n");
+/// let output = test.run();
+/// assert_eq!(output.text(), "2\n5\n");
+/// assert_eq!(output.named_text("errors"), "invalid digit found in string\tx\n");
+/// assert_eq!(output.counters.get("OUTPUT_RECORDS errors"), 1);
+/// test.assert_preemption_safe();
+/// ```
+#[derive(Debug)]
+#[must_use = "an output is written when the job declares it: call `named_output`"]
+pub struct NamedOutput<F> {
+    declared: Arc<Declared<F>>,
+}
+
+#[derive(Debug)]
+struct Declared<F> {
+    name: String,
+    format: F,
+}
+
+impl<F> Clone for NamedOutput<F> {
+    fn clone(&self) -> Self {
+        NamedOutput { declared: Arc::clone(&self.declared) }
+    }
+}
+
+impl<F: OutputFormat> NamedOutput<F> {
+    /// An output of this name in this format.
+    pub fn new(name: &str, format: F) -> NamedOutput<F> {
+        NamedOutput { declared: Arc::new(Declared { name: name.to_owned(), format }) }
+    }
+
+    pub(super) fn format(&self) -> F {
+        self.declared.format.clone()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.declared.name
+    }
+}
+
+/// What a definition keeps of a named output, whatever its format.
+pub(crate) trait DeclaredOutput: Send + Sync {
+    fn name(&self) -> &str;
+
+    /// Whether its format can be checkpointed.
+    fn saves(&self) -> bool;
+
+    /// A fresh file beside a part; without one nothing is kept.
+    fn create(&self, part: Option<&Path>) -> Result<Box<dyn NamedWriter>, OutputError>;
+
+    /// Goes on after pieces that attempts before have written.
+    fn resume(
+        &self,
+        part: &Path,
+        base: &Path,
+        pieces: Vec<OutputPiece>,
+        state: &[u8],
+    ) -> Result<Box<dyn NamedWriter>, ResumeOutputError>;
+}
+
+impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
+    fn name(&self) -> &str {
+        NamedOutput::name(self)
+    }
+
+    fn saves(&self) -> bool {
+        super::saves(&self.declared.format)
+    }
+
+    fn create(&self, part: Option<&Path>) -> Result<Box<dyn NamedWriter>, OutputError> {
+        let format = self.declared.format.clone();
+        Ok(Box::new(match part {
+            Some(part) => Output::create(format, &NamedPart::beside(part, self.name()))?,
+            None => Output::discarding(format),
+        }))
+    }
+
+    fn resume(
+        &self,
+        part: &Path,
+        base: &Path,
+        pieces: Vec<OutputPiece>,
+        state: &[u8],
+    ) -> Result<Box<dyn NamedWriter>, ResumeOutputError> {
+        let path = NamedPart::beside(part, self.name());
+        Ok(Box::new(resumed(&self.declared.format, &path, base, pieces, state)?))
+    }
+}
+
+/// What a task does with an output whose format is known to its writers alone.
+pub(crate) trait NamedWriter {
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+    fn enter(&mut self, place: InputPlace);
+    fn check(&mut self) -> Result<(), OutputError>;
+    fn save_format(&self, state: &mut Vec<u8>) -> Result<Save, TaskError>;
+    fn cut(
+        self: Box<Self>,
+        directory: &mut CheckpointDirectory,
+        piece: &str,
+    ) -> Result<Vec<OutputPiece>, CutError>;
+    fn finish(self: Box<Self>) -> Result<PartOutput, PiecesError>;
+}
+
+impl<F: OutputFormat> NamedWriter for Output<F> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn enter(&mut self, place: InputPlace) {
+        Output::enter(self, place);
+    }
+
+    fn check(&mut self) -> Result<(), OutputError> {
+        Output::check(self)
+    }
+
+    fn save_format(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Output::save_format(self, state)
+    }
+
+    fn cut(
+        self: Box<Self>,
+        directory: &mut CheckpointDirectory,
+        piece: &str,
+    ) -> Result<Vec<OutputPiece>, CutError> {
+        self.part.cut(directory, piece)
+    }
+
+    fn finish(self: Box<Self>) -> Result<PartOutput, PiecesError> {
+        Output::finish(*self)
+    }
+}
+
+/// A named output of a task.
+pub(super) struct OpenedOutput {
+    pub(super) declared: Arc<dyn DeclaredOutput>,
+    pub(super) writer: Box<dyn NamedWriter>,
+}
+
+impl OpenedOutput {
+    /// What its pieces are called in a checkpoint.
+    pub(super) fn piece(&self) -> String {
+        piece_of(self.declared.name())
+    }
+
+    pub(super) fn finish(self) -> Result<NamedPart, PiecesError> {
+        let PartOutput { records, bytes, digest, .. } = self.writer.finish()?;
+        let name = self.declared.name().to_owned();
+        counter(&format!("OUTPUT_RECORDS {name}")).add(records);
+        Ok(NamedPart { name, records, bytes, digest })
+    }
+}
+
+pub(super) fn piece_of(name: &str) -> String {
+    format!("{PIECE}.{name}")
+}

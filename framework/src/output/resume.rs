@@ -1,0 +1,153 @@
+//! The outputs of a job as its definition says them, and as a task opens them: fresh, or where a checkpoint left them.
+//!
+//! Owns which pieces and which state belong to which output. Does not own the pieces (`pieces`).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use napreduce_live::{NamedPart, OutputPiece, TaskError};
+
+use super::named::{DeclaredOutput, OpenedOutput, piece_of};
+use super::part_writer::PIECE;
+use super::pieces::{Pieces, PiecesError};
+use super::{Output, OutputError, OutputFormat};
+use crate::state::Save;
+
+/// Why an output does not go on where a checkpoint left it.
+pub(crate) enum ResumeOutputError {
+    /// A format does not take over its state.
+    Format(TaskError),
+    Pieces(PiecesError),
+}
+
+impl From<PiecesError> for ResumeOutputError {
+    fn from(error: PiecesError) -> Self {
+        ResumeOutputError::Pieces(error)
+    }
+}
+
+impl From<OutputError> for ResumeOutputError {
+    fn from(error: OutputError) -> Self {
+        ResumeOutputError::Pieces(error.into())
+    }
+}
+
+/// What a job writes: the format of its parts, and outputs with names, in their order.
+pub(crate) struct OutputDefinition<F> {
+    format: F,
+    named: Vec<Arc<dyn DeclaredOutput>>,
+}
+
+impl<F: OutputFormat> OutputDefinition<F> {
+    pub(crate) fn new(format: F, mut named: Vec<Arc<dyn DeclaredOutput>>) -> OutputDefinition<F> {
+        named.sort_by(|one, other| one.name().cmp(other.name()));
+        OutputDefinition { format, named }
+    }
+
+    /// What is wrong with the names, if something is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (number, output) in self.named.iter().enumerate() {
+            let name = output.name();
+            if name == PIECE {
+                return Err(format!("an output cannot be called {name:?}, as all others are; rename it"));
+            }
+            if !NamedPart::is_name(name) {
+                return Err(format!(
+                    "{name:?} cannot be the name of an output; use up to 100 letters, digits, - and _, and begin with a letter"
+                ));
+            }
+            if self.named[..number].iter().any(|before| before.name() == name) {
+                return Err(format!("two outputs of the job are called {name:?}; rename one"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of it can be checkpointed.
+    pub(crate) fn saves(&self) -> bool {
+        super::saves(&self.format) && self.named.iter().all(|output| output.saves())
+    }
+
+    pub(crate) fn create(&self, path: &Path) -> Result<Output<F>, OutputError> {
+        let mut output = Output::create(self.format.clone(), path)?;
+        output.named = self.opened(|declared| declared.create(Some(path)))?;
+        Ok(output)
+    }
+
+    /// An output that goes nowhere.
+    pub(crate) fn discarding(&self) -> Result<Output<F>, OutputError> {
+        let mut output = Output::discarding(self.format.clone());
+        output.named = self.opened(|declared| declared.create(None))?;
+        Ok(output)
+    }
+
+    /// Goes on after the pieces of a checkpoint below `base`.
+    pub(crate) fn resume(
+        &self,
+        path: &Path,
+        base: &Path,
+        mut pieces: Vec<OutputPiece>,
+        state: &[u8],
+    ) -> Result<Output<F>, ResumeOutputError> {
+        let states =
+            self.states(state).map_err(|reason| ResumeOutputError::Format(TaskError::task(reason)))?;
+        let mut pieces_of = |name: &str| -> Vec<OutputPiece> {
+            pieces.extract_if(.., |piece| Path::new(&piece.file).ends_with(name)).collect()
+        };
+        let mut output = resumed(&self.format, path, base, pieces_of(PIECE), &states[0])?;
+        for (declared, state) in self.named.iter().zip(&states[1..]) {
+            let writer = declared.resume(path, base, pieces_of(&piece_of(declared.name())), state)?;
+            output.named.push(OpenedOutput { declared: Arc::clone(declared), writer });
+        }
+        match pieces.first() {
+            None => Ok(output),
+            Some(piece) => {
+                let (path, what) = (base.join(&piece.file), "no output of the job is called so".to_owned());
+                Err(PiecesError::Damaged { path, what }.into())
+            }
+        }
+    }
+
+    /// The states of the formats, apart, that of the parts first.
+    fn states(&self, saved: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        if self.named.is_empty() {
+            return Ok(vec![saved.to_vec()]);
+        }
+        let states: Vec<Vec<u8>> = postcard::from_bytes(saved).map_err(|error| error.to_string())?;
+        match states.len() == 1 + self.named.len() {
+            true => Ok(states),
+            false => Err(format!(
+                "it holds the states of {} outputs, not of {}",
+                states.len(),
+                1 + self.named.len()
+            )),
+        }
+    }
+
+    fn opened<E>(
+        &self,
+        open: impl Fn(&dyn DeclaredOutput) -> Result<Box<dyn super::named::NamedWriter>, E>,
+    ) -> Result<Vec<OpenedOutput>, E> {
+        let open = |declared: &Arc<dyn DeclaredOutput>| {
+            Ok(OpenedOutput { declared: Arc::clone(declared), writer: open(&**declared)? })
+        };
+        self.named.iter().map(open).collect()
+    }
+}
+
+/// One output with all of its pieces; its format has been restored.
+pub(super) fn resumed<F: OutputFormat>(
+    format: &F,
+    path: &Path,
+    base: &Path,
+    pieces: Vec<OutputPiece>,
+    state: &[u8],
+) -> Result<Output<F>, ResumeOutputError> {
+    let pieces = Pieces::find(base, pieces)?;
+    let mut format = format.clone();
+    let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
+    if !stateless {
+        format.restore(state).map_err(ResumeOutputError::Format)?;
+    }
+    Ok(Output::after(format, pieces, path)?)
+}

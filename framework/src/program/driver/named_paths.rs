@@ -1,0 +1,120 @@
+//! Which paths are of which input of a job: `users=PATH orders=PATH`.
+//!
+//! Owns the reading of names. Does not own what a path means (`input`).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A path, and the name of its input if it was given one.
+pub(super) type NamedPath = (Option<String>, PathBuf);
+
+/// The paths of each input, in the order of `names`, from those that were `typed` and those that were `given` with their
+/// names. An input without a name takes paths as they were typed.
+pub(super) fn by_input(
+    names: &[Option<String>],
+    typed: &[PathBuf],
+    given: &[NamedPath],
+) -> Result<Vec<Vec<PathBuf>>, String> {
+    let mut paths = vec![Vec::new(); names.len()];
+    for path in typed {
+        let (number, path) = resolve(names, path)?;
+        paths[number].push(path);
+    }
+    for (name, path) in given {
+        let number = names.iter().position(|known| known == name);
+        let number = number.ok_or_else(|| unknown(names, name.as_deref().unwrap_or_default()))?;
+        paths[number].push(path.clone());
+    }
+    match paths.iter().zip(names).find(|(paths, _)| paths.is_empty()) {
+        Some((_, Some(name))) => Err(format!("the input {name} has no path; give {name}=PATH")),
+        Some((_, None)) => Err("the job has no input; give the path of a file".to_owned()),
+        None => Ok(paths),
+    }
+}
+
+/// The input that a typed path belongs to, and the path without its name.
+fn resolve(names: &[Option<String>], typed: &Path) -> Result<(usize, PathBuf), String> {
+    let bytes = typed.as_os_str().as_bytes();
+    let equals = bytes.iter().position(|byte| *byte == b'=');
+    let split = equals.map(|at| (&bytes[..at], Path::new(OsStr::from_bytes(&bytes[at + 1..]))));
+    let plain = names.iter().position(Option::is_none);
+    let named = split.and_then(|(name, path)| {
+        let is_it = |known: &Option<String>| known.as_deref().is_some_and(|known| known.as_bytes() == name);
+        Some((names.iter().position(is_it)?, path))
+    });
+    match (named, plain, split) {
+        (Some((number, path)), _, _) if path.as_os_str().is_empty() => {
+            let name = names[number].as_deref().unwrap_or_default();
+            Err(format!("the input {name} has an empty path; give {name}=PATH"))
+        }
+        (Some((number, path)), _, _) => Ok((number, path.to_owned())),
+        (None, Some(number), _) => Ok((number, typed.to_owned())),
+        (None, None, Some((name, _))) => Err(unknown(names, &String::from_utf8_lossy(name))),
+        (None, None, None) => Err(format!(
+            "{} has no name; {}",
+            typed.display(),
+            forms(names).replace("PATH", &typed.display().to_string())
+        )),
+    }
+}
+
+fn unknown(names: &[Option<String>], name: &str) -> String {
+    format!("the job has no input {name:?}; {}", forms(names))
+}
+
+/// `give users=PATH or orders=PATH`.
+fn forms(names: &[Option<String>]) -> String {
+    let forms: Vec<String> = names.iter().flatten().map(|name| format!("{name}=PATH")).collect();
+    match forms.is_empty() {
+        true => "its inputs have no names; give PATH alone".to_owned(),
+        false => format!("give {}", forms.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(names: &[&str], typed: &[&str]) -> Result<Vec<Vec<PathBuf>>, String> {
+        let names: Vec<_> =
+            names.iter().map(|name| Some(name.to_string()).filter(|name| !name.is_empty())).collect();
+        let typed: Vec<_> = typed.iter().map(PathBuf::from).collect();
+        by_input(&names, &typed, &[])
+    }
+
+    #[track_caller]
+    fn refused(names: &[&str], typed: &[&str], why: &str) {
+        assert_eq!(paths(names, typed), Err(why.to_owned()));
+    }
+
+    #[test]
+    fn each_path_goes_to_the_input_it_names() {
+        let found = paths(&["users", "orders"], &["orders=b", "users=a", "orders=c=d"]);
+        assert_eq!(found, Ok(vec![vec!["a".into()], vec!["b".into(), "c=d".into()]]));
+    }
+
+    #[test]
+    fn an_input_without_a_name_takes_paths_as_they_are() {
+        assert_eq!(paths(&[""], &["a=b", "=", "c"]), Ok(vec![vec!["a=b".into(), "=".into(), "c".into()]]));
+        let found = paths(&["", "orders"], &["a=b", "orders=c"]);
+        assert_eq!(found, Ok(vec![vec!["a=b".into()], vec!["c".into()]]));
+    }
+
+    #[test]
+    fn a_name_that_is_missing_unknown_or_without_a_path_is_said() {
+        let names = &["users", "orders"];
+        refused(names, &["users=a"], "the input orders has no path; give orders=PATH");
+        refused(names, &["users=a", "orders="], "the input orders has an empty path; give orders=PATH");
+        refused(names, &["a.csv"], "a.csv has no name; give users=a.csv or orders=a.csv");
+        let unknown = "the job has no input \"user\"; give users=PATH or orders=PATH";
+        refused(names, &["user=a", "orders=b"], unknown);
+        refused(&[""], &[], "the job has no input; give the path of a file");
+        let given = [(Some("users".to_owned()), PathBuf::from("a"))];
+        let plain = by_input(&[None], &[], &given);
+        assert_eq!(
+            plain,
+            Err("the job has no input \"users\"; its inputs have no names; give PATH alone".to_owned())
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! Outputs with names beside the part files, in reduces and in jobs without.
+//!
+//! Owns what is in them however tasks are preempted, and which definitions are refused. Does not own their commit (live
+//! runtime).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use napreduce::output::{FixedBytes, NamedOutput, Text};
+use napreduce::records::Records;
+use napreduce::testing::JobTest;
+use napreduce::{Emit, Job};
+
+/// Numbers, and what is none; the lines' lengths as bytes.
+fn sorted_out() -> Job {
+    let (errors, lengths) =
+        (NamedOutput::new("errors", Text), NamedOutput::new("lengths", FixedBytes { length: 1 }));
+    Job::text().named_output(&lengths).named_output(&errors).map_only(move |line: &str, out| {
+        out.to(&lengths).write(&[b'0' + line.len() as u8]);
+        match line.parse::<u64>() {
+            Ok(number) => out.emit(number, ()),
+            Err(_) => {
+                let before = out.records();
+                out.to(&errors).emit(line, before);
+            }
+        }
+    })
+}
+
+#[test]
+fn each_map_writes_each_output_also_where_nothing_is_in_it() {
+    let test = JobTest::new(sorted_out).input("1\nx\n22\n").input("3\n").setting("combine-files=false");
+    let output = test.run();
+    assert_eq!(output.parts, [b"1\n22\n".to_vec(), b"3\n".to_vec()]);
+    assert_eq!(output.named["errors"], [b"x\t1\n".to_vec(), Vec::new()]);
+    assert_eq!(output.named["lengths"], [b"112".to_vec(), b"1".to_vec()]);
+    assert_eq!(output.counters.get("OUTPUT_RECORDS errors"), 1);
+    assert_eq!(output.counters.get("OUTPUT_RECORDS lengths"), 4);
+    assert_eq!(output.counters.get("MAP_OUTPUT_RECORDS"), 3);
+    assert_eq!(output.counters.get("BYTES_WRITTEN"), 7 + 4 + 4);
+}
+
+#[test]
+fn a_map_that_writes_to_several_outputs_is_safe_to_preempt_at_every_record() {
+    JobTest::new(sorted_out).input("1\nx\n22\ny\n").input("3\nz\n").assert_preemption_safe();
+    JobTest::new(sorted_out).input("1\nx\n22\ny\n3\nz\n").split_size(5).assert_safe_at_random(1, 8);
+}
+
+/// Words by how often they are there: once in the parts, oftener as typed records, whose format has a state.
+fn by_frequency() -> Job {
+    let often = NamedOutput::new("often", Records::<String, u64>::default());
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| line.split(' ').for_each(|word| out.emit(word, 1)))
+        .named_output(&often)
+        .reduce(move |word, counts, out| match counts.sum() {
+            1 => out.emit(word, ()),
+            count => out.to(&often).emit(word, count),
+        })
+}
+
+#[test]
+fn a_reduce_that_writes_to_several_outputs_is_safe_to_preempt_at_every_group() {
+    let test = JobTest::new(by_frequency).input("to be or not to be\nis a question\n").reduces(2);
+    let output = test.run();
+    let mut lines: Vec<String> = output.text().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["a", "is", "not", "or", "question"]);
+    assert_eq!(output.counters.get("OUTPUT_RECORDS often"), 2);
+    assert_eq!(output.named["often"].len(), 2);
+    test.assert_preemption_safe();
+    let read = || Job::records::<String, u64>().map_only(|(word, count), out| out.emit(word, count));
+    let typed = output.named["often"].iter().fold(JobTest::new(read), |test, part| test.input(part));
+    let mut lines: Vec<String> = typed.run().text().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["be\t2", "to\t2"]);
+}
+
+#[test]
+fn more_than_a_buffer_goes_to_a_named_output() {
+    let copy = || {
+        let twice = NamedOutput::new("twice", Text);
+        Job::text().named_output(&twice).map_only(move |line: &str, out| out.to(&twice).emit(line, line))
+    };
+    let text: String = (0..60_000).map(|number| format!("line {number}\n")).collect();
+    let output = JobTest::new(copy).input(&text).run();
+    let expected: String = text.lines().map(|line| format!("{line}\t{line}\n")).collect();
+    assert!(output.named_text("twice") == expected && output.text().is_empty());
+}
+
+/// The message with which a job is refused.
+fn refused(job: impl Fn() -> Job) -> String {
+    let ran = catch_unwind(AssertUnwindSafe(|| JobTest::new(job).input("a\n").run()));
+    ran.expect_err("it is wrong").downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn names_that_no_file_can_have_are_refused_before_anything_is_read() {
+    let named = |names: &'static [&str]| {
+        move || {
+            let source = names
+                .iter()
+                .fold(Job::text(), |source, name| source.named_output(&NamedOutput::new(name, Text)));
+            source.map_only(|_: &str, _| {})
+        }
+    };
+    assert_eq!(
+        refused(named(&["part"])),
+        "an output cannot be called \"part\", as all others are; rename it"
+    );
+    assert_eq!(refused(named(&["a", "b", "a"])), "two outputs of the job are called \"a\"; rename one");
+    for names in [&[""][..], &["a/b"], &["../a"], &["_a"], &["1a"], &["a.b"], &["a b"]] {
+        let message = refused(named(names));
+        assert!(message.contains("cannot be the name of an output; use up to 100 letters"), "{message}");
+    }
+}
+
+#[test]
+fn an_output_that_is_not_declared_fails_the_job_with_its_name() {
+    let forgotten = || {
+        let errors = NamedOutput::new("errors", Text);
+        Job::text().map_only(move |line: &str, out| out.to(&errors).emit(line, ()))
+    };
+    let message = refused(forgotten);
+    assert!(
+        message.contains("the job has no output \"errors\" of this format; declare it with `named_output`"),
+        "{message}"
+    );
+    let in_reduce = || {
+        let (declared, used) =
+            (NamedOutput::new("errors", Text), NamedOutput::new("errors", FixedBytes { length: 1 }));
+        Job::text()
+            .map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))
+            .named_output(&declared)
+            .reduce(move |_, _, out| out.to(&used).write(b"x"))
+    };
+    let message = refused(in_reduce);
+    assert!(message.contains("the job has no output \"errors\" of this format"), "{message}");
+}

@@ -1,0 +1,156 @@
+//! Records over several lines, and text that is not quite text.
+//!
+//! Owns that every way to cut a file gives each record once, compared with splitting the whole text. Does not own lines.
+
+use napreduce::Job;
+use napreduce::input::{LossyLines, TextRecords};
+use napreduce::testing::JobTest;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn records(format: impl Fn() -> TextRecords, text: &str, split_size: u64) -> Vec<String> {
+    let job = || Job::input(format()).map_only(|record: &str, out| out.emit(format!("{record:?}"), ()));
+    let output = JobTest::new(job).input(text).split_size(split_size).setting("combine-files=false").run();
+    output.text().lines().map(str::to_owned).collect()
+}
+
+fn quoted<'a>(records: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    records.into_iter().map(|record| format!("{record:?}")).collect()
+}
+
+fn between<'a>(text: &'a str, delimiter: &str) -> Vec<&'a str> {
+    let mut records: Vec<&str> = text.split(delimiter).collect();
+    if records.last() == Some(&"") {
+        records.pop();
+    }
+    records
+}
+
+/// Lines in groups: a line that `begins` one is the first of its group.
+fn grouped(text: &str, begins: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut groups: Vec<String> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        match groups.last_mut() {
+            Some(group) if !begins(line) => group.push_str(line),
+            _ => groups.push(line.to_owned()),
+        }
+    }
+    let without_end = |group: String| {
+        let group = group.strip_suffix('\n').unwrap_or(&group);
+        group.strip_suffix('\r').unwrap_or(group).to_owned()
+    };
+    groups.into_iter().map(without_end).collect()
+}
+
+fn paragraphs(text: &str) -> Vec<String> {
+    let mut paragraphs = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        match line {
+            "\n" | "\r\n" => paragraphs.push(String::new()),
+            line => paragraphs.last_mut().expect("one").push_str(line),
+        }
+    }
+    let trimmed = |text: &String| {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        text.strip_suffix('\r').unwrap_or(text).to_owned()
+    };
+    paragraphs.iter().filter(|text| !text.is_empty()).map(trimmed).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn delimiters_cut_as_the_whole_text_is_split(text in "[a;\n-]{0,60}", delimiter in ";|-;|;-|\n-|a;-", size in 1u64..20) {
+        let found = records(|| TextRecords::delimited_by(&delimiter), &text, size);
+        prop_assert_eq!(found, quoted(between(&text, &delimiter)));
+    }
+
+    #[test]
+    fn delimiters_that_overlap_themselves_are_read_from_the_start(text in "[ab]{0,40}", delimiter in "aa|aba|abab", size in 1u64..9) {
+        let found = records(|| TextRecords::delimited_by(&delimiter), &text, size);
+        prop_assert_eq!(found, quoted(between(&text, &delimiter)));
+    }
+
+    #[test]
+    fn marked_lines_begin_records(text in "([a#]{0,3}\r?\n){0,20}[a#]{0,3}", size in 1u64..20) {
+        let found = records(|| TextRecords::beginning_with("#"), &text, size);
+        let groups = grouped(&text, |line| line.starts_with('#'));
+        prop_assert_eq!(found, quoted(groups.iter().map(String::as_str)));
+    }
+
+    #[test]
+    fn paragraphs_are_what_stands_between_blank_lines(text in "(a{0,2}\r?\n){0,20}a{0,2}", size in 1u64..20) {
+        let found = records(TextRecords::paragraphs, &text, size);
+        prop_assert_eq!(found, quoted(paragraphs(&text).iter().map(String::as_str)));
+    }
+
+    #[test]
+    fn lossy_lines_are_what_the_standard_library_makes_of_each(
+        lines in vec(vec(prop_oneof![Just(0xffu8), Just(0xc3), Just(0xa9), Just(b'a')], 0..6), 0..12),
+        size in 1u64..20,
+    ) {
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| [line.as_slice(), b"\n"].concat()).collect();
+        let job = || Job::input(LossyLines).map_only(|line: &str, out| out.emit(line, ()));
+        let expected: String = lines.iter().map(|line| String::from_utf8_lossy(line).into_owned() + "\n").collect();
+        prop_assert_eq!(JobTest::new(job).input(&bytes).split_size(size).run().text(), expected);
+    }
+}
+
+#[test]
+fn records_longer_than_any_buffer_are_found() {
+    let long = "x".repeat(700_000);
+    let text = format!("#one\n{long}\n#two\n{long}\n#three\n");
+    let job = || {
+        Job::input(TextRecords::beginning_with("#")).map_only(|record: &str, out| {
+            out.emit(record.lines().next(), record.len());
+        })
+    };
+    for split_size in [300_000, 700_003, 10 << 20] {
+        let output = JobTest::new(job).input(&text).split_size(split_size).run();
+        assert_eq!(output.text(), "#one\t700005\n#two\t700005\n#three\t6\n");
+    }
+}
+
+#[test]
+fn tasks_that_are_preempted_go_on_at_the_same_record() {
+    let marked = || {
+        Job::input(TextRecords::beginning_with("#")).map_only(|record: &str, out| {
+            out.emit(out.input().offset(), record.replace('\n', "|"));
+        })
+    };
+    let test = JobTest::new(marked).input("before\n#a\nb\n#c\n\n#d").split_size(6);
+    assert_eq!(test.run().text(), "0\tbefore\n7\t#a|b\n12\t#c|\n16\t#d\n");
+    test.assert_preemption_safe();
+    let copy = || Job::input(TextRecords::paragraphs()).map_only(|text: &str, out| out.emit(text, ()));
+    JobTest::new(copy).input("\na\nb\n\n\r\nc\n\nd\n\n").split_size(3).assert_preemption_safe();
+    let parts = || Job::input(TextRecords::delimited_by("--")).map_only(|text: &str, out| out.emit(text, ()));
+    JobTest::new(parts).input("a----b--c--").split_size(3).assert_preemption_safe();
+}
+
+#[test]
+fn what_is_no_text_and_what_is_too_long_is_named_with_its_byte() {
+    let job = || Job::input(TextRecords::delimited_by(";")).map_only(|text: &str, out| out.emit(text, ()));
+    let refused = |bytes: &[u8], says: &str| {
+        let test = JobTest::new(job).input(bytes).task_memory(1 << 20);
+        let panic =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test.run())).expect_err("refused");
+        let text = panic.downcast_ref::<String>().expect("a message");
+        assert!(text.contains(says), "{text}");
+    };
+    refused(b"ab;c\xff;d", "is not UTF-8 text at byte 4");
+    let long = [b"a;".to_vec(), vec![b'x'; 2 << 20]].concat();
+    refused(&long, "line at byte 2 of");
+}
+
+#[test]
+#[should_panic(expected = "records need a delimiter of at least one byte")]
+fn an_empty_delimiter_is_refused() {
+    let _ = TextRecords::delimited_by("");
+}
+
+#[test]
+#[should_panic(expected = "a marker is the beginning of one line")]
+fn a_marker_over_two_lines_is_refused() {
+    let _ = TextRecords::beginning_with("a\nb");
+}

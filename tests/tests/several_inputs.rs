@@ -1,0 +1,79 @@
+//! A job over several inputs, as a person runs it: embedded and on a cluster.
+//!
+//! Owns names of inputs on the command line. Does not own what maps see of their records (the framework's tests).
+
+use std::process::Command;
+
+use napreduce_tests::{Folder, OwnCluster, joined, program, run};
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("users/a.csv", "1,ann\n");
+    folder.write("users/b.csv", "2,bob\n");
+    folder.write("orders.csv", "2,30\n1,12\n3,99\n");
+    folder.write("late=orders.csv", "2,5\n");
+    folder
+}
+
+fn join(folder: &Folder, rest: &[&str]) -> Command {
+    let mut command = program("join");
+    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    command.args(rest).args(["--output", "named", "--overwrite", "--reduces", "1"]);
+    command
+}
+
+const PATHS: [&str; 4] = ["orders=orders.csv", "users=users", "orders=late=orders.csv", "--split-size=8B"];
+const NAMED: &str = "1\tann\t12\n2\tbob\t5\n2\tbob\t30\n";
+
+#[test]
+fn each_path_is_read_as_its_name_says_embedded_and_on_a_cluster() {
+    let folder = folder();
+    run(&mut join(&folder, &PATHS)).succeeded();
+    let embedded = joined(&folder.path("named"));
+    assert_eq!(String::from_utf8_lossy(&embedded), NAMED);
+    let cluster = OwnCluster::start(&folder, 2, "fifo", "");
+    run(join(&folder, &PATHS).arg("--cluster").arg(cluster.directory())).succeeded();
+    assert!(joined(&folder.path("named")) == embedded);
+}
+
+#[test]
+fn paths_that_no_input_takes_are_refused_with_what_to_do() {
+    let folder = folder();
+    for (paths, says) in [
+        (&["orders.csv"][..], "orders.csv has no name; give users=orders.csv or orders=orders.csv"),
+        (
+            &["user=users", "orders=orders.csv"],
+            "the job has no input \"user\"; give users=PATH or orders=PATH",
+        ),
+        (&["users=users"], "the input orders has no path; give orders=PATH"),
+        (&["users=", "orders=orders.csv"], "the input users has an empty path; give users=PATH"),
+        (&["users=nobody.csv", "orders=orders.csv"], "nobody.csv"),
+    ] {
+        run(&mut join(&folder, paths)).failed(2, &[says]);
+        assert!(!folder.has("named"));
+    }
+}
+
+#[test]
+fn help_and_usage_name_the_inputs() {
+    let folder = folder();
+    let help = run(program("join").arg("--help")).succeeded().stdout;
+    assert!(help.contains("<NAME=PATH>..."), "{help}");
+    assert!(help.contains("users=PATH, orders=PATH"), "{help}");
+    run(&mut join(&folder, &[])).failed(2, &["<NAME=PATH>..."]);
+    let plain = run(program("wordcount").arg("--help")).succeeded().stdout;
+    assert!(plain.contains("<INPUT>..."), "{plain}");
+}
+
+#[test]
+fn standard_input_is_read_by_several_tasks_and_refused_on_a_cluster() {
+    let folder = folder();
+    let mut command = join(&folder, &["orders=-", "users=users", "--split-size=8B"]);
+    let orders = std::fs::File::open(folder.path("orders.csv")).expect("a file");
+    run(command.stdin(orders)).succeeded();
+    assert_eq!(String::from_utf8_lossy(&joined(&folder.path("named"))), "1\tann\t12\n2\tbob\t30\n");
+    let nowhere = folder.path("nowhere");
+    let mut command = join(&folder, &["orders=-", "users=users"]);
+    run(command.arg("--cluster").arg(nowhere))
+        .failed(2, &["standard input (-) is not where the tasks of a cluster are"]);
+}
