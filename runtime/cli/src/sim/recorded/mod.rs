@@ -51,8 +51,8 @@ impl Recorded {
     pub fn read(text: &str) -> Result<Recorded> {
         let place = RecordedPlace::parse(text)?;
         let folder = HistoryFolder::open(&place.directory)?;
-        let window = submissions(&folder, &place)?;
-        let mut gathered = Gathered::default();
+        let (window, before) = submissions(&folder, &place)?;
+        let mut gathered = Gathered { still_running: before, ..Gathered::default() };
         for &(_, job) in &window {
             if let Some(ended) = folder.read(job)? {
                 gathered.add(&ended, window[0].0)?;
@@ -119,12 +119,14 @@ impl Recorded {
     }
 }
 
-/// The jobs of a window by the times of their submission, in milliseconds since 1970.
-fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<Vec<(u64, JobId)>> {
-    let mut all = Vec::new();
+/// The jobs of a window by the times of their submission, in milliseconds since 1970; and how many that came before it had not
+/// ended when it began.
+fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<(u64, JobId)>, usize)> {
+    let (mut all, mut ends) = (Vec::new(), Vec::new());
     for &job in folder.jobs() {
         if let Some(summary) = folder.summary(job)? {
             all.push((summary.submitted_millis, job));
+            ends.push((summary.submitted_millis, summary.ended_millis.unwrap_or(summary.submitted_millis)));
         }
     }
     all.sort();
@@ -139,7 +141,9 @@ fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<Vec<(u64
         moment(first),
         moment(last)
     );
-    Ok(all)
+    let begin = all[0].0;
+    let before = ends.iter().filter(|(submitted, ended)| *submitted < from && *ended > begin);
+    Ok((all, before.count()))
 }
 
 /// What is known of the jobs so far.
@@ -153,6 +157,8 @@ struct Gathered {
     /// Slot time of those, in milliseconds, and of all jobs.
     lost_millis: u64,
     held_millis: u64,
+    /// Jobs that came before the window and ended in it.
+    still_running: usize,
     surroundings: Surroundings,
     costs: MeasuredCosts,
 }
@@ -202,6 +208,12 @@ impl Gathered {
                 in_number(jobs.len()),
                 why.in_words(),
                 listed(jobs)
+            ));
+        }
+        if self.still_running > 0 {
+            remarks.push(format!(
+                "{} missing that came before FROM and had not ended then: the cluster was fuller than it is here",
+                in_number(self.still_running)
             ));
         }
         if self.lost_millis > 0 {

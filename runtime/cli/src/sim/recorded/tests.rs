@@ -306,6 +306,22 @@ fn what_an_earlier_version_left_out_is_said_and_guessed() {
 }
 
 #[test]
+fn a_window_says_which_jobs_it_cuts_off() {
+    let later = SimulatedJob { submit: Time(5_000_000), ..plan() };
+    let folder =
+        history(&[Diary::run(JobId(1), &plan(), &[NO_LUCK]), Diary::run(JobId(2), &later, &[NO_LUCK])]);
+    let read =
+        |window: &str| Recorded::read(&format!("{}@{window}", folder.path().display())).expect("readable");
+    let remark = "1 job is missing that came before FROM and had not ended then";
+    let cut = read("1s..");
+    assert_eq!((cut.jobs().len(), cut.jobs()[0].submit), (1, Time(0)));
+    assert!(cut.remarks().iter().any(|one| one.starts_with(remark)), "{:?}", cut.remarks());
+    let first = read("..1s");
+    assert_eq!(first.jobs().len(), 1);
+    assert!(!first.remarks().iter().any(|one| one.starts_with(remark)), "{:?}", first.remarks());
+}
+
+#[test]
 fn a_policy_of_a_later_version_is_named() {
     let mut later = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     later.cluster.as_mut().expect("a cluster").scheduler = "psychic".to_owned();
