@@ -10,7 +10,9 @@ use super::runs::Outcome;
 use crate::format::table;
 
 /// What is compared: heading, key, and how it is found in a run.
-const COMPARED: [(&str, &str, fn(&Summary) -> f64); 3] = [
+type ComparedNumber = (&'static str, &'static str, fn(&Summary) -> f64);
+
+const COMPARED: [ComparedNumber; 3] = [
     ("sojourn mean, s", "sojourn_mean", |run| run.sojourn.mean),
     ("slowdown mean", "slowdown_mean", |run| run.slowdown.mean),
     ("makespan, s", "makespan", |run| run.makespan),

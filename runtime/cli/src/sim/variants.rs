@@ -23,7 +23,7 @@ pub struct Variant {
 
 /// Who gives slots.
 pub enum Subject {
-    Policy(SchedulerConfiguration),
+    Policy(Box<SchedulerConfiguration>),
     Baseline(Baseline),
 }
 
@@ -132,7 +132,7 @@ impl Tables {
         }
         let configuration = SchedulerConfiguration { scheduler, tables: self.scheduler.clone() };
         configuration.build().with_context(|| format!("{label} cannot be set up"))?;
-        Ok(Variant { label, subject: Subject::Policy(configuration), settings })
+        Ok(Variant { label, subject: Subject::Policy(Box::new(configuration)), settings })
     }
 }
 

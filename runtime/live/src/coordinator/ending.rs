@@ -227,7 +227,7 @@ impl Coordinator {
                     let token = job.accepted.token;
                     let settings = Some(JobSettings::of(&job.accepted.plan));
                     let detail = ended_detail(detail, &end, ended_millis);
-                    let tasks = job.done_tasks();
+                    let (cluster, tasks) = (cluster.map(|put_together| put_together()), job.done_tasks());
                     let ended = EndedJob { token, end, detail, settings, cluster, tasks };
                     let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
                     let kept = kept.map(|untidy| remarks.extend(untidy));

@@ -73,23 +73,27 @@ impl Coordinator {
         tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
     }
 
-    /// What its history says of the cluster that a job runs on: policy and workers as they are now.
-    pub(super) fn recorded_cluster(&self) -> Option<RecordedCluster> {
-        let rules = &self.lasting.as_ref()?.journal.header().rules;
+    /// What its history says of the cluster that a job runs on: policy and workers as they are now. Putting it together takes
+    /// longer than the loop should wait.
+    pub(super) fn recorded_cluster(&self) -> Option<impl FnOnce() -> RecordedCluster + Send + use<>> {
+        let rules = self.lasting.as_ref()?.journal.header().rules.clone();
         let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         let view = self.state.view();
         let known = self.state.links.keys().filter_map(|worker| view.worker(*worker));
         for worker in known.filter(|worker| worker.state() == WorkerState::Up) {
             *groups.entry((worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce))).or_default() += 1;
         }
-        let group = |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
-        let cluster = RecordedCluster {
-            scheduler: rules.scheduler.scheduler.to_string(),
-            tables: changed_tables(&rules.scheduler.tables),
-            preemption: serde_json::to_value(rules.settings.preemption).unwrap_or_default(),
-            workers: groups.into_iter().map(group).collect(),
-        };
-        Some(cluster.bounded())
+        Some(move || {
+            let group =
+                |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
+            let cluster = RecordedCluster {
+                scheduler: rules.scheduler.scheduler.to_string(),
+                tables: changed_tables(&rules.scheduler.tables),
+                preemption: serde_json::to_value(rules.settings.preemption).unwrap_or_default(),
+                workers: groups.into_iter().map(group).collect(),
+            };
+            cluster.bounded()
+        })
     }
 
     /// Of the workers that are there, by their names: one may have come back under another number.

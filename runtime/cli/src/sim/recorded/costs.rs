@@ -27,9 +27,8 @@ impl MeasuredCosts {
             let took =
                 one.freed_micros.zip(one.ordered_micros).map(|(freed, told)| freed.saturating_sub(told));
             self.by_operators += u64::from(one.by == "operator");
-            match (took, times_of(one)) {
-                (Some(took), Some(of)) => of(self).push(took),
-                _ => {}
+            if let (Some(took), Some(of)) = (took, times_of(one)) {
+                of(self).push(took);
             }
         }
         let resumed = detail

@@ -21,6 +21,9 @@ pub struct RecordedPolicy {
     pub preemption: PreemptionSettings,
 }
 
+/// A policy as a head says it: its name, the tables and `[preemption]`.
+type PolicyText = (String, Option<Value>, Value);
+
 /// Gathers what jobs say of their cluster.
 #[derive(Debug, Default)]
 pub struct Surroundings {
@@ -28,7 +31,7 @@ pub struct Surroundings {
     without: usize,
     /// How many jobs ran under each policy, and on each set of workers. In the order in which they came, since both
     /// are few.
-    policies: Vec<((String, Option<Value>, Value), usize)>,
+    policies: Vec<(PolicyText, usize)>,
     workers: Vec<(Vec<WorkerGroup>, usize)>,
     /// When attempts of jobs that do not say held slots, by worker.
     held: BTreeMap<String, [Vec<(u64, i64)>; 2]>,
