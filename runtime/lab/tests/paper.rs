@@ -168,9 +168,13 @@ fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
 fn what_was_cut_short_is_judged_by_what_is_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = settings(folder.path(), "natjam", "10", 7);
-    paper(&settings, &quiet(), |_, _| {}).expect("a report");
+    let report = paper(&settings, &quiet(), |_, _| {}).expect("a report");
     let raw = folder.path().join("raw.jsonl");
-    let text = fs::read_to_string(&raw).expect("rows");
+    assert!(!raw.exists(), "it is packed");
+    fs::remove_file(folder.path().join("runs.jsonl.xz")).expect("removed");
+    let mut text = Vec::new();
+    report.runs().iter().for_each(|run| run.write(&mut text).expect("written"));
+    let text = String::from_utf8(text).expect("text");
     fs::write(&raw, &text[..text.len() - 20]).expect("cut");
     let report = paper_again(folder.path()).expect("judged");
     assert_eq!(report.runs().iter().count(), 7 * 3 - 1);
@@ -178,6 +182,7 @@ fn what_was_cut_short_is_judged_by_what_is_whole() {
     paper(&settings, &quiet(), |_, _| {}).expect("one more block");
     let report = paper_again(folder.path()).expect("judged");
     assert_eq!(report.runs().iter().count(), 8 * 3 - 1, "the row that was cut short is in nobody's way");
+    assert!(!raw.exists(), "it is packed again");
     fs::write(&raw, format!("what\n{text}")).expect("spoilt");
     let error = paper_again(folder.path()).expect_err("no rows").to_string();
     assert!(error.contains("raw.jsonl, line 1"), "{error}");

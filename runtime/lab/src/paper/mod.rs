@@ -3,7 +3,7 @@
 //! Owns the way from entries of the registry to verdicts and a report. Does not own the simulator, nor how a plan runs live (`replay`).
 //!
 //! ```text
-//! registry (papers/*.toml) -> simulate, live -> rows (raw.jsonl) -> measure, inference -> verdict -> report
+//! registry (papers/*.toml) -> simulate, live -> rows (raw.jsonl, packed in the end) -> measure, inference -> verdict -> report
 //! ```
 //!
 //! A verdict is made of rows alone, so that what was measured once can be judged and drawn again.
@@ -92,7 +92,7 @@ pub fn paper(
 ) -> Result<PaperReport, PaperError> {
     let (began, papers) = (Instant::now(), papers()?);
     report::make(&settings.folder)?;
-    let raw = settings.folder.join(report::RAW);
+    let raw = settings.folder.join(rows::RAW);
     let executors = settings.executors();
     let mut selection = Selection { figures: settings.figures.clone(), looks: 1, executors };
     let mut runs = Runs::default();
@@ -104,8 +104,8 @@ pub fn paper(
                 selection.executors.push(executor);
             }
         }
-        runs = Runs::read_whole(&raw)?;
-    } else if raw.exists() {
+        runs = Runs::open_whole(&settings.folder)?;
+    } else if raw.exists() || settings.folder.join(rows::PACKED).exists() {
         return Err(PaperError::Exists(settings.folder.clone()));
     }
     let (planned, planned_live) = plans(settings, &selection, &papers, &runs);
@@ -138,6 +138,7 @@ pub fn paper(
     }
     let report = PaperReport::new(papers.clone(), selection, runs)?;
     report.write(&settings.folder)?;
+    report.runs().pack(&settings.folder)?;
     Environment::describe(began.elapsed().as_secs_f64()).write(&settings.folder)?;
     Ok(report)
 }

@@ -1,7 +1,10 @@
 //! What was measured: a row for each run, and one for each job of each run.
 //!
-//! Owns their form in `raw.jsonl`, which is all that verdicts and plots are made of: what is judged again from a report is judged
-//! from the same rows. Does not own how runs are made.
+//! Owns their form in `raw.jsonl`, to which they are written as runs end, and that both this and the packed file are read: they are
+//! all that verdicts and plots are made of, so that what is judged again from a report is judged from the same rows. Does not own
+//! how runs are made.
+
+mod packed;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,6 +12,11 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub(super) use self::packed::PACKED;
+
+/// The rows of runs that are being made, or were when somebody ended them.
+pub(super) const RAW: &str = "raw.jsonl";
 
 /// Which run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -139,7 +147,7 @@ pub struct Runs(BTreeMap<RunKey, MeasuredRun>);
 /// The rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read or write {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     #[error("{path}, line {line}: {what}")]
     Malformed { path: PathBuf, line: usize, what: String },
@@ -174,11 +182,49 @@ impl Runs {
         blocks
     }
 
+    /// All that a report has: what was packed, and what was written after that.
+    ///
+    /// # Errors
+    /// When it has neither, or one of them cannot be read.
+    pub(super) fn open(folder: &Path) -> Result<Runs, RowsError> {
+        Runs::open_with(folder, Runs::read)
+    }
+
+    /// The same for whoever adds rows.
+    ///
+    /// # Errors
+    /// The same, and when a last line that was cut short cannot be cut off.
+    pub(super) fn open_whole(folder: &Path) -> Result<Runs, RowsError> {
+        Runs::open_with(folder, Runs::read_whole)
+    }
+
+    fn open_with(folder: &Path, raw: fn(&Path) -> Result<Runs, RowsError>) -> Result<Runs, RowsError> {
+        let (path, packed) = (folder.join(RAW), folder.join(PACKED));
+        if !packed.exists() {
+            return raw(&path);
+        }
+        let mut runs = packed::read(&packed)?;
+        if path.exists() {
+            runs.0.extend(raw(&path)?.0);
+        }
+        Ok(runs)
+    }
+
+    /// Packs the rows of a report into one small file, which takes the place of those that were written as runs ended.
+    ///
+    /// # Errors
+    /// When it cannot be written; the rows are where they were then.
+    pub(super) fn pack(&self, folder: &Path) -> Result<(), RowsError> {
+        let (raw, path) = (folder.join(RAW), folder.join(PACKED));
+        packed::write(self, &path).map_err(|source| RowsError::Io { path, source })?;
+        std::fs::remove_file(&raw).map_err(|source| RowsError::Io { path: raw, source })
+    }
+
     /// As `read`, for whoever adds rows to the file: a last line that was cut short is cut off.
     ///
     /// # Errors
     /// As `read`, and when the file cannot be cut.
-    pub(super) fn read_whole(path: &Path) -> Result<Runs, RowsError> {
+    fn read_whole(path: &Path) -> Result<Runs, RowsError> {
         let runs = Runs::read(path)?;
         let cut = || -> io::Result<()> {
             let bytes = std::fs::read(path)?;

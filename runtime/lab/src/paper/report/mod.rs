@@ -7,7 +7,7 @@
 //! report.html, report.txt   for people
 //! verdicts.json             for programs; the same bytes whenever it is made again of the same rows
 //! figures/natjam-5.svg      each figure, with what was published
-//! raw.jsonl                 a row for each job of each run: all of the above is made of it
+//! runs.jsonl.xz             a row for each job of each run: all of the above is made of it
 //! report.json               which figures, and how often somebody looked at them
 //! variants/                 the workload and the configuration of every variant
 //! environment.json          machine, program, commit, command, time
@@ -32,8 +32,6 @@ use super::rows::{Executor, RowsError, Runs};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::machine::Machine;
 
-/// The rows of a report.
-pub(super) const RAW: &str = "raw.jsonl";
 const SELECTION: &str = "report.json";
 
 /// Figures with what was measured and what is said of them.
@@ -144,7 +142,7 @@ impl PaperReport {
     /// When it is no report, or its rows cannot be read.
     pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport, ReportError> {
         let selection = Selection::read(folder)?;
-        PaperReport::new(papers, selection, Runs::read(&folder.join(RAW))?)
+        PaperReport::new(papers, selection, Runs::open(folder)?)
     }
 
     /// Writes everything but the rows, which were written as the runs ended.
