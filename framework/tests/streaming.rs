@@ -7,12 +7,12 @@ use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 
 fn commands(mapper: &str, reducer: &str) -> impl Fn() -> Job + use<> {
-    let commands = Commands { mapper: mapper.to_owned(), reducer: Some(reducer.to_owned()) };
+    let commands = Commands { mapper: mapper.to_owned(), combiner: None, reducer: Some(reducer.to_owned()) };
     move || job(&commands)
 }
 
 fn mapped(command: &str) -> impl Fn() -> Job + use<> {
-    let commands = Commands { mapper: command.to_owned(), reducer: None };
+    let commands = Commands { mapper: command.to_owned(), combiner: None, reducer: None };
     move || job(&commands)
 }
 
@@ -165,4 +165,45 @@ fn a_command_is_not_sampled_for_a_total_order() {
     };
     let message = failure(JobTest::new(job).input("a\n").reduces(2));
     assert!(message.contains("`cat` cannot be sampled for a total order"), "{message}");
+}
+
+fn combining(mapper: &str, combiner: &str) -> impl Fn() -> Job + use<> {
+    let [mapper, combiner] = [mapper, combiner].map(str::to_owned);
+    let commands = Commands { mapper, combiner: Some(combiner), reducer: Some(SUM.to_owned()) };
+    move || job(&commands)
+}
+
+/// Adds up the numbers of each key, whose lines come one after the other.
+const SUM: &str = r#"awk -F '\t' 'NR > 1 && $1 != k { print k "\t" n; n = 0 } { k = $1; n += $2 } END { if (NR) print k "\t" n }'"#;
+const WORDS: &str = r#"tr -s ' ' '\n' | awk '{ print $1 "\t1" }' # words"#;
+
+#[test]
+fn a_combiner_works_on_the_sorted_output_of_each_map() {
+    let input = "to be or not to be\nto nap\n";
+    let test = |job| JobTest::new(job).input(input).input("be\n").setting("combine-files=false");
+    let output =
+        JobTest::new(combining(WORDS, SUM)).input(input).input("be\n").setting("combine-files=false").run();
+    assert_eq!(output.text(), "be\t3\nnap\t1\nnot\t1\nor\t1\nto\t3\n");
+    let plain = test(commands(WORDS, SUM)).run();
+    assert_eq!(output.parts, plain.parts);
+    // Five words of the first file and one of the second.
+    assert_eq!(output.counters.get("MAP_OUTPUT_RECORDS"), 6);
+    assert_eq!(plain.counters.get("MAP_OUTPUT_RECORDS"), 9);
+}
+
+#[test]
+fn a_mapper_or_a_combiner_that_fails_fails_its_task() {
+    for (mapper, combiner, status) in
+        [("cat; exit 3", "cat", "3"), ("cat", "cat; exit 4", "4"), ("exit 5", "exit 6", "6")]
+    {
+        let failed = failure(JobTest::new(combining(mapper, combiner)).input("a\t1\n"));
+        assert!(failed.contains(&format!("exit status: {status}")), "{mapper}, {combiner}: {failed}");
+    }
+}
+
+#[test]
+fn a_combiner_need_not_read_everything() {
+    let many = "a\t1\n".repeat(200_000);
+    let output = JobTest::new(combining("cat", "head -n 1")).input(&many).run();
+    assert_eq!(output.text(), "a\t1\n");
 }

@@ -13,7 +13,7 @@ use super::part::CommandPart;
 use super::reducer::CommandReducer;
 use super::taken_along::{take_along, tell_of_others};
 use crate::builder::Job;
-use crate::program::{Driver, Program};
+use crate::program::{Driver, Error, Program};
 
 /// The name of the job in programs that have it.
 const NAME: &str = "streaming";
@@ -26,7 +26,7 @@ const NONE: &str = "NONE";
 /// ```
 /// use napreduce::streaming::{Commands, job};
 ///
-/// let commands = Commands { mapper: "tr -s ' ' '\\n'".to_owned(), reducer: Some("uniq -c".to_owned()) };
+/// let commands = Commands { mapper: "tr -s ' ' '\\n'".to_owned(), combiner: None, reducer: Some("uniq -c".to_owned()) };
 /// let words = job(&commands);
 /// # let _ = words;
 /// ```
@@ -36,6 +36,11 @@ pub struct Commands {
     /// ./map.py, is taken along
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub mapper: String,
+
+    /// Reads what the mapper of one map task wrote, in order of the keys, and writes fewer lines of the same kind
+    #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
+    #[serde(default)]
+    pub combiner: Option<String>,
 
     /// Reads lines of key TAB value in order, writes the output; without one, or NONE, the mapper does
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
@@ -47,16 +52,35 @@ pub struct Commands {
 /// ```
 /// use napreduce::streaming::{Commands, job};
 ///
-/// let lines = job(&Commands { mapper: "cat".to_owned(), reducer: Some("cut -f 1".to_owned()) });
+/// let lines = job(&Commands { mapper: "cat".to_owned(), combiner: None, reducer: Some("cut -f 1".to_owned()) });
 /// # let _ = lines;
 /// ```
 pub fn job(commands: &Commands) -> Job {
     match commands.reducer.as_deref().filter(|reducer| *reducer != NONE) {
         Some(reducer) => {
-            Job::bytes().mapper(CommandMapper::new(&commands.mapper)).reducer(CommandReducer::new(reducer))
+            let mapper = match &commands.combiner {
+                Some(combiner) => combined(&commands.mapper, combiner),
+                None => commands.mapper.clone(),
+            };
+            Job::bytes().mapper(CommandMapper::new(mapper)).reducer(CommandReducer::new(reducer))
         }
         None => map_only(&commands.mapper),
     }
+}
+
+/// A command whose output is sorted by its keys, as a reduce would get it, and goes through another command.
+///
+/// A shell tells the end of the last command of a pipe only: the others leave a file behind when they fail, beside which each
+/// attempt is alone. `sort` is not missed by a combiner that has read enough.
+fn combined(mapper: &str, combiner: &str) -> String {
+    format!(
+        "napreduce_failed=$PWD/.napreduce-failed\n\
+         {{ (\n{mapper}\n) || echo $? > \"$napreduce_failed\"; }} | \
+         {{ LC_ALL=C sort -s -S 64M -T . -t '\t' -k 1,1 || {{ napreduce_status=$?; \
+         [ $napreduce_status = 141 ] || echo $napreduce_status > \"$napreduce_failed\"; }}; }} | \
+         (\n{combiner}\n) || exit\n\
+         [ ! -e \"$napreduce_failed\" ] || exit \"$(cat \"$napreduce_failed\")\""
+    )
 }
 
 /// A job without reduce: what the command writes of a split is a part file.
@@ -79,7 +103,7 @@ pub fn map_only(command: impl Into<String>) -> Job {
 /// use napreduce::{Driver, Program};
 ///
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
-///     let commands = Commands { mapper: "cat".to_owned(), reducer: None };
+///     let commands = Commands { mapper: "cat".to_owned(), combiner: None, reducer: None };
 ///     driver.job("streaming").parameters(&commands).run().map(drop)
 /// }
 ///
@@ -103,14 +127,21 @@ pub fn add_to(program: Program) -> Program {
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {
-        let Commands { mapper, reducer } = commands;
+        let Commands { mapper, combiner, reducer } = commands;
+        if combiner.is_some() && reducer.as_ref().is_none_or(|reducer| reducer == NONE) {
+            return Err(Error::Usage("a --combiner needs a --reducer; without one, leave it out".to_owned()));
+        }
         let mapper = take_along(driver, "--mapper", mapper)?;
+        let combiner =
+            combiner.as_deref().map(|combiner| take_along(driver, "--combiner", combiner)).transpose()?;
         let reducer =
             reducer.as_deref().map(|reducer| take_along(driver, "--reducer", reducer)).transpose()?;
         tell_of_others(driver, "--mapper", &mapper);
-        if let Some(reducer) = &reducer {
-            tell_of_others(driver, "--reducer", reducer);
+        for (flag, command) in [("--combiner", &combiner), ("--reducer", &reducer)] {
+            if let Some(command) = command {
+                tell_of_others(driver, flag, command);
+            }
         }
-        driver.job(NAME).parameters(&Commands { mapper, reducer }).run().map(drop)
+        driver.job(NAME).parameters(&Commands { mapper, combiner, reducer }).run().map(drop)
     })
 }

@@ -9,6 +9,7 @@ mod coordinator;
 mod explaining;
 mod failure;
 mod format;
+mod hadoop;
 mod ids;
 mod job;
 mod lab;
@@ -63,6 +64,7 @@ enum Command {
     Job(job::Arguments),
     Task(task::Arguments),
     Streaming(streaming::Arguments),
+    Hadoop(hadoop::Arguments),
     Sim(Box<sim::Arguments>),
     Lab(lab::Arguments),
 }
@@ -74,8 +76,10 @@ fn main() -> ExitCode {
     }
     // Its options are those of job programs, of which some are called as those here and mean something else.
     let mut line = std::env::args_os().skip(1);
-    if line.next().is_some_and(|command| command == "streaming") {
-        return streaming::run(line);
+    match line.next() {
+        Some(command) if command == "streaming" => return streaming::run(line),
+        Some(command) if command == "hadoop" => return hadoop::run(line),
+        _ => {}
     }
     let matches = without_empty_variables(Arguments::command()).get_matches();
     let Arguments { command, cluster } =
@@ -99,6 +103,7 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Job(arguments) => job::run(arguments, cluster),
         Command::Task(arguments) => task::run(arguments, cluster),
         Command::Streaming(_) => return Ok(streaming::misplaced()),
+        Command::Hadoop(_) => return Ok(hadoop::misplaced()),
         Command::Sim(arguments) => sim::run(arguments, cluster),
         Command::Lab(arguments) => return Ok(lab::run(arguments)),
     }

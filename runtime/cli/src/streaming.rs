@@ -16,6 +16,7 @@ directories or globs.";
 
 const EXAMPLES: &str = "\
 nap streaming --input books --output counts --mapper \"tr -cs a-zA-Z '\\n'\" --reducer 'cut -f 1 | uniq -c'
+nap streaming --input logs --output counts --mapper ./map.py --combiner ./sum.py --reducer ./sum.py
 nap streaming --input logs --output errors --mapper 'grep -a ERROR || true'
 nap streaming --input logs --output out --mapper './map.py --fast'
 nap streaming --input logs --output out --mapper 'python3 map.py' --files map.py,stop.txt --cluster DIR";
@@ -26,15 +27,20 @@ const WRONG_USAGE: u8 = 2;
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
-    /// Those of a job program: --input, --output, --mapper, --reducer, --reduces, --cluster and more
+    /// Those of a job program: --input, --output, --mapper, --combiner, --reducer, --reduces, --cluster and more
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,
 }
 
 /// Runs the job of these arguments, which follow `nap streaming`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    run_as("nap streaming", arguments)
+}
+
+/// Runs the job of these arguments, which another command of this name was given in other words.
+pub fn run_as(name: &str, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let program = Program::new().about(ABOUT).examples(EXAMPLES);
-    streaming::main(program.called("nap streaming", arguments))
+    streaming::main(program.called(name, arguments))
 }
 
 /// Something stands before `streaming`, which would be without effect.

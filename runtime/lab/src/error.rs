@@ -4,6 +4,7 @@
 //! where they arise, but for those of modules that speak of this one themselves.
 
 mod replay;
+mod suite;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use napreduce_core::JobId;
 use napreduce_live::{ClientError, ClusterDirectoryError};
 use napreduce_plot::PlotError;
 pub use replay::WorkloadReplayError;
+pub use suite::SuiteJobError;
 
 use crate::check::CheckError;
 use crate::daemons::DaemonError;
@@ -21,7 +23,6 @@ use crate::outputs::OutputsError;
 use crate::peers::PeerError;
 use crate::process::{InterruptError, ProcessError};
 use crate::program::ProgramError;
-use crate::suite::SuiteJobError;
 use crate::workspace::WorkError;
 
 /// An experiment could not be carried out.

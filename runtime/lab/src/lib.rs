@@ -55,7 +55,7 @@ pub use check::CheckError;
 pub use cluster::{ClusterReport, ClusterRun, ClusterSettings, PathReport, ShufflePath, cluster};
 pub use confinement::{MemoryLimit, Tier};
 pub use daemons::DaemonError;
-pub use error::{LabError, LiveClusterError, SlotsError, WorkloadReplayError};
+pub use error::{LabError, LiveClusterError, SlotsError, SuiteJobError, WorkloadReplayError};
 pub use guard::{GuardError, guard_program, guard_requested};
 pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
 pub use input::GeneratedInputError;
@@ -81,7 +81,6 @@ pub use session::Session;
 pub use speed::{Conditions, ContenderReport, Measurement, SpeedReport, SpeedSettings, Timing, speed};
 pub use start::{StartReport, StartSettings, start};
 pub use suite::{
-    SuiteConditions, SuiteContender, SuiteJob, SuiteJobError, SuiteJobReport, SuiteReport, SuiteSettings,
-    suite,
+    SuiteConditions, SuiteContender, SuiteJob, SuiteJobReport, SuiteReport, SuiteSettings, suite,
 };
 pub use workspace::{WorkError, WorkSettings};

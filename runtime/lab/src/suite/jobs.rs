@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::data::SuiteData;
+use crate::error::SuiteJobError;
 use crate::process::CommandLine;
 use crate::program::Resources;
 
@@ -28,27 +29,6 @@ pub enum SuiteJob {
     HistogramRatings,
     AdjacencyList,
     CountMatches,
-}
-
-/// A job of the suite cannot be run.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SuiteJobError {
-    #[error("no job {name:?}; choose from {known}", known = names())]
-    Unknown { name: String },
-    /// Its binary is not where it should be.
-    #[error(
-        "no {job} binary at {path}; build it with `cargo build --release -p {package}`, or name the folder that holds it with --bin-dir"
-    )]
-    Missing {
-        job: SuiteJob,
-        path: PathBuf,
-        /// The package that has it.
-        package: &'static str,
-    },
-}
-
-fn names() -> String {
-    SuiteJob::ALL.map(SuiteJob::name).join(", ")
 }
 
 impl SuiteJob {
@@ -120,7 +100,11 @@ impl SuiteJob {
             SuiteJob::Wordcount | SuiteJob::Terasort => "napreduce-examples",
             _ => "napreduce-suite",
         };
-        if path.is_file() { Ok(path) } else { Err(SuiteJobError::Missing { job: self, path, package }) }
+        if path.is_file() {
+            Ok(path)
+        } else {
+            Err(SuiteJobError::Missing { job: self.name(), path, package })
+        }
     }
 
     /// The command that runs the job on the folder `input`, with as many reduces as there are slots.
@@ -159,7 +143,10 @@ impl FromStr for SuiteJob {
 
     fn from_str(name: &str) -> Result<SuiteJob, SuiteJobError> {
         let found = SuiteJob::ALL.into_iter().find(|job| job.name() == name);
-        found.ok_or_else(|| SuiteJobError::Unknown { name: name.to_owned() })
+        found.ok_or_else(|| {
+            let known = SuiteJob::ALL.map(SuiteJob::name).join(", ");
+            SuiteJobError::Unknown { name: name.to_owned(), known }
+        })
     }
 }
 

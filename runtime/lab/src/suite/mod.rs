@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use contender::{Reference, Work, formulates};
 use data::{SuiteInput, SuiteInputs};
-pub use jobs::{SuiteJob, SuiteJobError};
+pub use jobs::SuiteJob;
 use napreduce_live::ByteSize;
 pub use report::{SuiteConditions, SuiteContender, SuiteJobReport, SuiteReport};
 

@@ -1,0 +1,253 @@
+//! `nap hadoop` as programs call it: files, streaming jobs, and jobs of mrjob.
+//!
+//! Owns what is printed and exit statuses. Does not own which options are known (unit tests) nor commands in tasks (`napreduce`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A folder with files of this machine, and one inside that stands for `hdfs:///`.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("store")).expect("a folder");
+        Place { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a written file");
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.folder.path())
+            .env("NAPREDUCE_HADOOP_ROOT", self.path("store"))
+            .env("USER", "ann");
+        command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
+        command
+    }
+
+    fn hadoop(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_nap")));
+        command.arg("hadoop").args(arguments).output().expect("nap runs")
+    }
+
+    /// What `nap hadoop fs` prints.
+    fn check(&self, line: &str, expected: &str) {
+        let ended = self.hadoop(&words(line));
+        assert!(ended.status.success(), "{line}: {}", said(&ended));
+        assert_eq!(String::from_utf8_lossy(&ended.stdout), expected, "{line}");
+    }
+
+    fn check_fails(&self, line: &str, status: i32, expected: &str) {
+        let ended = self.hadoop(&words(line));
+        assert_eq!(ended.status.code(), Some(status), "{line}: {}", said(&ended));
+        assert!(said(&ended).contains(expected), "{line}: {}", said(&ended));
+    }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+fn said(ended: &Output) -> String {
+    String::from_utf8_lossy(&ended.stderr).into_owned()
+}
+
+#[test]
+fn files_go_in_and_out_and_are_listed_as_hadoop_lists_them() {
+    let place = Place::new();
+    place.write("a.txt", "one\n");
+    place.write("b.txt", "two\n");
+    place.check("version", "Hadoop 3.3.0\n");
+    place.check("fs -mkdir -p hdfs:///books/deep", "");
+    place.check("fs -put a.txt b.txt hdfs:///books", "");
+    place.check("fs -put a.txt /books/deep/c.txt", "");
+    place.check("fs -cat hdfs:///books/*.txt", "one\ntwo\n");
+    place.check("fs -du hdfs:///books", "4  4  /books/a.txt\n4  4  /books/b.txt\n4  4  /books/deep\n");
+    place.check("fs -du -s /books", "12  12  /books\n");
+    place.check("fs -touchz /books/empty", "");
+    let listed = place.hadoop(&["fs", "-ls", "-R", "hdfs:///books"]);
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let paths: Vec<&str> = lines.iter().filter_map(|fields| fields.get(7).copied()).collect();
+    assert_eq!(paths, ["/books/a.txt", "/books/b.txt", "/books/deep", "/books/deep/c.txt", "/books/empty"]);
+    assert!(lines[2][0].starts_with('d') && lines[0][0].starts_with("-rw") && lines[0][4] == "4", "{text}");
+    let folder = place.hadoop(&["fs", "-ls", "/books"]);
+    assert!(String::from_utf8_lossy(&folder.stdout).starts_with("Found 4 items\n"), "{folder:?}");
+    place.check("fs -copyToLocal /books/a.txt out.txt", "");
+    assert_eq!(fs::read_to_string(place.path("out.txt")).expect("it was copied"), "one\n");
+    place.check("fs -get /books copy", "");
+    assert!(place.path("copy/deep/c.txt").exists());
+    for (flag, path, status) in [
+        ("-d", "/books", 0),
+        ("-f", "/books", 1),
+        ("-z", "/books/empty", 0),
+        ("-s", "/books/empty", 1),
+        ("-e", "/no", 1),
+    ] {
+        assert_eq!(place.hadoop(&["fs", "-test", flag, path]).status.code(), Some(status), "{flag} {path}");
+    }
+    place.check("fs -rm -R -f -skipTrash hdfs:///books hdfs:///never", "");
+    assert_eq!(fs::read_dir(place.path("store")).expect("it is there").count(), 0);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_words_that_programs_know() {
+    let place = Place::new();
+    place.write("a.txt", "one\n");
+    place.check("fs -mkdir /books", "");
+    place.check_fails("fs -mkdir /books", 1, "mkdir: `/books': File exists");
+    place.check_fails("fs -ls hdfs:///no", 1, "ls: `hdfs:///no': No such file or directory");
+    place.check_fails("fs -cat /no*", 1, "cat: `/no*': No such file or directory");
+    place.check_fails("fs -rm /books", 1, "rm: `/books': Is a directory");
+    place.check_fails("fs -rm -R /", 1, "stays");
+    place.check("fs -put a.txt /books", "");
+    place.check_fails("fs -put a.txt /books", 1, "put: `/books/a.txt': File exists");
+    place.check_fails("fs -touchz /books/a.txt", 1, "Not a zero-length file");
+    place.check_fails("fs -put no.txt /books", 1, "put: `no.txt': No such file or directory");
+    place.check_fails("fs -cat /books/../../a.txt", 1, "a path without .. is needed");
+    place.check_fails("fs -chmod 777 /books", 2, "fs -chmod is not known");
+    place.check_fails("fs -ls -h /books", 2, "fs -ls -h is not known");
+    place.check_fails("distcp a b", 2, "no command \"distcp\"; there are jar, fs and version");
+    place.check_fails("jar any.jar -mapper cat -libjars x.jar", 2, "-libjars x.jar is not known");
+    place.check_fails(
+        "--hadoop-root nowhere fs -ls /",
+        2,
+        "nowhere, which stands for hdfs:///, is no folder",
+    );
+}
+
+#[test]
+fn a_script_written_for_hadoop_runs_as_it_is() {
+    let place = Place::new();
+    place.write("books.txt", "to be or\nnot to be\n");
+    place.write("words.sh", "#!/bin/sh\ntr -s ' ' '\\n' | sed \"s/$/\\t$ONE/\"\n");
+    place.write(
+        "sum.awk",
+        "$1 != k { if (NR > 1) print k \"\\t\" n; n = 0 } { k = $1; n += $2 } END { print k \"\\t\" n }\n",
+    );
+    let made = Command::new("chmod").args(["+x", "words.sh"]).current_dir(place.folder.path()).status();
+    assert!(made.expect("chmod runs").success());
+    place.check("fs -put books.txt /books.txt", "");
+    let ended = place.hadoop(&[
+        "jar",
+        "hadoop-streaming.jar",
+        "-D",
+        "mapreduce.job.name=words",
+        "-files",
+        "words.sh,sum.awk",
+        "-cmdenv",
+        "ONE=1",
+        "-input",
+        "/books.txt",
+        "-output",
+        "/out",
+        "-mapper",
+        "words.sh",
+        "-combiner",
+        "awk -f sum.awk",
+        "-reducer",
+        "awk -f sum.awk",
+        "-numReduceTasks",
+        "1",
+    ]);
+    assert!(ended.status.success(), "{}", said(&ended));
+    place.check("fs -cat /out/part-*", "be\t2\nnot\t1\nor\t1\nto\t2\n");
+}
+
+/// A job with counters, a combiner and a second step, in the words of mrjob.
+const JOB: &str = r#"
+from mrjob.job import MRJob
+from mrjob.step import MRStep
+
+class MostUsed(MRJob):
+    def words(self, _, line):
+        self.increment_counter("words", "lines", 1)
+        for word in line.split():
+            yield word, 1
+
+    def add(self, word, counts):
+        yield word, sum(counts)
+
+    def to_one(self, word, counts):
+        yield None, (sum(counts), word)
+
+    def largest(self, _, pairs):
+        for count, word in sorted(pairs, reverse=True):
+            yield word, count
+
+    def steps(self):
+        return [
+            MRStep(mapper=self.words, combiner=self.add, reducer=self.to_one),
+            MRStep(reducer=self.largest),
+        ]
+
+if __name__ == "__main__":
+    MostUsed.run()
+"#;
+
+fn python_with_mrjob() -> bool {
+    let found = Command::new("python3").args(["-c", "import mrjob"]).output();
+    if found.is_ok_and(|ended| ended.status.success()) {
+        return true;
+    }
+    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|one| one == "mrjob"), "mrjob cannot be tested: no python3 here has it");
+    eprintln!("skipped: jobs of mrjob: no python3 here has it (pip install mrjob)");
+    false
+}
+
+/// The output of a job, by one of mrjob's own runners or, for `hadoop`, by `nap hadoop`.
+fn run_mrjob(place: &Place, arguments: &[&str], runner: &str) -> String {
+    let nap = format!("{} hadoop", env!("CARGO_BIN_EXE_nap"));
+    let mut command = place.command(Path::new("python3"));
+    command.args(arguments).args(["--no-conf", "-r", runner]);
+    if runner == "hadoop" {
+        command.args(["--hadoop-bin", &nap, "--hadoop-streaming-jar", "any.jar"]);
+    }
+    let ended = command.output().expect("python3 runs");
+    assert!(ended.status.success(), "{arguments:?}: {}", said(&ended));
+    let mut lines: Vec<String> = String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines.join("\n")
+}
+
+#[test]
+fn jobs_of_mrjob_do_what_they_do_inside_of_mrjob() {
+    if !python_with_mrjob() {
+        return;
+    }
+    let place = Place::new();
+    place.write("job.py", JOB);
+    place.write("any.jar", "");
+    place.write("books.txt", "to be or\nnot to be\n\nthat is the question\n");
+    for arguments in [
+        &["job.py", "books.txt"][..],
+        &["-m", "mrjob.examples.mr_word_freq_count", "books.txt"],
+        &["-m", "mrjob.examples.mr_count_lines_right", "books.txt"],
+        &["-m", "mrjob.examples.mr_most_used_word", "books.txt"],
+        &["-m", "mrjob.examples.mr_wc", "books.txt"],
+        &["-m", "mrjob.examples.mr_grep", "-e", "be", "books.txt"],
+    ] {
+        // Commands are run by the local runner alone.
+        let runner = if arguments[1].ends_with("grep") { "local" } else { "inline" };
+        let expected = run_mrjob(&place, arguments, runner);
+        assert!(!expected.is_empty(), "{arguments:?}");
+        assert_eq!(run_mrjob(&place, arguments, "hadoop"), expected, "{arguments:?}");
+    }
+    let left =
+        Command::new("find").arg(place.path("store")).args(["-type", "f"]).output().expect("find runs");
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "", "mrjob has removed what it has made");
+}
