@@ -127,6 +127,56 @@
 //! # assert_eq!(output.text(), "Oslo\t01-02\t-2\nOslo\t01-03\t-3\n");
 //! ```
 //!
+//! # Several inputs
+//!
+//! A job may read inputs of different kinds, each with a name, a format and a map of its own; all maps emit the same types. On
+//! the command line paths go by the names: `join users=users.csv orders=orders.csv --output DIR`.
+//!
+//! ```
+//! use napreduce::builder::BadRecord;
+//! use napreduce::input::TextLines;
+//! use napreduce::{Emit, Job, Key};
+//!
+//! /// What a row is of: users come before the orders of their group.
+//! #[derive(Key)]
+//! enum Table {
+//!     Users,
+//!     Orders,
+//! }
+//!
+//! type Rows = Emit<(u64, Table), String>;
+//!
+//! fn row(line: &str, table: Table, out: &mut Rows) -> Result<(), BadRecord> {
+//!     let (id, field) = line.split_once(',').ok_or_else(|| BadRecord::new("expected two fields"))?;
+//!     out.emit((id.parse()?, table), field);
+//!     Ok(())
+//! }
+//!
+//! fn join(_: &()) -> Job {
+//!     Job::inputs()
+//!         .add("users", TextLines, |line: &str, out: &mut Rows| row(line, Table::Users, out))
+//!         .add("orders", TextLines, |line: &str, out: &mut Rows| row(line, Table::Orders, out))
+//!         .group_by::<u64>()
+//!         .reduce(|id, rows, out| {
+//!             let mut user = None;
+//!             while let Some(((_, table), field)) = rows.next_entry() {
+//!                 match (table, &user) {
+//!                     (Table::Users, _) => user = Some(field.to_owned()),
+//!                     (Table::Orders, name) => out.emit((id, name.as_deref().unwrap_or("nobody")), field),
+//!                 }
+//!             }
+//!         })
+//! }
+//! # let test = napreduce::testing::JobTest::new(|| join(&())).input_named("users", "1,ann\n2,bob\n");
+//! # let test = test.input_named("orders", "2,30\n1,12\n3,99\n");
+//! # assert_eq!(test.run().text(), "1\tann\t12\n2\tbob\t30\n3\tnobody\t99\n");
+//! # test.assert_preemption_safe();
+//! ```
+//!
+//! A map that returns [`BadRecord`](builder::BadRecord) leaves it to `--bad-records fail|skip|N` what becomes of such records.
+//! Where one lies [`Emit::input`] says, and [`Output::to`] writes beside the part files, to a
+//! [`NamedOutput`](output::NamedOutput).
+//!
 //! # A chain
 //!
 //! A [`Program`] has several jobs, and a function that runs them with a [`Driver`], one on what the other one

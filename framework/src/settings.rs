@@ -43,6 +43,9 @@ pub(crate) struct Settings {
     pub side_file_max: u64,
     /// From `--bad-rows`, and no key of `--conf`.
     pub bad_rows: BadRows,
+    /// From `--bad-records`.
+    #[serde(default)]
+    pub bad_records: BadRows,
     /// How many splits each input of the job has, in order, and no key of `--conf` either; empty where there is one input.
     #[serde(default)]
     pub split_counts: Vec<u32>,
@@ -60,6 +63,7 @@ impl Default for Settings {
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
             side_file_max: SubmitOptions::FILE_BYTES_MAX_DEFAULT,
             bad_rows: BadRows::default(),
+            bad_records: BadRows::default(),
             split_counts: Vec::new(),
         }
     }
@@ -190,6 +194,7 @@ mod tests {
             task_timeout: Duration::from_secs(5400),
             side_file_max: 10 << 30,
             bad_rows: BadRows::Fail,
+            bad_records: BadRows::Fail,
             split_counts: Vec::new(),
         };
         assert_eq!(settings, Ok(expected));

@@ -6,7 +6,9 @@
 use napreduce_live::TaskError;
 
 use crate::codec::{Key, Value};
-use crate::input::{InputError, InputFile, InputFormat, InputSplit, Split, check_files, plan_splits};
+use crate::input::{
+    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, check_files, plan_splits,
+};
 use crate::settings::Settings;
 use crate::task::map::{OpenMap, TypedMap};
 use crate::user_code::Mapper;
@@ -28,7 +30,7 @@ pub(crate) trait InputMap<K: Key, V: Value>: OpenMap<K, V> {
     /// Whether its mapper can be checkpointed.
     fn saves(&self) -> bool;
 
-    /// Takes over what of the settings concerns the format.
+    /// Takes over what of the settings concerns the format and the loop over records.
     fn set(&mut self, settings: &Settings);
 }
 
@@ -43,7 +45,7 @@ impl<M: Mapper> InputMap<M::Key, M::Value> for TypedMap<M> {
     }
 
     fn sample(&self, split: &Split, wanted: usize, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
-        sample_split(&self.format, &self.mapper, split, wanted, memory)
+        sample_split(self, split, wanted, memory)
     }
 
     fn saves(&self) -> bool {
@@ -52,6 +54,7 @@ impl<M: Mapper> InputMap<M::Key, M::Value> for TypedMap<M> {
 
     fn set(&mut self, settings: &Settings) {
         self.format.take_bad_rows(settings.bad_rows);
+        self.bad_records = settings.bad_records;
     }
 }
 
@@ -75,7 +78,7 @@ impl<K: Key, V: Value> InputMaps<K, V> {
     where
         M: Mapper<Key = K, Value = V>,
     {
-        let map = Box::new(TypedMap { format, mapper });
+        let map = Box::new(TypedMap { format, mapper, bad_records: BadRows::default() });
         self.list.push(NamedInput { name: name.map(str::to_owned), map });
         self
     }

@@ -48,7 +48,10 @@ use crate::rows::TypedRow;
 #[cfg(feature = "sequence-file")]
 use crate::sequence_file::{SequenceFiles, Writable};
 use crate::settings::Settings;
-pub use crate::user_code::{CombineStage, Fold, NoCombine, Outcome, ReduceClosure, ResumableClosure};
+pub use crate::user_code::{
+    BadRecord, CombineStage, Fold, NoCombine, Outcome, ReduceClosure, ResumableClosure,
+};
+pub use crate::values::OwnedValues;
 
 /// A finished job definition: what a function from parameters to `Job` returns.
 ///

@@ -7,7 +7,7 @@ use napreduce_live::{
 };
 
 use crate::input::{
-    InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, plan_splits,
+    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, plan_splits,
 };
 use crate::output::{OutputDefinition, OutputFormat};
 use crate::settings::Settings;
@@ -162,6 +162,7 @@ pub(crate) struct MapOnly<I, O, F> {
     pub input: I,
     pub output: OutputDefinition<O>,
     pub map: F,
+    pub bad_records: BadRows,
 }
 
 impl<I, O, F> TaskRunner for MapOnly<I, O, F>
@@ -171,7 +172,7 @@ where
     F: PartMap<I, O>,
 {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
-        task::map_only::run(&self.input, &self.output, &self.map, task, context)
+        task::map_only::run((&self.input, self.bad_records), &self.output, &self.map, task, context)
     }
 
     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
@@ -228,5 +229,6 @@ where
     /// Nothing else of the settings concerns a job that sorts nothing.
     fn set(&mut self, settings: Settings) {
         self.input.take_bad_rows(settings.bad_rows);
+        self.bad_records = settings.bad_records;
     }
 }

@@ -9,6 +9,8 @@ use napreduce_live::{CounterValues, TaskError, set_user_counters, user_counters}
 
 use crate::emit::Emit;
 use crate::input::{InputError, InputFormat, InputPlace, InputSplit, RecordReader, Split};
+use crate::task::bad_records;
+use crate::task::map::TypedMap;
 use crate::user_code::{Mapper, TaskInfo};
 
 const SAMPLED_KEYS: usize = 100_000;
@@ -65,8 +67,7 @@ pub(crate) fn cuts(
 
 /// The keys of the first records of a split.
 pub(super) fn sample_split<M: Mapper>(
-    input: &M::Input,
-    mapper: &M,
+    TypedMap { format, mapper, bad_records }: &TypedMap<M>,
     split: &Split,
     wanted: usize,
     memory: u64,
@@ -80,12 +81,16 @@ pub(super) fn sample_split<M: Mapper>(
     };
     let attempt = napreduce_core::AttemptId { task, number: 0 };
     mapper.setup(&TaskInfo::of_sample(attempt, &split.path))?;
-    let mut reader = input.open(split, memory as usize)?;
-    out.enter(InputPlace::new(split, reader.byte_position(), memory as usize));
+    let mut reader = format.open(split, memory as usize)?;
+    let place = InputPlace::new(split, reader.byte_position(), memory as usize);
+    out.enter(place.clone());
     let sampled = catch_unwind(AssertUnwindSafe(|| {
         loop {
             let batch = reader.read_batch(&mut |record: <M::Input as InputFormat>::Record<'_>| {
-                mapper.map(record, &mut out).map_err(Stop::Failed)?;
+                let mapped = mapper.map(record, &mut out);
+                mapped
+                    .or_else(|error| bad_records::pass(error, *bad_records, Some(&place)))
+                    .map_err(Stop::Failed)?;
                 if out.sampled() >= wanted { Err(Stop::Enough) } else { Ok(()) }
             });
             match batch {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
-use crate::input::InputFormat;
+use crate::input::{BadRows, InputFormat};
 use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
 use crate::user_code::{MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap, ResumablePartClosure};
 
@@ -100,7 +100,12 @@ impl<I: InputFormat> Source<I> {
     {
         let map = move |record: I::Record<'_>, out: &mut Output<O>| map(record, out).outcome();
         let output = OutputDefinition::new(output, self.named);
-        Job::new(MapOnly { input: self.input, output, map: PartClosure::new(map) })
+        Job::new(MapOnly {
+            input: self.input,
+            output,
+            map: PartClosure::new(map),
+            bad_records: BadRows::default(),
+        })
     }
 
     /// As [`map_only`](Source::map_only), with a state that is saved with the task: it begins as `start` in each file, goes on
@@ -141,6 +146,6 @@ impl<I: InputFormat> Source<I> {
     /// A job without reduce whose map has set-up, finish and hooks of its own.
     pub(crate) fn part_map(self, map: impl PartMap<I, Text>) -> Job {
         let output = OutputDefinition::new(Text, self.named);
-        Job::new(MapOnly { input: self.input, output, map })
+        Job::new(MapOnly { input: self.input, output, map, bad_records: BadRows::default() })
     }
 }

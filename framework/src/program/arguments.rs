@@ -71,6 +71,11 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "fail|skip|N", default_value = "fail")]
     pub bad_rows: BadRows,
 
+    /// What to do about records that the job's own map calls bad: fail, skip, or N to leave out at most so many in each map
+    /// task; they are counted as BAD_RECORDS
+    #[arg(long, value_name = "fail|skip|N", default_value = "fail")]
+    pub bad_records: BadRows,
+
     /// Replace an existing output, once the job has succeeded
     #[arg(long)]
     pub overwrite: bool,

@@ -161,6 +161,11 @@ impl Cluster {
         })
     }
 
+    /// Takes these files along with the jobs that are submitted from here on.
+    pub(super) fn take_along(&mut self, files: &[SideFileArgument]) {
+        self.submit.files = files.iter().map(SideFileArgument::source).collect();
+    }
+
     /// Whether jobs are left to themselves.
     pub(super) fn detaches(&self) -> bool {
         self.detach

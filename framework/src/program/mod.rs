@@ -306,7 +306,9 @@ impl Program {
         let line = arguments::parse::<P>(&face);
         let name = face.name;
         let settings = match Settings::parse(&line.run.conf) {
-            Ok(settings) => Settings { bad_rows: line.run.bad_rows, ..settings },
+            Ok(settings) => {
+                Settings { bad_rows: line.run.bad_rows, bad_records: line.run.bad_records, ..settings }
+            }
             Err(error) => return report::failure(&name, &Error::from(error)),
         };
         let mut driver = match Driver::new(&self, &name, line.run, line.report, settings) {

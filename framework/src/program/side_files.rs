@@ -87,8 +87,15 @@ pub(crate) struct SideFileArgument {
 }
 
 impl SideFileArgument {
-    pub(super) fn new(path: &Path, name: &str) -> SideFileArgument {
-        SideFileArgument { path: path.to_owned(), name: name.to_owned() }
+    pub(super) fn new(path: &Path, name: &str) -> Result<SideFileArgument, String> {
+        match is_name(name) {
+            true => Ok(SideFileArgument { path: path.to_owned(), name: name.to_owned() }),
+            false => Err(format!("a side file cannot be called {name:?}; give it a plain name")),
+        }
+    }
+
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name
     }
 
     pub(super) fn source(&self) -> SideFileSource {

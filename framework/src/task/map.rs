@@ -16,7 +16,7 @@ use super::reading::{Read, ReadPosition, RecordSink, read_all};
 use super::saving::{ResumeError, Saving, Start, UserState, base_of, give_back, start, unsaved};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
-use crate::input::{InputFormat, InputPlace};
+use crate::input::{BadRows, InputFormat, InputPlace};
 use crate::settings::Settings;
 use crate::state::Save;
 use crate::user_code::{CombineStage, Mapper, PartitionChoice, TaskInfo};
@@ -183,6 +183,7 @@ pub(crate) trait MapLoop<K: Key, V: Value> {
 pub(crate) struct TypedMap<M: Mapper> {
     pub(crate) format: M::Input,
     pub(crate) mapper: M,
+    pub(crate) bad_records: BadRows,
 }
 
 impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
@@ -194,12 +195,12 @@ impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
     ) -> Result<Box<dyn MapLoop<M::Key, M::Value> + 'a>, TaskError> {
         let fresh = Fresh { prototype: &self.mapper, task, context };
         let sink = MapSink { mapper: fresh.set_up(place.path(task))?, out, saved: None, fresh };
-        Ok(Box::new(TypedLoop { format: &self.format, sink }))
+        Ok(Box::new(TypedLoop { typed: self, sink }))
     }
 }
 
 struct TypedLoop<'a, M: Mapper> {
-    format: &'a M::Input,
+    typed: &'a TypedMap<M>,
     sink: MapSink<'a, M>,
 }
 
@@ -210,7 +211,8 @@ impl<M: Mapper> MapLoop<M::Key, M::Value> for TypedLoop<'_, M> {
 
     fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
         let Fresh { task, context, .. } = self.sink.fresh;
-        read_all::<M::Input, _>(self.format, task, context, (place, restored), &mut self.sink)
+        let input = (&self.typed.format, self.typed.bad_records);
+        read_all::<M::Input, _>(input, task, context, (place, restored), &mut self.sink)
     }
 
     fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {

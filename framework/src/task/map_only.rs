@@ -14,13 +14,13 @@ use super::reading::{Read, ReadPosition, RecordSink, read_all};
 use super::saving::{
     ResumeError, Saving, Start, UserState, base_of, give_back, named_bytes, part_error, start,
 };
-use crate::input::{InputFormat, InputPlace};
+use crate::input::{BadRows, InputFormat, InputPlace};
 use crate::output::{Output, OutputDefinition, OutputFormat};
 use crate::user_code::{PartMap, TaskInfo};
 
 /// Runs one map and writes its part file.
 pub(crate) fn run<I: InputFormat, O: OutputFormat>(
-    input: &I,
+    input: (&I, BadRows),
     output: &OutputDefinition<O>,
     map: &impl PartMap<I, O>,
     task: &MapTask,

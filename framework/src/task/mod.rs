@@ -15,6 +15,7 @@
 //! assert!(is_worth_another_try(&TaskError::task("line 3 has no date")));
 //! ```
 
+pub(crate) mod bad_records;
 pub(crate) mod errors;
 mod groups;
 pub(crate) mod map;

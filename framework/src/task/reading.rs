@@ -10,7 +10,8 @@ use napreduce_live::{
     Boundary, Counter, InputSplit, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError,
 };
 
-use crate::input::{InputError, InputFormat, InputPlace, RecordReader, check_unchanged};
+use super::bad_records;
+use crate::input::{BadRows, InputError, InputFormat, InputPlace, RecordReader, check_unchanged};
 
 /// What takes the records of a split.
 pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
@@ -83,7 +84,7 @@ impl From<InputError> for Stop {
 /// Reads the split from `place` on, part by part and batch by batch; after each batch asks the sink for errors and tells the
 /// progress. The user's code has ended the last part then.
 pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
-    input: &I,
+    (input, bad_records): (&I, BadRows),
     task: &MapTask,
     context: &TaskContext,
     (place, restored): (ReadPosition, bool),
@@ -92,7 +93,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     let parts = &task.split.parts;
     context.progress().set_total(task.split.length());
     let mut before = parts.iter().take(place.part).map(|part| part.length).sum();
-    let mut loop_state = RecordLoop { context, place, restored, declined: false };
+    let mut loop_state = RecordLoop { context, place, restored, declined: false, bad_records, input: None };
     for (number, part) in parts.iter().enumerate().skip(place.part) {
         context.position().enter(part.path.display().to_string(), PositionUnit::Byte);
         let stamp = task.split.stamps.get(number);
@@ -132,7 +133,9 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
     let context = loop_state.context;
     let mut reader = input.open_at(part, loop_state.place.offset, context.memory() as usize)?;
     context.progress().set_reading(before, reader.position());
-    sink.enter(InputPlace::new(part, reader.byte_position(), context.memory() as usize));
+    let place = InputPlace::new(part, reader.byte_position(), context.memory() as usize);
+    loop_state.input = Some(place.clone());
+    sink.enter(place);
     loop {
         let batch = catch_unwind(AssertUnwindSafe(|| {
             reader.read_batch(&mut |record: I::Record<'_>| loop_state.pass::<I, S>(record, sink))
@@ -174,6 +177,9 @@ struct RecordLoop<'a> {
     restored: bool,
     /// A checkpoint was asked for and cannot be made.
     declined: bool,
+    /// What becomes of records that the map calls bad.
+    bad_records: BadRows,
+    input: Option<InputPlace>,
 }
 
 impl RecordLoop<'_> {
@@ -190,7 +196,9 @@ impl RecordLoop<'_> {
             return Err(Stop::Checkpoint);
         }
         self.place.records += 1;
-        sink.take(record).map_err(Stop::User)
+        sink.take(record).or_else(|error| {
+            bad_records::pass(error, self.bad_records, self.input.as_ref()).map_err(Stop::User)
+        })
     }
 
     /// Leaves out what was done before, and says when the first record after that is done.

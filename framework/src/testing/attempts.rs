@@ -67,7 +67,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
 
     pub(super) fn with_boundaries(test: &'t JobTest<J>, boundaries: &'t [u64]) -> Trial<'t, J> {
         let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
-        let settings = Settings { bad_rows: test.bad_rows, ..settings };
+        let settings = Settings { bad_rows: test.bad_rows, bad_records: test.bad_records, ..settings };
         let folder = Folder::make();
         for (number, input) in test.inputs.iter().enumerate() {
             let path = folder.path().join(test.input_name(number));

@@ -65,6 +65,7 @@ pub struct JobTest<J> {
     task_memory: u64,
     settings: Vec<String>,
     bad_rows: BadRows,
+    bad_records: BadRows,
 }
 
 /// A file, and the name of its input if the job has several.
@@ -132,6 +133,7 @@ impl<J: Fn() -> Job> JobTest<J> {
             task_memory: 4 << 20,
             settings: Vec::new(),
             bad_rows: BadRows::default(),
+            bad_records: BadRows::default(),
         }
     }
 
@@ -216,6 +218,28 @@ impl<J: Fn() -> Job> JobTest<J> {
     /// ```
     pub fn bad_rows(mut self, bad_rows: BadRows) -> Self {
         self.bad_rows = bad_rows;
+        self
+    }
+
+    /// What becomes of records that the job's own map calls bad, as with `--bad-records`.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::builder::BadRecord;
+    /// use napreduce::input::BadRows;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let halves = || {
+    ///     Job::text().map_only(|line: &str, out| -> Result<(), BadRecord> {
+    ///         out.emit(line.parse::<u64>()? / 2, ());
+    ///         Ok(())
+    ///     })
+    /// };
+    /// let output = JobTest::new(halves).input("4\nx\n").bad_records(BadRows::AtMost(1)).run();
+    /// assert_eq!((output.text().as_str(), output.counters.get("BAD_RECORDS")), ("2\n", 1));
+    /// ```
+    pub fn bad_records(mut self, bad_records: BadRows) -> Self {
+        self.bad_records = bad_records;
         self
     }
 

@@ -15,7 +15,7 @@ mod task_info;
 pub use combine::{CombineStage, Fold, NoCombine};
 pub(crate) use mapper::MapClosure;
 pub use mapper::Mapper;
-pub use outcome::Outcome;
+pub use outcome::{BadRecord, Outcome};
 pub(crate) use part_map::{PartClosure, PartMap, ResumablePartClosure};
 pub(crate) use partition::{Grouping, PartitionChoice};
 pub use reducer::{ReduceClosure, Reducer};

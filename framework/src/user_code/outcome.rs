@@ -3,8 +3,9 @@
 //! Owns that one conversion. Does not own retries: the coordinator counts the failures of a task.
 
 use std::any::Any;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
+use napreduce_core::FaultPlace;
 use napreduce_live::TaskError;
 
 /// What `map` and `reduce` closures return: `()`, or `Result<(), E>` with any printable error.
@@ -39,6 +40,11 @@ use napreduce_live::TaskError;
 ///     .reduce(|number, _, out| out.emit(number, ()));
 /// # let _ = job;
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "a map or reduce returns nothing, or a result of nothing, and not `{Self}`",
+    label = "returns `{Self}`",
+    note = "end the closure with `;`, or with `Ok(())` and the type of its error: `-> Result<(), String>`"
+)]
 pub trait Outcome {
     /// Turns the value into the task's result.
     ///
@@ -59,6 +65,25 @@ impl Outcome for () {
     }
 }
 
+/// What a function returns.
+pub trait Returns {
+    /// Its type.
+    type Returned;
+}
+
+impl<T> Returns for fn() -> T {
+    type Returned = T;
+}
+
+/// What a closure returns that only fails, such as one that is still to be written: `!`, which has no other name yet.
+type Never = <fn() -> ! as Returns>::Returned;
+
+impl Outcome for Never {
+    fn outcome(self) -> Result<(), TaskError> {
+        self
+    }
+}
+
 impl<E: Display + 'static> Outcome for Result<(), E> {
     #[inline]
     fn outcome(self) -> Result<(), TaskError> {
@@ -66,10 +91,70 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
     }
 }
 
+/// A record that a map can make nothing of: the job fails at once, unless `--bad-records skip` or a number leaves such
+/// records out. They are counted as `BAD_RECORDS`, and the first of a task is quoted in its log with file and line.
+///
+/// It comes of any error by `?`, and of a text by [`BadRecord::new`]. What was emitted for the record before stays emitted.
+///
+/// ```
+/// use napreduce::builder::BadRecord;
+/// use napreduce::input::BadRows;
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Emit, Job};
+///
+/// let sums = || {
+///     Job::text()
+///         .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), BadRecord> {
+///             let (name, number) = line.split_once(' ').ok_or_else(|| BadRecord::new("there is no number"))?;
+///             out.emit(name, number.parse()?);
+///             Ok(())
+///         })
+///         .combine(|sum, more| *sum += more)
+///         .reduce_total(|name, sum, out| out.emit(name, sum))
+/// };
+/// let test = JobTest::new(sums).input("a 1\nb\na x\na 2\n").bad_records(BadRows::Skip);
+/// let output = test.run();
+/// assert_eq!((output.text().as_str(), output.counters.get("BAD_RECORDS")), ("a\t3\n", 2));
+/// test.assert_preemption_safe();
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct BadRecord {
+    reason: String,
+}
+
+impl BadRecord {
+    /// What is wrong with the record.
+    pub fn new(reason: impl Into<String>) -> BadRecord {
+        BadRecord { reason: reason.into() }
+    }
+}
+
+/// It is no [`Error`](std::error::Error) itself, so that every one can become one.
+impl<E: std::error::Error> From<E> for BadRecord {
+    fn from(error: E) -> BadRecord {
+        BadRecord::new(error.to_string())
+    }
+}
+
+impl Display for BadRecord {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.reason)
+    }
+}
+
+impl fmt::Debug for BadRecord {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, formatter)
+    }
+}
+
 #[cold]
 fn task_error<E: Display + 'static>(error: E) -> TaskError {
     match (&error as &dyn Any).downcast_ref::<TaskError>() {
         Some(own) => own.clone(),
+        None if (&error as &dyn Any).is::<BadRecord>() => {
+            TaskError::fatal(error.to_string()).at(FaultPlace::Input)
+        }
         None => TaskError::task(error.to_string()),
     }
 }
@@ -84,5 +169,7 @@ mod tests {
         assert_eq!(Err(TaskError::retryable("later")).outcome(), Err(TaskError::retryable("later")));
         assert_eq!(Err("bad row").outcome(), Err(TaskError::task("bad row")));
         assert_eq!(Ok::<(), String>(()).outcome(), Ok(()));
+        let bad = TaskError::fatal("no number").at(FaultPlace::Input);
+        assert_eq!(Err(BadRecord::new("no number")).outcome(), Err(bad));
     }
 }

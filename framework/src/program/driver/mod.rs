@@ -6,11 +6,10 @@
 mod deadline;
 mod job_run;
 mod named_paths;
+mod reading;
 mod standard_input;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use napreduce_live::{
@@ -24,7 +23,6 @@ use super::cluster::Cluster;
 use super::error::Error;
 use super::side_files::SideFileArgument;
 use super::{Program, report, side_files};
-use crate::input::{InputError, InputFile, expand};
 use crate::settings::Settings;
 pub use job_run::JobRun;
 
@@ -139,17 +137,6 @@ impl<'p> Driver<'p> {
         self.chain.root().join(name)
     }
 
-    /// What a job has written to a directory, as text: all parts, one after the other. For outputs that fit
-    /// into memory, such as what a round of a computation has found for the next one.
-    pub fn read_text(&self, output: impl AsRef<Path>) -> Result<String, Error> {
-        let mut text = String::new();
-        for InputFile { path, .. } in expand(&[output], false)? {
-            let read = File::open(&path).and_then(|mut file| file.read_to_string(&mut text));
-            read.map_err(|error| InputError::Unreadable { path, error })?;
-        }
-        Ok(text)
-    }
-
     /// How many jobs this program will yet run. With `--deadline` on a cluster each job of a chain gets a deadline of
     /// its own, which leaves those after it as long as runs of the same definition took, or an equal part. Unless it
     /// is said, one more job is expected until one writes to `--output`.
@@ -177,10 +164,34 @@ impl<'p> Driver<'p> {
 
     /// Adds a side file, as `--files` does.
     pub(crate) fn take_along(&mut self, path: &Path, name: &str) -> Result<(), Error> {
-        self.run.cluster.files.push(SideFileArgument::new(path, name));
+        self.run.cluster.files.push(SideFileArgument::new(path, name).map_err(Error::Usage)?);
         self.files = side_files::by_name(&self.run.cluster.files).map_err(Error::Usage)?;
         side_files::know(self.files.clone());
+        if let Some(cluster) = &mut self.cluster {
+            cluster.take_along(&self.run.cluster.files);
+        }
         Ok(())
+    }
+
+    /// Gives the jobs from here on a side file, as `--files PATH#NAME` does; one of this name before is replaced. It is taken
+    /// along as it is when a job begins.
+    ///
+    /// ```
+    /// use napreduce::program::Error;
+    /// use napreduce::Driver;
+    ///
+    /// /// The second job finds what the first one wrote by `napreduce::program::side_file("frequent")`.
+    /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+    ///     let frequent = driver.intermediate("frequent");
+    ///     driver.job("frequent").output(&frequent).reduces(1).run()?;
+    ///     driver.set_side_file("frequent", frequent.join("part-r-00000"))?;
+    ///     driver.job("pairs").run().map(drop)
+    /// }
+    /// # let _ = drive;
+    /// ```
+    pub fn set_side_file(&mut self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.run.cluster.files.retain(|before| !before.is_called(name));
+        self.take_along(path.as_ref(), name)
     }
 
     /// Looks at `--output` before the first job: a program whose last job writes there should not learn hours later that it

@@ -6,6 +6,7 @@ mod chain;
 mod gated;
 mod misbehaving;
 mod pace;
+mod rounds;
 mod shapes;
 mod stateful;
 
@@ -28,6 +29,9 @@ struct Choice {
 }
 
 fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
+    if choice.job == "rounds" {
+        return rounds::drive(driver, choice);
+    }
     if choice.job != "chain" {
         return driver.job(&choice.job).parameters(choice).run().map(drop);
     }
@@ -79,6 +83,8 @@ fn main() -> ExitCode {
         .job("busy-record", pace::busy_record)
         .job("gate-in-map", pace::gate_in_map)
         .job("gate-in-reduce", pace::gate_in_reduce)
+        .job("unknown-words", rounds::unknown_words)
+        .job("unknown-words-as-text", rounds::unknown_words_as_text)
         .job("count-to-records", chain::count_to_records)
         .job("by-count", chain::by_count)
         .drive(drive)

@@ -1,0 +1,97 @@
+//! Records that a job's own map calls bad: they fail the job, or are left out and counted.
+//!
+//! Owns limits, counters and what is said. Does not own rows, which formats call bad (`formats`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use napreduce::builder::BadRecord;
+use napreduce::input::BadRows;
+use napreduce::testing::JobTest;
+use napreduce::{Emit, Job};
+
+/// Numbers that are doubled; what was emitted before a record proves bad stays.
+fn doubled() -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<u64, ()>| -> Result<(), BadRecord> {
+            for number in line.split(' ') {
+                out.emit(number.parse::<u64>()? * 2, ());
+            }
+            Ok(())
+        })
+        .total_order()
+        .reduce(|number, _, out| out.emit(number, ()))
+}
+
+fn halved() -> Job {
+    Job::text().map_only(|line: &str, out| {
+        let number: u64 = line.parse().map_err(|_| BadRecord::new(format!("no number: {line:?}")))?;
+        out.emit(number / 2, ());
+        Ok::<(), BadRecord>(())
+    })
+}
+
+const INPUT: &str = "1 2\nx\n3 y\n4\n";
+
+fn refused(test: JobTest<fn() -> Job>) -> String {
+    let ran = catch_unwind(AssertUnwindSafe(|| test.run()));
+    ran.expect_err("it fails").downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn the_first_bad_record_fails_the_job_unless_it_is_said_otherwise() {
+    let message = refused(JobTest::new(halved as fn() -> Job).input("4\nx\n"));
+    assert!(message.contains("no number: \"x\", reading ") && message.contains("byte 2"), "{message}");
+    let message = refused(JobTest::new(doubled as fn() -> Job).input(INPUT).reduces(2));
+    assert!(message.contains("invalid digit found in string"), "{message}");
+}
+
+#[test]
+fn records_that_are_left_out_are_counted_in_samples_too() {
+    for reduces in [1, 2] {
+        let test = JobTest::new(doubled).input(INPUT).reduces(reduces).bad_records(BadRows::Skip);
+        let output = test.run();
+        assert_eq!((output.text().as_str(), output.counters.get("BAD_RECORDS")), ("2\n4\n6\n8\n", 2));
+        assert_eq!(output.counters.get("MAP_INPUT_RECORDS"), 4);
+    }
+    let test = JobTest::new(halved).input("4\nx\n6\ny\n").bad_records(BadRows::Skip);
+    assert_eq!((test.run().text().as_str(), test.run().counters.get("BAD_RECORDS")), ("2\n3\n", 2));
+}
+
+#[test]
+fn so_many_may_be_left_out_in_each_map_and_no_more() {
+    let of = |input: &str, most| {
+        JobTest::new(halved as fn() -> Job).input(input).bad_records(BadRows::AtMost(most))
+    };
+    assert_eq!(of("x\n4\ny\n", 2).run().text(), "2\n");
+    let message = refused(of("x\n4\ny\n", 1));
+    assert!(message.contains("one more bad record than the 1 that may be left out"), "{message}");
+    assert!(message.contains("no number: \"y\"") && message.contains("byte 4"), "{message}");
+    // Two maps, each with one.
+    assert_eq!(of("4\nx\n", 1).input("y\n6\n").setting("combine-files=false").run().text(), "2\n3\n");
+}
+
+#[test]
+fn the_count_goes_on_when_a_task_is_preempted() {
+    JobTest::new(doubled).input(INPUT).bad_records(BadRows::Skip).assert_preemption_safe();
+    JobTest::new(halved).input("4\nx\n6\ny\n8\n").bad_records(BadRows::AtMost(2)).assert_preemption_safe();
+}
+
+#[test]
+fn other_errors_are_not_left_out() {
+    fn wrong() -> Job {
+        Job::text().map_only(|line: &str, _| Err::<(), _>(format!("refused: {line}")))
+    }
+    let message = refused(JobTest::new(wrong as fn() -> Job).input("a\n").bad_records(BadRows::Skip));
+    assert!(message.contains("refused: a"), "{message}");
+}
+
+#[test]
+fn a_closure_that_only_fails_is_a_job() {
+    fn unwritten() -> Job {
+        Job::text()
+            .map(|_: &str, _: &mut Emit<String, u64>| panic!("still to be written"))
+            .reduce(|_, _, _| panic!("this too"))
+    }
+    let ran = catch_unwind(AssertUnwindSafe(|| JobTest::new(unwritten).input("a\n").run()));
+    assert_eq!(ran.expect_err("it fails").downcast_ref::<&str>(), Some(&"still to be written"));
+}

@@ -1,0 +1,33 @@
+//! A driver that reads what its jobs have found, and gives it to the next ones as a side file.
+//!
+//! Owns the rounds embedded and on a cluster. Does not own side files given on the command line (`side_files`).
+
+use napreduce_tests::{Folder, OwnCluster, joined, program, run};
+
+#[test]
+fn each_round_finds_what_the_one_before_has_read_embedded_and_on_a_cluster() {
+    let folder = Folder::new();
+    folder.write("in", "a b c a b a\nd\n");
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    for cluster in [None, Some(&cluster)] {
+        let mut command = program("testjobs");
+        command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+        command.args([
+            "in",
+            "--job",
+            "rounds",
+            "--number",
+            "2",
+            "--output",
+            "left",
+            "--overwrite",
+            "--reduces",
+            "1",
+        ]);
+        if let Some(cluster) = cluster {
+            command.arg("--cluster").arg(cluster.directory());
+        }
+        run(&mut command).succeeded();
+        assert_eq!(String::from_utf8_lossy(&joined(&folder.path("left"))), "c\t1\nd\t1\n");
+    }
+}
