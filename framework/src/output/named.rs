@@ -71,7 +71,7 @@ impl<F: OutputFormat> NamedOutput<F> {
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.declared.name
     }
 }
