@@ -197,7 +197,7 @@ fn a_mapper_or_a_combiner_that_fails_fails_its_task() {
         [("cat; exit 3", "cat", "3"), ("cat", "cat; exit 4", "4"), ("exit 5", "exit 6", "6")]
     {
         let failed = failure(JobTest::new(combining(mapper, combiner)).input("a\t1\n"));
-        assert!(failed.contains(&format!("exit status: {status}")), "{mapper}, {combiner}: {failed}");
+        assert!(failed.contains(&format!("exited with status {status}")), "{mapper}, {combiner}: {failed}");
     }
 }
 
@@ -206,4 +206,25 @@ fn a_combiner_need_not_read_everything() {
     let many = "a\t1\n".repeat(200_000);
     let output = JobTest::new(combining("cat", "head -n 1")).input(&many).run();
     assert_eq!(output.text(), "a\t1\n");
+}
+
+#[test]
+fn a_command_counts_for_its_job_on_standard_error() {
+    let script = |name: &str| {
+        format!(
+            "while read -r line; do echo \"$line\"; echo reporter:counter:Words,{name},2 >&2; done; echo a note >&2"
+        )
+    };
+    let output = JobTest::new(commands(&script("mapped"), &script("reduced"))).input("a\nb\na\n").run();
+    let counted = ["Words: mapped", "Words: reduced"].map(|name| output.counters.get(name));
+    assert_eq!(counted, [6, 6]);
+}
+
+#[test]
+fn a_command_may_write_more_errors_than_a_pipe_holds() {
+    let output = JobTest::new(mapped(
+        "cat; head -c 300000 /dev/zero | tr '\\0' '\\n' | sed s/^/reporter:counter:Many,lines,1/ >&2",
+    ));
+    let output = output.input("a\n").run();
+    assert_eq!((output.text().as_str(), output.counters.get("Many: lines")), ("a\n", 300_000));
 }

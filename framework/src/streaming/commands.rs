@@ -73,13 +73,18 @@ pub fn job(commands: &Commands) -> Job {
 /// A shell tells the end of the last command of a pipe only: the others leave a file behind when they fail, beside which each
 /// attempt is alone. `sort` is not missed by a combiner that has read enough.
 fn combined(mapper: &str, combiner: &str) -> String {
+    // What an error shows of a command is its beginning.
+    let shown = |command: &str| command.split_whitespace().collect::<Vec<_>>().join(" ");
     format!(
-        "napreduce_failed=$PWD/.napreduce-failed\n\
+        "# {} | sort | {}\n\
+         napreduce_failed=$PWD/.napreduce-failed\n\
          {{ (\n{mapper}\n) || echo $? > \"$napreduce_failed\"; }} | \
          {{ LC_ALL=C sort -s -S 64M -T . -t '\t' -k 1,1 || {{ napreduce_status=$?; \
          [ $napreduce_status = 141 ] || echo $napreduce_status > \"$napreduce_failed\"; }}; }} | \
          (\n{combiner}\n) || exit\n\
-         [ ! -e \"$napreduce_failed\" ] || exit \"$(cat \"$napreduce_failed\")\""
+         [ ! -e \"$napreduce_failed\" ] || exit \"$(cat \"$napreduce_failed\")\"",
+        shown(mapper),
+        shown(combiner)
     )
 }
 

@@ -8,6 +8,7 @@
 
 mod error;
 mod pipes;
+mod reporter;
 mod running;
 
 pub use error::CommandError;

@@ -1,10 +1,10 @@
-//! The two pipes to a command, of which neither ever blocks, and the wait for any of them.
+//! The three pipes to a command, of which none ever blocks, and the wait for any of them.
 //!
 //! Owns what is not yet written, and the answers of the kernel. Does not own when one waits (`running`).
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{ChildStdin, ChildStdout};
+use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
@@ -17,6 +17,7 @@ const READ_BYTES: usize = 64 << 10;
 pub(super) struct Ready {
     pub(super) input: bool,
     pub(super) output: bool,
+    pub(super) errors: bool,
     pub(super) ended: bool,
 }
 
@@ -26,17 +27,27 @@ pub(super) struct Pipes {
     input: Option<ChildStdin>,
     /// Closed when the command, and whatever else has it, has closed it.
     output: Option<ChildStdout>,
+    /// Closed when all who have it have closed it; nobody waits for that.
+    errors: Option<ChildStderr>,
     unwritten: Vec<u8>,
     written: usize,
     read: Box<[u8]>,
 }
 
 impl Pipes {
-    pub(super) fn new(input: ChildStdin, output: ChildStdout) -> io::Result<Pipes> {
+    pub(super) fn new(input: ChildStdin, output: ChildStdout, errors: ChildStderr) -> io::Result<Pipes> {
         ioctl_fionbio(&input, true)?;
         ioctl_fionbio(&output, true)?;
+        ioctl_fionbio(&errors, true)?;
         let read = vec![0; READ_BYTES].into_boxed_slice();
-        Ok(Pipes { input: Some(input), output: Some(output), unwritten: Vec::new(), written: 0, read })
+        Ok(Pipes {
+            input: Some(input),
+            output: Some(output),
+            errors: Some(errors),
+            unwritten: Vec::new(),
+            written: 0,
+            read,
+        })
     }
 
     /// Appends to what is to be written; a command that wants nothing is given nothing.
@@ -80,16 +91,12 @@ impl Pipes {
 
     /// What there is to read, at most a pipe full; empty when there is nothing now, or nothing any more.
     pub(super) fn read(&mut self) -> io::Result<&[u8]> {
-        let Some(output) = &mut self.output else { return Ok(&[]) };
-        match output.read(&mut self.read) {
-            Ok(0) => self.output = None,
-            Ok(count) => return Ok(&self.read[..count]),
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
-                _ => return Err(error),
-            },
-        }
-        Ok(&[])
+        read_from(&mut self.output, &mut self.read)
+    }
+
+    /// The same of what it writes to standard error.
+    pub(super) fn read_errors(&mut self) -> io::Result<&[u8]> {
+        read_from(&mut self.errors, &mut self.read)
     }
 
     /// Waits until something can be done with one of the pipes, the bell rings, the time is over, or, once its output is
@@ -103,6 +110,7 @@ impl Pipes {
         // A pipe that is not of interest is represented by the bell, which may be looked at several times.
         let input = self.input.as_ref().filter(|_| self.unwritten() > 0).map(AsFd::as_fd);
         let output = self.output.as_ref().map(AsFd::as_fd);
+        let errors = self.errors.as_ref().map(AsFd::as_fd);
         // While there is output its end comes first; a command that ended wakes nobody before that is read.
         let ended = output.is_none().then(|| end.as_fd());
         let mut interest = [
@@ -119,6 +127,10 @@ impl Pipes {
                 ended.unwrap_or(bell),
                 if ended.is_some() { PollFlags::IN } else { PollFlags::empty() },
             ),
+            PollFd::from_borrowed_fd(
+                errors.unwrap_or(bell),
+                if errors.is_some() { PollFlags::IN } else { PollFlags::empty() },
+            ),
         ];
         match poll(&mut interest, timeout.as_ref()) {
             // After a stop, say.
@@ -130,7 +142,22 @@ impl Pipes {
         Ok(Ready {
             input: input.is_some() && is_so(1),
             output: output.is_some() && is_so(2),
+            errors: errors.is_some() && is_so(4),
             ended: ended.is_some() && is_so(3),
         })
     }
+}
+
+/// At most a buffer full; empty when there is nothing now, or nothing any more, when the pipe is closed.
+fn read_from<'b>(pipe: &mut Option<impl Read>, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+    let Some(open) = pipe else { return Ok(&[]) };
+    match open.read(buffer) {
+        Ok(0) => *pipe = None,
+        Ok(count) => return Ok(&buffer[..count]),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+            _ => return Err(error),
+        },
+    }
+    Ok(&[])
 }

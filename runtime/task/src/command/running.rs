@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::CommandError;
 use super::pipes::Pipes;
+use super::reporter::Reporter;
 use crate::context::{Presence, SuspendHooks};
 use crate::process::{CommandPlace, Family, start_command};
 
@@ -25,6 +26,9 @@ const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A command that wants no more input has mostly ended when that is seen; if not, it is looked at again now and then.
 const UNWANTED_PER_LOOK: u64 = 1024;
+
+/// Pieces of standard error that are read after its end: more than a pipe holds.
+const LAST_PIECES: u32 = 16;
 
 /// Takes output of a command, in pieces of any length.
 pub type TakeOutput<'t> = dyn FnMut(&[u8]) -> Result<(), TaskError> + 't;
@@ -39,6 +43,7 @@ pub struct RunningCommand {
     /// Once it is reaped; its number may be somebody else's then.
     status: Option<ExitStatus>,
     pipes: Pipes,
+    reporter: Reporter,
     /// All there was to read is read, and it has ended.
     done: bool,
     /// Pieces of input that came after it had enough.
@@ -71,8 +76,12 @@ impl RunningCommand {
         let opened = presence.bell().and_then(|_| {
             let input = child.stdin.take().ok_or_else(missing)?;
             let output = child.stdout.take().ok_or_else(missing)?;
+            let errors = child.stderr.take().ok_or_else(missing)?;
             // Not reaped yet, so its number is its own.
-            Ok((pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?, Pipes::new(input, output)?))
+            Ok((
+                pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?,
+                Pipes::new(input, output, errors)?,
+            ))
         });
         match opened {
             Ok((end, pipes)) => Ok(RunningCommand {
@@ -82,6 +91,7 @@ impl RunningCommand {
                 end,
                 status: None,
                 pipes,
+                reporter: Reporter::default(),
                 done: false,
                 unwanted: 0,
                 presence,
@@ -172,9 +182,13 @@ impl RunningCommand {
                 take(output)?;
             }
         }
+        if ready.errors {
+            self.listen()?;
+        }
         if ready.ended {
             let status = self.child.wait().map_err(|error| self.broken("wait for", error))?;
             (self.status, self.done) = (Some(status), true);
+            self.listen_to_the_end()?;
             self.judge(status)?;
         }
         Ok(())
@@ -189,10 +203,35 @@ impl RunningCommand {
         match self.child.try_wait().map_err(|error| self.broken("wait for", error))? {
             Some(status) => {
                 self.status = Some(status);
+                self.listen_to_the_end()?;
                 self.judge(status)
             }
             None => Ok(()),
         }
+    }
+
+    /// Takes what it has written to standard error; whether there was anything.
+    fn listen(&mut self) -> Result<bool, TaskError> {
+        let (role, command) = (self.role, &self.command);
+        let piece = self.pipes.read_errors().map_err(|error| {
+            TaskError::from(CommandError::Pipe { doing: "listen to", role, command: command.clone(), error })
+        })?;
+        let is_there = !piece.is_empty();
+        if self.reporter.take(piece, &mut io::stderr().lock()) {
+            self.presence.is_well();
+        }
+        Ok(is_there)
+    }
+
+    /// What it has written before its end. What it has left behind may go on writing, and is not waited for.
+    fn listen_to_the_end(&mut self) -> Result<(), TaskError> {
+        for _ in 0..LAST_PIECES {
+            if !self.listen()? {
+                break;
+            }
+        }
+        self.reporter.finish(&mut io::stderr().lock());
+        Ok(())
     }
 
     /// It and what it has started, while it is there.

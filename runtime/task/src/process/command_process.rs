@@ -28,7 +28,7 @@ pub struct CommandPlace {
     pub environment: Vec<(&'static str, OsString)>,
 }
 
-/// Starts `sh -c command` with pipes for its input and output, in the process group of this process.
+/// Starts `sh -c command` with pipes for its input, its output and its errors, in the process group of this process.
 ///
 /// The kernel kills it when the calling thread ends. That is so in a task process only: any other program need not have a
 /// `main` that makes it a shim, and nobody suspends or kills it.
@@ -47,7 +47,7 @@ pub fn start_command(command: &str, place: &CommandPlace) -> io::Result<Child> {
         starting.current_dir(directory);
     }
     let variables = place.environment.iter().map(|(name, value)| (name, value));
-    starting.envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+    starting.envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
 fn shell(command: OsString) -> Command {

@@ -1,0 +1,149 @@
+//! What a command writes to standard error: lines for the task, in Hadoop's words, and all the rest for the log.
+//!
+//! Owns `reporter:counter:GROUP,NAME,AMOUNT` and `reporter:status:TEXT`. Does not own the pipe they come through (`pipes`).
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use crate::user_counters::{UserCounter, counter};
+
+const FOR_THE_TASK: &[u8] = b"reporter:";
+/// A longer line is for the log, whatever it begins with.
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// Counters live as long as the process; a command that makes up names without end gets no more of them.
+const COUNTERS_MAX: usize = 1000;
+
+/// Sorts out the lines of one command.
+#[derive(Debug, Default)]
+pub(super) struct Reporter {
+    /// The beginning of a line that may be for the task.
+    begun: Vec<u8>,
+    /// The line whose end has not come goes to the log.
+    is_logged: bool,
+    counters: HashMap<String, UserCounter>,
+}
+
+impl Reporter {
+    /// Takes a piece of any length; what is for the log is written to it at once. Whether any of it was for the task.
+    pub(super) fn take(&mut self, piece: &[u8], log: &mut dyn Write) -> bool {
+        let mut is_heard = false;
+        for line in piece.split_inclusive(|byte| *byte == b'\n') {
+            let is_whole = line.ends_with(b"\n");
+            if self.is_logged {
+                write(log, line);
+                self.is_logged = !is_whole;
+                continue;
+            }
+            self.begun.extend_from_slice(line);
+            let known = self.begun.len().min(FOR_THE_TASK.len());
+            let may_be = self.begun[..known] == FOR_THE_TASK[..known] && self.begun.len() <= LINE_BYTES_MAX;
+            if is_whole && may_be && self.report() {
+                is_heard = true;
+                self.begun.clear();
+            } else if is_whole || !may_be {
+                write(log, &self.begun);
+                self.begun.clear();
+                self.is_logged = !is_whole;
+            }
+        }
+        is_heard
+    }
+
+    /// There is no more to come.
+    pub(super) fn finish(&mut self, log: &mut dyn Write) {
+        if !self.begun.is_empty() && !self.report() {
+            write(log, &self.begun);
+        }
+        self.begun.clear();
+    }
+
+    /// Does what the line says; what makes no sense is for people to see. A status is for them as well.
+    fn report(&mut self) -> bool {
+        let Ok(line) = std::str::from_utf8(&self.begun) else { return false };
+        let Some(("counter", rest)) =
+            line.trim_end().strip_prefix("reporter:").and_then(|line| line.split_once(':'))
+        else {
+            return false;
+        };
+        let Some((name, amount)) = rest.rsplit_once(',') else { return false };
+        let (Some((group, name)), Ok(amount)) = (name.split_once(','), amount.trim().parse()) else {
+            return false;
+        };
+        // Built-in counters have no such names.
+        let name = format!("{group}: {name}");
+        let known = self.counters.len();
+        match self.counters.get(&name) {
+            Some(counter) => counter.add(amount),
+            None if known < COUNTERS_MAX => {
+                let made = counter(&name);
+                made.add(amount);
+                self.counters.insert(name, made);
+            }
+            None => return false,
+        }
+        true
+    }
+}
+
+/// A log that cannot be written to is no reason to fail a task.
+fn write(log: &mut dyn Write, bytes: &[u8]) {
+    let _ = log.write_all(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is logged of pieces of standard error, and which were heard.
+    fn check(pieces: &[&str], expected: &str) -> Vec<bool> {
+        let (mut reporter, mut log) = (Reporter::default(), Vec::new());
+        let heard = pieces.iter().map(|piece| reporter.take(piece.as_bytes(), &mut log)).collect();
+        reporter.finish(&mut log);
+        assert_eq!(String::from_utf8_lossy(&log), expected, "{pieces:?}");
+        heard
+    }
+
+    #[test]
+    fn counters_add_up_and_other_lines_are_logged() {
+        let heard =
+            check(&["one\nreporter:counter:A,b c,2\ntwo\n", "reporter:counter:A,b c,40\n"], "one\ntwo\n");
+        assert_eq!(heard, [true, true]);
+        assert_eq!(counter("A: b c").get(), 42);
+    }
+
+    #[test]
+    fn how_lines_are_cut_into_pieces_does_not_matter() {
+        check(
+            &["rep", "orter:coun", "ter:cut,up,1\nrepo", "rt\nx", "y\nreporter:counter:cut,up,1"],
+            "report\nxy\n",
+        );
+        assert_eq!(counter("cut: up").get(), 2);
+        check(&["re", "d"], "red");
+        check(&["no newline ", "reporter:counter:cut,up,1\n"], "no newline reporter:counter:cut,up,1\n");
+        assert_eq!(counter("cut: up").get(), 2);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_logged() {
+        for line in [
+            "reporter:\n",
+            "reporter:counter:\n",
+            "reporter:counter:a,1\n",
+            "reporter:counter:a,b,-1\n",
+            "reporter:counter:a,b,x\n",
+            "reporter:status:half of it\n",
+            "reporter:other:a,b,1\n",
+        ] {
+            assert_eq!(check(&[line], line), [false]);
+        }
+        let long = format!("reporter:counter:a,{},1\n", "b".repeat(LINE_BYTES_MAX));
+        assert_eq!(check(&[&long], &long), [false]);
+    }
+
+    #[test]
+    fn names_without_end_are_logged_from_some_on() {
+        let lines: Vec<String> =
+            (0..COUNTERS_MAX + 1).map(|name| format!("reporter:counter:many,{name},1\n")).collect();
+        check(&[&lines.concat()], &lines[COUNTERS_MAX]);
+    }
+}
