@@ -3,9 +3,10 @@
 //! Owns the counting of lines, which reads the file once more. Does not own the position, which the reader keeps up to date
 //! for each record anyway.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::rc::Rc;
 
 use super::source::Source;
 use super::{InputError, ReadPosition, Split};
@@ -33,7 +34,7 @@ const COUNTED_BYTES: usize = 64 << 10;
 /// ```
 #[derive(Clone)]
 pub struct InputPlace {
-    file: Arc<PlaceInFile>,
+    file: Rc<PlaceInFile>,
 }
 
 struct PlaceInFile {
@@ -41,13 +42,13 @@ struct PlaceInFile {
     /// The byte at which the record begins, where the format knows it.
     position: Option<ReadPosition>,
     memory: usize,
-    lines: Mutex<LineCount>,
+    lines: RefCell<LineCount>,
 }
 
 impl InputPlace {
     pub(crate) fn new(split: &Split, position: Option<ReadPosition>, memory: usize) -> InputPlace {
-        let lines = Mutex::new(LineCount::default());
-        InputPlace { file: Arc::new(PlaceInFile { split: split.clone(), position, memory, lines }) }
+        let lines = RefCell::new(LineCount::default());
+        InputPlace { file: Rc::new(PlaceInFile { split: split.clone(), position, memory, lines }) }
     }
 
     /// The file, beginning as the INPUT argument did; on a cluster absolute.
@@ -80,9 +81,8 @@ impl InputPlace {
     /// ```
     pub fn line(&self) -> Option<u64> {
         let offset = self.offset().filter(|_| self.file.split.offset == 0)?;
-        let mut lines = self.file.lines.lock().unwrap_or_else(PoisonError::into_inner);
         // What cannot be read a second time has no lines to count, and is read for the job all the same.
-        lines.count_to(offset, &self.file).ok().map(|newlines| newlines + 1)
+        self.file.lines.borrow_mut().count_to(offset, &self.file).ok().map(|newlines| newlines + 1)
     }
 }
 

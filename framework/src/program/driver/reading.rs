@@ -81,6 +81,7 @@ impl Driver<'_> {
     /// }
     /// # let _ = drive;
     /// ```
+    #[allow(clippy::type_complexity, reason = "a list of pairs needs no name")]
     pub fn read_records<K: Key, V: Value>(
         &self,
         output: impl AsRef<Path>,
