@@ -175,9 +175,17 @@ fn without_added(value: Value) -> Value {
 
 #[test]
 fn a_snapshot_that_lacks_what_was_added_since_is_read() {
+    let mut read = 0;
     for seed in 0..50 {
-        let mut engine = restore(without_added(image(seed, 60)), seed).expect("an older snapshot");
+        let whole = image(seed, 60);
+        // Deadlines follow from the settings, which are not those of every seed here.
+        if restore(whole.clone(), seed).is_err() {
+            continue;
+        }
+        let mut engine = restore(without_added(whole), seed).expect("an older snapshot");
         engine.handle(Time(1 << 40), Event::Woken);
         engine.check().expect("what was accepted holds together");
+        read += 1;
     }
+    assert!(read > 25, "{read} snapshots were read");
 }

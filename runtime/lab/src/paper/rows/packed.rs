@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 1 << 30;
 
 /// A line.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct PackedRun {
     #[serde(flatten)]
     run: RunRow,
     jobs: JobColumns,
@@ -137,7 +137,7 @@ pub(super) fn write(runs: &Runs, path: &Path) -> io::Result<()> {
         let file = BufWriter::new(File::create(&unfinished)?);
         let mut out = XzWriter::new(file, XzOptions::with_preset(PRESET))?;
         for MeasuredRun { run, jobs } in ordered {
-            let line = Line { run: run.clone(), jobs: JobColumns::of(jobs) };
+            let line = PackedRun { run: run.clone(), jobs: JobColumns::of(jobs) };
             let mut text = serde_json::to_vec(&line)?;
             text.push(b'\n');
             out.write_all(&text)?;
@@ -168,7 +168,7 @@ pub(super) fn read(path: &Path) -> Result<Runs, RowsError> {
         if read.map_err(|error| malformed(error.to_string()))? == 0 {
             break;
         }
-        let Line { run, jobs } =
+        let PackedRun { run, jobs } =
             serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
         let jobs = jobs.into_jobs(&run);
         let jobs =
