@@ -17,7 +17,7 @@ Settings for --conf:
   combine-files=true|false
                           whether one map task reads several small files (default true)
   compression=none|lz4    how map output is kept on local disk (default none)
-  fan-in=N                sorted runs merged at once (2 to 1024, default 64)
+  fan-in=N                sorted runs merged at once (2 to 1024, default 256)
   durable=true|false      force map output, checkpoints and the output to the disk before they count (default false;
                           the output of a cluster's job always is)
   slowstart=SHARE         share of maps that are done before reduces start (0 to 1, default 0.8)
@@ -25,8 +25,9 @@ Settings for --conf:
   task-timeout=TIME       a task that makes no progress for so long is ended and tried again
                           (such as 90s or 10m, 0s for never, default 600s)";
 
-/// Sources of one merge, unless said otherwise.
-pub(crate) const FAN_IN_DEFAULT: u32 = 64;
+/// Sources of one merge, unless said otherwise. Sources are mapped and read ahead by the kernel, so that many of them cost less than
+/// another pass over the data.
+pub(crate) const FAN_IN_DEFAULT: u32 = 256;
 
 /// Parsed settings; they travel to the task processes beside the job's parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
