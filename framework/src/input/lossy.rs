@@ -4,10 +4,8 @@
 
 use std::path::Path;
 
-use napreduce_live::ReadPosition;
-
 use super::compression::lines_splitting;
-use super::lines::{LineBlocks, for_each_line};
+use super::lines::{LineBlocks, for_each_line, place_in_blocks};
 use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Lines of text, as `&str`: what is no UTF-8 becomes U+FFFD, one for each sequence of bytes that cannot begin or go on as
@@ -76,19 +74,5 @@ impl RecordReader<LossyLines> for LossyLineReader {
         Ok(true)
     }
 
-    fn offset(&self) -> u64 {
-        self.blocks.offset()
-    }
-
-    fn consumed(&self) -> u64 {
-        self.blocks.consumed()
-    }
-
-    fn position(&self) -> Option<ReadPosition> {
-        Some(self.blocks.position())
-    }
-
-    fn byte_position(&self) -> Option<ReadPosition> {
-        self.position()
-    }
+    place_in_blocks!();
 }

@@ -4,10 +4,8 @@
 
 use std::path::Path;
 
-use napreduce_live::ReadPosition;
-
 use super::compression::lines_splitting;
-use super::lines::{LineBlocks, for_each_line};
+use super::lines::{LineBlocks, for_each_line, place_in_blocks};
 use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Lines of UTF-8 text, as `&str`.
@@ -125,21 +123,7 @@ impl RecordReader<TextLines> for TextLineReader {
         }
     }
 
-    fn offset(&self) -> u64 {
-        self.blocks.offset()
-    }
-
-    fn consumed(&self) -> u64 {
-        self.blocks.consumed()
-    }
-
-    fn position(&self) -> Option<ReadPosition> {
-        Some(self.blocks.position())
-    }
-
-    fn byte_position(&self) -> Option<ReadPosition> {
-        self.position()
-    }
+    place_in_blocks!();
 }
 
 impl RecordReader<ByteLines> for ByteLineReader {
@@ -155,19 +139,5 @@ impl RecordReader<ByteLines> for ByteLineReader {
         Ok(true)
     }
 
-    fn offset(&self) -> u64 {
-        self.blocks.offset()
-    }
-
-    fn consumed(&self) -> u64 {
-        self.blocks.consumed()
-    }
-
-    fn position(&self) -> Option<ReadPosition> {
-        Some(self.blocks.position())
-    }
-
-    fn byte_position(&self) -> Option<ReadPosition> {
-        self.position()
-    }
+    place_in_blocks!();
 }

@@ -196,9 +196,17 @@ impl RecordLoop<'_> {
             return Err(Stop::Checkpoint);
         }
         self.place.records += 1;
-        sink.take(record).or_else(|error| {
-            bad_records::pass(error, self.bad_records, self.input.as_ref()).map_err(Stop::User)
-        })
+        match sink.take(record) {
+            Ok(()) => Ok(()),
+            Err(error) => self.pass_bad(error),
+        }
+    }
+
+    /// Out of line, so that the loop over good records stays as small as without bad ones.
+    #[cold]
+    #[inline(never)]
+    fn pass_bad(&self, error: TaskError) -> Result<(), Stop> {
+        bad_records::pass(error, self.bad_records, self.input.as_ref()).map_err(Stop::User)
     }
 
     /// Leaves out what was done before, and says when the first record after that is done.

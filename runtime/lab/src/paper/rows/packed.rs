@@ -273,17 +273,4 @@ mod tests {
             assert!(read(&path).is_err_and(|error| error.to_string().contains(PACKED)), "byte {place}");
         }
     }
-
-    /// `NAPREDUCE_RAW=FILE cargo test --release -p napreduce-lab --lib -- --ignored --nocapture a_report_of_mine`
-    #[test]
-    #[ignore = "measures a raw.jsonl of one's own"]
-    fn a_report_of_mine_is_packed() {
-        let raw = std::env::var_os("NAPREDUCE_RAW").expect("NAPREDUCE_RAW names a raw.jsonl");
-        let runs = Runs::read(Path::new(&raw)).expect("rows");
-        let (began, before) = (std::time::Instant::now(), fs::metadata(&raw).expect("a file").len());
-        let (_folder, path) = written(&runs);
-        let (took, after) = (began.elapsed(), fs::metadata(&path).expect("a file").len());
-        println!("{before} bytes as {after}, packed in {took:?}");
-        assert!(read(&path).expect("readable") == runs, "not the same rows");
-    }
 }
